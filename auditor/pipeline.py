@@ -30,7 +30,8 @@ def audit(asked: Asked) -> AuditDocument:
     Raises:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
-    evidence = Evidence(asked, asked.setting, tuple(ESTIMATORS))
+    setting = asked.setting
+    evidence = Evidence(asked, setting, tuple(ESTIMATORS))
     estimates = evidence.estimates
     checks = tuple(check for spec in CHECKS if (check := spec.run(evidence)) is not None)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
@@ -46,9 +47,7 @@ def audit(asked: Asked) -> AuditDocument:
         claims=evidence.claims,
         comparisons=comparisons,
         checks=checks,
-        slices=slices_of(
-            evidence.losses, delta=evidence.setting.delta, confidence=evidence.setting.confidence
-        ),
+        slices=slices_of(evidence.losses, delta=setting.delta, confidence=setting.confidence),
         curves=(*_curves(evidence), *views.rank_curves(evidence.losses)),
         histograms=views.histograms(evidence.losses, evidence.transformed, evidence.normals),
         verdict=overall(comparisons),

@@ -133,20 +133,14 @@ def simultaneous_band(losses: Losses, *, confidence: float, members: Members) ->
     rightly = _Census(member.size) if census else _Known.of(member.size, alpha)
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
-    above = np.array(
-        [
-            np.concatenate([limit(_counts(group, at_others, "left")), limit(_counts(group, at_own, "right"))])
-            for group, limit in ((nonmember, wrongly.at_most), (member, rightly.at_least))
-        ]
+    alarms, hits = (
+        np.append(_counts(group, at_others, "left"), _counts(group, at_own, "right"))
+        for group in (nonmember, member)
     )
-    both = np.concatenate([at_others, at_own])
-    below = np.array(
-        [
-            limit(_counts(group, both, "right"))
-            for group, limit in ((nonmember, wrongly.at_least), (member, rightly.at_most))
-        ]
-    )
-    return Band(above, below)
+    above = np.array([wrongly.at_most(alarms), rightly.at_least(hits)])
+    both = np.append(at_others, at_own)
+    alarms, hits = (_counts(group, both, "right") for group in (nonmember, member))
+    return Band(above, np.array([wrongly.at_least(alarms), rightly.at_most(hits)]))
 
 
 def furthest(band: Band) -> dict[str, Any] | None:

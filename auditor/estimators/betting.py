@@ -132,9 +132,8 @@ class Bets:
         below = [np.searchsorted(group, self._thresholds, side="right") for group in (with_canary, without)]
         (low_with, high_with), (low_without, high_without) = (np.split(counts, 2) for counts in below)
         hits = np.concatenate([low_with, without.size - high_without])
-        return np.stack([hits, np.concatenate([low_without, with_canary.size - high_with])]).astype(
-            np.float64
-        )
+        alarms = np.concatenate([low_without, with_canary.size - high_with])
+        return np.stack([hits, alarms]).astype(np.float64)
 
     def _best_thresholds(self) -> Floats:
         """Where each bet would have paid most on the earlier pairs: between two neighbouring scores."""

@@ -21,13 +21,7 @@ from auditor.core import options
 from auditor.core.errors import InputError
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.exact_test import (
-    LEAST_BOUND,
-    CalibratedTest,
-    Hits,
-    Statistic,
-    dense_ranks,
-)
+from auditor.estimators.exact_test import LEAST_BOUND, CalibratedTest, Hits, Statistic, dense_ranks
 from auditor.estimators.limits import (
     MemberLimits,
     finite,
@@ -38,8 +32,6 @@ from auditor.estimators.limits import (
     with_draws,
 )
 from auditor.estimators.melding import Ranked, best_ratio, ranks
-
-_Integers = npt.NDArray[np.int64]
 
 
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -190,9 +182,8 @@ def threshold_bound(
     >>> round(found.epsilon, 6)
     3.241995
     """
-    if isinstance(interval, options.Katz | options.Jeffreys) and not isinstance(
-        limits.members, options.Sample
-    ):
+    sampled = isinstance(limits.members, options.Sample)
+    if not sampled and isinstance(interval, options.Katz | options.Jeffreys):
         raise InputError(
             f"{type(interval).__name__}() limits are offered for members=Sample() only, got {limits.members};"
             " use ClopperPearson() limits."
@@ -299,7 +290,7 @@ def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, 
 # over the ranks and the limits that each of them spends fixes a.
 
 
-def _ranks_of(rule: options.RankGrid) -> Callable[[int], _Integers]:
+def _ranks_of(rule: options.RankGrid) -> Callable[[int], npt.NDArray[np.int64]]:
     return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
 
 
@@ -436,11 +427,7 @@ def _best(
     separate = (_separate(tail, limits, delta, level) for tail in tails if tail.ranks.size)
     found = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
     # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
-    if (
-        not isinstance(rule.interval, options.Melded)
-        or limits.known
-        or isinstance(limits.members, options.Subset)
-    ):
+    if not (isinstance(rule.interval, options.Melded) and isinstance(limits.members, options.Sample)):
         return found
     for tail in tails:
         better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(found.epsilon, 0.0))
@@ -453,15 +440,11 @@ def _best(
 def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
     """The best of one tail by two limits for each rank."""
     if tail.name == "lower":
-        numerator, denominator = (
-            limits.tpr_lower(tail.hits, level),
-            upper_limit(tail.ranks, tail.ranked, level),
-        )
+        numerator = limits.tpr_lower(tail.hits, level)
+        denominator = upper_limit(tail.ranks, tail.ranked, level)
     else:
-        numerator, denominator = (
-            lower_limit(tail.hits, tail.others, level),
-            limits.fnr_upper(tail.ranks, level),
-        )
+        numerator = lower_limit(tail.hits, tail.others, level)
+        denominator = limits.fnr_upper(tail.ranks, level)
     with np.errstate(divide="ignore"):
         logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
     at = int(np.argmax(logs))
@@ -490,7 +473,7 @@ def _split_bound(
     choosing, judging, threshold = split_by(rule, losses, delta, alpha)
     chosen, n0 = options.FixedThreshold(threshold), judging.n_nonmember
     limits = best = MemberLimits(options.Sample(), judging.n_member)
-    # Told beside the record that it was chosen at: a result holds no raw losses.
+    # A number beside the loss that it was chosen at: a result holds no raw losses.
     note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
     if isinstance(members, options.Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
@@ -501,9 +484,8 @@ def _split_bound(
     elif isinstance(members, options.Census):
         note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
     found = _bound_at(judging, limits, delta, alpha, chosen)
-    return _Candidate(found.epsilon, {**found.details, **note}), _ceiling(
-        best, n0, delta, alpha, chosen.interval
-    )
+    most = _ceiling(best, n0, delta, alpha, chosen.interval)
+    return _Candidate(found.epsilon, {**found.details, **note}), most
 
 
 def split_by(rule: options.Split, losses: Losses, delta: float, alpha: float) -> tuple[Losses, Losses, float]:

@@ -116,15 +116,14 @@ def parametric(
         delta: In [0, 1); at 0 the row has no value and says why.
         confidence: Of the lower bound, which is that of the value supported by the data: the smaller one of the fit and of
             logistic laws with the same means and spreads, less the interval of the published value. It is absent when the
-            fit is rejected, and where both differ by more than that interval. Of mixtures there is one only where one component was enough for each group, of 2,000 records or more: with several, their number
-            was chosen from the data, and no error of that choice is known. Between groups that do not differ, fits that no
-            test rejects then put such a bound far above 0.
+            fit is rejected, and where both differ by more than that interval. Of mixtures there is one only of one component
+            and 2,000 records in each group: with several it can be far above 0 between groups that do not differ.
         members: `Sample` or `Census`.
         extra: More details to carry (the noise floor, the other transform).
 
-    The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least
-    10 records are expected beyond the threshold, with what logistic laws then give; where the value is attained and whether the data reach there; the
-    standard error; the best region's value, of normals; both fits, and of mixtures the grid of published tests.
+    The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least 10 records
+    are expected beyond the threshold, with what logistic laws then give; where the value is attained and whether the data
+    reach there; the standard error; the best region's value, of normals; both fits, and of mixtures the published tests.
 
     >>> import numpy as np
     >>> from auditor.core.options import Mixture
@@ -208,17 +207,12 @@ def logistic_value(member: Density, nonmember: Density, *, delta: float, clip: f
     >>> round(logistic_value(Gaussian(0.0, 1.0), Gaussian(1.0, 1.0), delta=0.0, clip=1e-9), 4)
     1.8138
     """
-    scales = [law.sd * _LOGISTIC for law in (member, nonmember)]
-    reach = float(special.logit(1 - clip))
-    ends = [
-        (law.mean - reach * s, law.mean + reach * s)
-        for law, s in zip((member, nonmember), scales, strict=True)
-    ]
-    low, high = max(end[0] for end in ends), min(end[1] for end in ends)
+    means, scales = np.array([[law.mean, law.sd * _LOGISTIC] for law in (member, nonmember)]).T[:, :, None]
+    reach = scales * special.logit(1 - clip)
+    low, high = float((means - reach).max()), float((means + reach).min())
     if low > high:
         return max(0.0, math.log((1 - clip - delta) / clip))
-    q = np.linspace(low, high, _THRESHOLDS)
-    z1, z0 = ((q - law.mean) / s for law, s in zip((member, nonmember), scales, strict=True))
+    z1, z0 = (np.linspace(low, high, _THRESHOLDS) - means) / scales
     pairs = ((z1, z0), (-z0, -z1), (-z1, -z0), (z0, z1))
     ratios = [np.max((special.expit(of) - delta) / special.expit(over)) for of, over in pairs]
     return math.log(max(1.0, *map(float, ratios)))

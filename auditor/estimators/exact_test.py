@@ -31,7 +31,7 @@ from the law (`least_epsilons`), at any size and for members of a finite trainin
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -106,6 +106,10 @@ class Hits:
         below = np.full(ranks(nonmembers).size, members)
         return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
 
+    def of_tail(self, tail: str) -> _Integers:
+        """Return those of the ``"lower"`` or the ``"upper"`` tail."""
+        return self.below if tail == "lower" else self.above
+
 
 @dataclass(frozen=True, eq=False)
 class _Side:
@@ -146,30 +150,23 @@ class _Side:
         """The largest bound and its place."""
         bounds = self.separate(hits)
         at = int(np.argmax(bounds))
-        least = float(bounds[at])
-        better = (
-            None
-            if self.limits.known
-            else best_ratio(self._melded(hits), delta=self.delta, level=self.levels, least=max(least, -_MOST))
-        )
-        return better or (least, at)
+        if not self.limits.known:
+            least = max(float(bounds[at]), -_MOST)
+            better = best_ratio(self._melded(hits), delta=self.delta, level=self.levels, least=least)
+            if better is not None:
+                return better
+        return float(bounds[at]), at
 
-    def room(self, hits: _Integers, value: float) -> Floats:
-        """How far the melded bound of each rank lies below this value, as a normal score; never above 0 if it does not."""
-        p = p_value(value - _ALIKE, self._melded(hits), delta=self.delta, level=self.levels)
-        scores = special.ndtri(
-            np.clip(np.stack([np.where(hits <= 0, 1.0, p), self.levels]), _LEAST_P, 1 - _ALIKE)
-        )
-        return np.asarray(scores[0] - scores[1])
-
-    def separately_below(self, hits: _Integers, value: float) -> npt.NDArray[np.bool_]:
-        """Whether the bound of each rank by two separate limits lies below this value."""
+    def below(self, hits: _Integers, value: float) -> npt.NDArray[np.bool_]:
+        """Whether the bound of each rank lies below this value."""
+        if not self.limits.known:
+            melded = self._melded(hits)
+            return p_value(value - _ALIKE, melded, delta=self.delta, level=self.levels) > self.levels
         rates = math.exp(value) * (1 - _ALIKE) * self._wrongly + self.delta
         if self._counted:
             return np.asarray(hits < rates * self.others)
-        return (
-            chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > self.levels / self.limits.limits
-        )
+        levels = self.levels / self.limits.limits
+        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels
 
     def _melded(self, hits: _Integers) -> Ranked:
         return Ranked(dense_ranks(self.ranked), self.ranked, hits, self.others, self.tail)
@@ -204,39 +201,26 @@ class Statistic:
         limits = MemberLimits(Census() if known else Sample(), n1)
         sides = [side for side in (("lower", n0, n1), ("upper", n1, n0)) if self.tails in ("both", side[0])]
         share = self.alpha / sum(ranks(ranked).size for _, ranked, _ in sides)
-        return [
-            _Side(
-                *side,
-                self.delta,
-                share * np.where(np.isin(dense_ranks(side[1]), ranks(side[1])), 1.0, _BETWEEN),
-                limits,
-            )
-            for side in sides
-        ]
+        found = []
+        for tail, ranked, others in sides:
+            levels = share * np.where(np.isin(dense_ranks(ranked), ranks(ranked)), 1.0, _BETWEEN)
+            found.append(_Side(tail, ranked, others, self.delta, levels, limits))
+        return found
 
     def largest(self, hits: Hits) -> tuple[float, str, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
-        counts = {"lower": hits.below, "upper": hits.above}
-        found = ((side.largest(counts[side.tail]), side.tail) for side in self._sides)
+        found = ((side.largest(hits.of_tail(side.tail)), side.tail) for side in self._sides)
         (value, at), tail = max(found, key=lambda item: item[0][0])
         return value, tail, at
 
     def about(self, hits: Hits) -> float:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
-        counts = {"lower": hits.below, "upper": hits.above}
-        return max(float(side.separate(counts[side.tail]).max()) for side in self._sides)
+        return max(float(side.separate(hits.of_tail(side.tail)).max()) for side in self._sides)
 
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
-        allowed = {side.tail: _most_hits(side, value) for side in self._sides}
-        return [
-            any(
-                (counts > allowed[tail]).any()
-                for tail, counts in (("lower", hits.below), ("upper", hits.above))
-                if tail in allowed
-            )
-            for hits in every
-        ]
+        allowed = [(side.tail, _most_hits(side, value)) for side in self._sides]
+        return [any((hits.of_tail(tail) > most).any() for tail, most in allowed) for hits in every]
 
     def corners(self, value: float) -> _Corners:
         """Return the ranks (i, j) that decide: it is as large as that if any i-th member lies below the j-th non-member.
@@ -264,29 +248,8 @@ def _most_hits(side: _Side, value: float) -> _Integers:
     most, beyond = np.zeros(size, dtype=np.int64), np.full(size, side.others + 1)
     while np.any(beyond - most > 1):
         middle = (most + beyond) // 2
-        kept = side.separately_below(middle, value)
+        kept = side.below(middle, value)
         most, beyond = np.where(kept, middle, most), np.where(kept, beyond, middle)
-    return most if side.limits.known else _most_melded(side, value, beyond)
-
-
-def _most_melded(side: _Side, value: float, beyond: _Integers) -> _Integers:
-    """The same by melded limits, which are no lower than two separate ones: these are not below with so many hits."""
-    most, reach = beyond, 1 + np.sqrt(beyond).astype(np.int64) // 2
-    room = lacks = np.zeros(beyond.size)
-    while not (room > 0).all():
-        kept = room > 0
-        beyond, lacks = np.where(kept, beyond, most), np.where(kept, lacks, room)
-        most, reach = np.where(kept, most, np.maximum(most - reach, 0)), 2 * reach
-        room = side.room(most, value)
-    # The room is about straight in the hits. Every second step halves what is left, whatever its shape.
-    halves = False
-    while np.any(left := beyond - most > 1):
-        share = 0.5 if halves else room / (room - lacks)
-        middle = np.clip(np.rint(most + share * (beyond - most)).astype(np.int64), most + 1, beyond - 1)
-        now = side.room(np.where(left, middle, most), value)
-        up, down = left & (now > 0), left & (now <= 0)
-        most, room = np.where(up, middle, most), np.where(up, now, room)
-        beyond, lacks, halves = np.where(down, middle, beyond), np.where(down, now, lacks), not halves
     return most
 
 
@@ -308,6 +271,7 @@ class CalibratedTest:
     hits: Hits
     law: Statistic
     drawn: bool = False
+    _known: dict[float, float] = field(default_factory=dict, repr=False)
 
     @property
     def statistic(self) -> float:
@@ -327,12 +291,6 @@ class CalibratedTest:
     def _corners(self) -> _Corners:
         return self.law.corners(self.statistic)
 
-    @cached_property
-    def _most(self) -> _Integers:
-        most = np.full(self.law.nonmembers + 1, self.law.members)
-        most[self._corners[1]] = self._corners[0]
-        return np.asarray(np.minimum.accumulate(most[::-1])[::-1])
-
     def p_value(self, epsilon: float) -> float:
         """Return the p-value of "epsilon at most this": it never falls as epsilon grows; 1 above 20, which is not refuted."""
         if self.statistic == -math.inf or epsilon > _MOST:
@@ -346,18 +304,17 @@ class CalibratedTest:
         first_kept = self.epsilon_bound + 3 * LEAST_BOUND  # whatever the rounding of the bound
         return self.p_value(epsilon if epsilon < self.epsilon_bound else max(epsilon, first_kept))
 
-    @cached_property
-    def _known(self) -> dict[float, float]:
-        return {}
-
     def _chance_at_least(self, epsilon: float) -> float:
         if self._is_perfect:
             missed = int(isinstance(self.law.chosen, Census) and self.best[0] == "upper")
             return chance_of_separation(epsilon, self.law, missed=missed)
         if self.drawn:
             return self._by_draws(epsilon)
-        law = self.law
-        stays = chance_to_stay_below(self._most, members=law.members, epsilon=epsilon, delta=law.delta)
+        law, (own, at) = self.law, self._corners
+        most = np.full(law.nonmembers + 1, law.members)
+        most[at] = own
+        most = np.minimum.accumulate(most[::-1])[::-1]
+        stays = chance_to_stay_below(most, members=law.members, epsilon=epsilon, delta=law.delta)
         return min(1.0, max(0.0, 1.0 - stays) + _ROUNDING)
 
     @property
@@ -449,9 +406,8 @@ def chance_of_separation(epsilon: float, law: Statistic, *, missed: int = 0) -> 
     if isinstance(law.chosen, Census):
         weights, x, last = np.ones(1), np.array([(n1 - missed) / n1]), np.array([(n1 - 1) / n1])
     place = np.maximum((x - delta) * math.exp(-epsilon), 1 - delta - (1 - last) * math.exp(epsilon))
-    return min(
-        1.0, (1 + _BY_STEPS) * float(np.einsum("i,i->", weights, (1 - np.clip(place, 0.0, 1.0)) ** n0))
-    )
+    beyond = (1 - np.clip(place, 0.0, 1.0)) ** n0
+    return min(1.0, (1 + _BY_STEPS) * float(np.einsum("i,i->", weights, beyond)))
 
 
 # --- The chance by audits that are drawn from the law ---

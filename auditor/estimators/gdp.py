@@ -9,7 +9,6 @@ and one mu stands for an epsilon at every delta. Erratum to the lecture slides "
 are not Gaussian the epsilon can exceed the truth, so both numbers are labelled conditional and refute no claim.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,8 @@ _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can 
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The largest certified mu and where it comes from, and the mu of a perfect attack."""
-
-    mu: float
-    perfect: float
-    details: dict[str, Any]
+# The largest certified mu, that of a perfect attack, and what the first rests on.
+_Found = tuple[float, float, dict[str, Any]]
 
 
 def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -143,7 +137,7 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
         for sets in (guesses.sets, guesses.of_a_perfect_attack)
     )
     return _estimate(
-        _Found(mu, perfect, {**guesses.details, **best.shown}),
+        (mu, perfect, {**guesses.details, **best.shown}),
         confidence=1 - alpha,
         adjacency=guesses.adjacency,
         assumptions=guesses.assumptions,
@@ -177,7 +171,7 @@ def _over_the_grid(losses: Losses, alpha: float) -> _Found:
         "fnr_upper": float(fnr[best]),
         "level_per_limit": level,
     }
-    return _Found(float(mu[best]), float(perfect.max()), details)
+    return float(mu[best]), float(perfect.max()), details
 
 
 def _mu(fpr: Floats, fnr: Floats) -> Floats:
@@ -188,8 +182,8 @@ def _mu(fpr: Floats, fnr: Floats) -> Floats:
 def _estimate(
     found: _Found, *, delta: float, confidence: float, assumptions: tuple[str, ...], **shown: Any
 ) -> Estimate:
-    mu, perfect = max(0.0, found.mu), max(0.0, found.perfect)
-    details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found.details}
+    mu, perfect = max(0.0, found[0]), max(0.0, found[1])
+    details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found[2]}
     if delta == 0:
         return Estimate.missing(**shown, reason=_NO_EPSILON, delta=delta, details=details)
     return Estimate.at_least(

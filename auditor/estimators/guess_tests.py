@@ -290,12 +290,7 @@ def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
     >>> 4 < epsilon_bound(bits=1000, guesses=1000, correct=1000, delta=1e-5, alpha=0.05) < 6
     True
     """
-
-    def refuted(epsilon: float) -> bool:
-        curve = of_epsilon_delta(epsilon, delta=delta)
-        return rejects(curve, bits=bits, guesses=guesses, correct=correct, alpha=alpha)
-
-    return largest_of_all_below(refuted, LARGEST_EPSILON)
+    return fdp_bound([GuessSet("all", 1.0, guesses, correct)], bits=bits, delta=delta, alpha=alpha)[0]
 
 
 def largest_of_all_below(

@@ -23,7 +23,7 @@ scores' laws, whatever their ties. All that is used here are strict comparisons,
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -94,6 +94,7 @@ class JointTest:
     members: int
     nonmembers: int
     curve: TradeoffCurve
+    _kept: list[Floats] = field(default_factory=list, repr=False)
 
     @cached_property
     def _tails(self) -> tuple["_Tail", "_Tail"]:
@@ -180,11 +181,7 @@ class JointTest:
     def _seed(self) -> list[int]:
         words = np.concatenate([self.curve.fpr, self.curve.tpr]).view(np.uint32).tolist()
         seed = np.random.SeedSequence([self.members, self.nonmembers, *words])
-        return [int(word) for word in seed.generate_state(4)]
-
-    @cached_property
-    def _kept(self) -> list[Floats]:
-        return []
+        return [*map(int, seed.generate_state(4))]
 
     def least(self, hits: _Hits) -> Floats:
         """Return the statistic of every column of hits."""

@@ -310,9 +310,8 @@ def just_below(losses: Losses, threshold: float) -> float | None:
     (0.3, -0.07)
     """
     # In the mirror what lies below lies above.
-    found = _above(
-        [_mirrored(group) for group in (losses.sorted_member, losses.sorted_nonmember)], -threshold
-    )
+    groups = [_mirrored(group) for group in (losses.sorted_member, losses.sorted_nonmember)]
+    found = _above(groups, -threshold)
     return None if found is None else 0.0 - found
 
 

@@ -7,6 +7,7 @@ holds its level for any mechanism and any score.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -263,10 +264,8 @@ class Question:
             return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
         if not self.guesses.fair:
             return guess_tests.own_odds_bound(self.guesses, sets, alpha=self.alpha)
-        found = []
-        for item in sets:
-            counts = {"guesses": item.guesses, "correct": item.correct}
-            found.append((steinke_bound(bits=bits, **counts, delta=self.delta, alpha=share), item))
+        bound = partial(steinke_bound, bits=bits, delta=self.delta, alpha=share)
+        found = ((bound(guesses=item.guesses, correct=item.correct), item) for item in sets)
         return max(found, key=lambda pair: pair[0])
 
     def p_value(self, claimed: float, bound: float) -> float:
@@ -275,9 +274,9 @@ class Question:
             return 1.0
         # That of the next epsilon of the grid, or not below that of the first that was kept: on the bound's side of the level.
         step, sets = guess_tests.PURE_STEP, self.guesses.sets
-        asked = (math.ceil(claimed / step) * step,) if bound > claimed else (claimed, bound + step)
+        epsilons = (math.ceil(claimed / step) * step,) if bound > claimed else (claimed, bound + step)
         return max(
-            guess_tests.pure_p_value(self.guesses, sets, epsilon=item, alpha=self.alpha) for item in asked
+            guess_tests.pure_p_value(self.guesses, sets, epsilon=item, alpha=self.alpha) for item in epsilons
         )
 
     def of_curve(self, curve: TradeoffCurve, *, refuted: bool) -> dict[str, Any]:
@@ -313,27 +312,23 @@ class Question:
         s (1 - p) = Phi(-a - t), so a is half of Phi^-1(s p) - Phi^-1(s (1 - p)) [own]. The p with which so many of r
         guesses as the test needs are right in 80% is a quantile of a beta law.
         """
-        steps, found = isinstance(self.test, options.FDP), []
-        coins = self.guesses.adjacency is options.Adjacency.ADD_REMOVE
         if not self.guesses.fair or isinstance(self.test, options.Steinke) or not math.isfinite(claimed):
             return None
-        sets, bits = self.guesses.sets, self.guesses.bits
-        share = self.alpha / len(sets)
-        smallest_fpr = (
+        sets, bits, found = self.guesses.sets, self.guesses.bits, []
+        coins, share = self.guesses.adjacency is options.Adjacency.ADD_REMOVE, self.alpha / len(sets)
+        fpr = (
             guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
         )
+
+        def enough(size: int, correct: int) -> bool:
+            if isinstance(self.test, options.FDP):
+                return guess_tests.rejects(fpr, bits=bits, guesses=size, correct=correct, alpha=share)
+            return bool(special.bdtrc(correct - 1, size, special.expit(claimed)) <= share)
+
         for size, part in {item.guesses: item.share for item in sets}.items():
-
-            def enough(correct: int, size: int = size) -> bool:
-                if not steps:
-                    return bool(special.bdtrc(correct - 1, size, special.expit(claimed)) <= share)
-                return guess_tests.rejects(
-                    smallest_fpr, bits=bits, guesses=size, correct=correct, alpha=share
-                )
-
             # Of all coins half are guessed "in", however many are.
-            if not (coins and part == 1) and enough(size):
-                needed = first_enough(enough, 0, size)
+            if not (coins and part == 1) and enough(size, size):
+                needed = first_enough(partial(enough, size), 0, size)
                 right = float(special.betaincinv(needed, size - needed + 1, _OFTEN))
                 found.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
         return (2.0 if coins else math.sqrt(2)) * min(found) if found else None

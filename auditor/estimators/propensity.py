@@ -156,8 +156,7 @@ def _values(tables: tuple[Table, Table], label: PerGroup | None, rng: np.random.
     values, _ = encoded(*tables, rng=rng)
     if label is None:
         return values
-    classes = Table(("label",), (np.asarray(label.member),), label.member.size)
-    others = Table(("label",), (np.asarray(label.nonmember),), label.nonmember.size)
+    classes, others = (Table(("label",), (np.asarray(column),), column.size) for column in label)
     return np.hstack([values, encoded(classes, others, rng=rng)[0]])
 
 

@@ -389,7 +389,7 @@ def empirical(
         "lower_reason": "a maximum over noisy ratios has no interval of its own; the certified bound has one",
     }
     counts = count(losses) if counts is None else counts
-    best = _largest_ratio(losses, counts, delta, clip)
+    value, best = 0.0, _largest_ratio(losses, counts, delta, clip)
     # Whether the curve passes outside the clip's square through a corner, either way round.
     below = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     upto = counts.fp_upto / counts.n_nonmember - counts.tp_upto / counts.n_member
@@ -400,8 +400,6 @@ def empirical(
     elif separated:
         value = max(0.0, math.log(max(1.0, (1 - clip - delta) / clip)))
         details["saturated"] = True
-    else:
-        value = 0.0
     return Estimate.point(
         "epsilon_star.empirical",
         value,

@@ -91,7 +91,7 @@ def _paths(
         most: In each row the largest column; never falls.
         share: The chance that a toss leads to the next column and not to the next row.
         rows: Of which the chances are returned.
-        columns: Likewise.
+        columns: Of which the chances are returned.
     """
     found = np.zeros((starts.size, len(rows), len(columns)))
     steps = np.asfortranarray([np.ones(columns.stop), np.full(columns.stop, -share)])

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 from auditor._version import __version__
@@ -23,9 +23,6 @@ from auditor.report.html import environment
 from auditor.report.view import View, gates_first, texts, view_of
 from auditor.results.document import Document, made_at
 from auditor.verdicts.gates import ExitCode, GateOutcome, exit_code
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 
 def _brief(text: Any) -> str:
@@ -106,7 +103,8 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     """
     shown, made = view_of(result), made_at(result.provenance)
     items = list(_items(shown, gates))
-    text = _xml().render(
+    template = environment(_in_xml, autoescape=True).get_template("junit.xml.jinja")
+    text = template.render(
         shown=shown,
         items=items,
         outcomes=Counter(item.outcome for item in items),
@@ -115,11 +113,6 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
         made=made and made.replace(tzinfo=None, microsecond=0).isoformat(),
     )
     return f"{text}\n"
-
-
-@cache
-def _xml() -> "Template":
-    return environment(_in_xml, autoescape=True).get_template("junit.xml.jinja")
 
 
 def _in_xml(value: Any) -> Any:
@@ -154,7 +147,9 @@ def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     shown, code, made = view_of(result), exit_code(result, gates), made_at(result.provenance)
     items = [item for item in _items(shown, gates) if item.rule]
     used, files = list(dict.fromkeys(item.rule for item in items)), _files(result)
-    text = _json().render(
+    template = environment(_in_json, autoescape=False).get_template("sarif.json.jinja")
+    text = template.render(
+        message=_message,
         shown=shown,
         version=__version__,
         rules=map(_rule, used),
@@ -168,11 +163,7 @@ def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
-@cache
-def _json() -> "Template":
-    found = environment(partial(json.dumps, ensure_ascii=False), autoescape=False)
-    found.filters["message"] = _message
-    return found.get_template("sarif.json.jinja")
+_in_json = partial(json.dumps, ensure_ascii=False)
 
 
 def _check_rule(name: str) -> str:

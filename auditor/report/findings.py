@@ -41,9 +41,9 @@ class Statement(NamedTuple):
 _SAID = entries("auditor.report", "texts/findings.toml")
 
 
-def said(key: str, **told: Any) -> str:
-    """Return a sentence of those with its numbers."""
-    return str(_SAID[key]).format(**told)
+def said(key: str, **values: Any) -> str:
+    """Return the sentence of this key with its numbers."""
+    return str(_SAID[key]).format(**values)
 
 
 _LEAK = Sign("Leakage found", "!", "caution")
@@ -75,8 +75,8 @@ def finding(result: Document) -> Statement:
         odds = find(result, PROPENSITY)
         lead = f"{by_estimated_odds(result)[0]} " if odds is not None and odds.value is not None else ""
         what = "the model" if result.kind is None else "the training algorithm"
-        told = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
-        return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **told))
+        values = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
+        return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **values))
     words = rows.units(result.data)
     of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
     for sign, look in _LOOKS if result.kind is None else of_kind:
@@ -119,8 +119,8 @@ def _of_rates(result: Document, words: rows.Units) -> str:
         return ""
     base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
-    told = {"level": _confidence(result), "base": base, "many": many, "errors": errors, "words": words}
-    return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **told)
+    values = {"level": _confidence(result), "base": base, "many": many, "errors": errors, "words": words}
+    return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **values)
 
 
 def _limit(name: str, row: Estimate, result: Document) -> float:
@@ -182,8 +182,8 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
     missed = ", something that the classifier did not learn from them" if learnt else ""
-    told = {"bound": bound, "factor": factor, "which": which, "missed": missed}
-    return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **told)
+    values = {"bound": bound, "factor": factor, "which": which, "missed": missed}
+    return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **values)
 
 
 def _of_swapped_runs(result: Document, _words: rows.Units) -> str:
@@ -282,8 +282,8 @@ def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
     often, seldom = map(rows.at_least, found)
     end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
-    told = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
-    return [said("accused", **told)]
+    values = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
+    return [said("accused", **values)]
 
 
 def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
@@ -307,28 +307,22 @@ def by_estimated_odds(result: Document) -> list[str]:
     if row.value is None or odds is None:
         return [f"No bound: {row.reason}."]
     level, most = _confidence(result), ceiling(row)
-    told: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
-    told["most"] = numbers.number(most, toward="down")
-    told["bound"] = numbers.number(row.value, toward="down")
-    told["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
-    told["features"], told["losses"] = (
+    values: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
+    values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
+    values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
+    values["features"], values["losses"] = (
         f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
         for found in (odds["by_features"], odds["by_losses"])
     )
-    told["percent"] = numbers.percent(result.data["confidence"], toward="down")
-    told |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
-    told |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
-    told["high"] = numbers.percent(1 - odds["overlap"])
-    told["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
+    values["percent"] = numbers.percent(result.data["confidence"], toward="down")
+    values |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
+    values |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
+    values["high"] = numbers.percent(1 - odds["overlap"])
+    values["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
-    keys = (
-        *(("above", "factor") if row.value > 0 else ("none", "hidden")),
-        "blind",
-        "audited",
-        "misfit",
-        "last",
-    )
-    lines = {key: str(_SAID["odds"][key]).format(**told) for key in (*keys, "columns", "copies")}
+    first = ("above", "factor") if row.value > 0 else ("none", "hidden")
+    keys = (*first, "blind", "audited", "misfit", "last")
+    lines = {key: str(_SAID["odds"][key]).format(**values) for key in (*keys, "columns", "copies")}
     lines["audited"] += lines["columns"] if odds["used"] < odds["columns"] else ""
     lines["last"] += lines["copies"] if copies and copies.status in {Status.FAIL, Status.WARN} else ""
     return [lines[key] for key in keys]
@@ -423,18 +417,13 @@ def verdict_sentence(result: Document) -> str:
 
 def why_smaller(result: Document) -> str:
     """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
-    if result.kind != "runs" or result.verdict is not Verdict.REFUTED:
-        return ""
-    judged = next(iter(result.comparisons), None)
-    bound = None if judged is None else find(result, judged.estimate)
-    if (
-        judged is None
-        or bound is None
-        or bound.value is None
-        or bound.value > (judged.claim.value or math.inf)
-    ):
-        return ""
-    return said("smaller", bound=numbers.number(bound.value, toward="down"), delta=numbers.given(bound.delta))
+    refuted = result.kind == "runs" and result.verdict is Verdict.REFUTED
+    for item in result.comparisons[:1] if refuted else ():
+        bound = find(result, item.estimate)
+        if bound is not None and bound.value is not None and bound.value <= (item.claim.value or math.inf):
+            least, delta = numbers.number(bound.value, toward="down"), numbers.given(bound.delta)
+            return said("smaller", bound=least, delta=delta)
+    return ""
 
 
 _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")

@@ -52,7 +52,8 @@ def rendered(template: str, *, scripts: Sequence[str] = (), **context: Any) -> s
     folder = resources.files("auditor.report") / "templates"
     inline = [(folder / name).read_text(encoding="utf-8") for name in scripts]
     trusted, policy = [Markup(text) for text in inline], Markup(_policy(inline))  # noqa: S704
-    return _environment().get_template(template).render(policy=policy, scripts=trusted, **context)
+    page = environment(_shown, autoescape=True).get_template(template)
+    return page.render(policy=policy, scripts=trusted, **context)
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -63,16 +64,12 @@ def _policy(scripts: Sequence[str]) -> str:
     return f"{own}; script-src {allowed}" if allowed else own
 
 
-@cache
-def _environment() -> "Environment":
-    return environment(_shown, autoescape=True)
-
-
 def _shown(value: Any) -> Any:
     # Everything that reaches the page passes here; only figures, made in this package, are markup already.
     return numbers.clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
+@cache
 def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environment":
     """Return where templates are found, with the ways in which they spell numbers.
 
@@ -96,7 +93,7 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
     brief = partial(numbers.clean, most=numbers.BRIEF)
     found.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
     found.filters |= {"claim_name": rows.claim_name, "claim_value": rows.claim_value}
-    found.filters |= {"row": rows.row_of, "row_with": _row_with}
+    found.filters |= {"row": rows.row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
     found.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return found
 
@@ -218,9 +215,7 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
 
     result, best, tables = view.result, leading(view.result.claims), []
     for adjacency in rows.NEIGHBOURS:
-        title = rows.neighbours(
-            adjacency, (getattr(result, "description", None) or {}).get("records_per_person")
-        )
+        title = rows.neighbours(adjacency, result.description.get("records_per_person"))
         ours = [item for item in result.claims if item.adjacency is adjacency]
         told = [item for item in ours if item in best], [item for item in ours if item not in best]
         lines = tuple(
@@ -375,14 +370,9 @@ def markdown(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
         result: What an audit found.
         gates: What became of the gates, if there were any.
     """
-    template = _plain_environment().get_template("summary.md.jinja")
+    template = environment(escaped, autoescape=False).get_template("summary.md.jinja")
     shown = {"shown": view_of(result), "stopped": gates_first(gates), "gates": gates, "signs": _GATE_SIGNS}
     return template.render(**shown) + "\n"
-
-
-@cache
-def _plain_environment() -> "Environment":
-    return environment(escaped, autoescape=False)
 
 
 # --- A result as the cards of models hold it: CycloneDX 1.6, and a model card on the Hugging Face Hub ---
@@ -394,23 +384,17 @@ def cyclonedx(result: AuditDocument) -> str:
     annex = annex_of(view)
     serial = uuid.uuid5(uuid.NAMESPACE_OID, annex.sha256).urn  # the same for the same result
     known = {"serial": serial, "made": made and made.isoformat(timespec="seconds"), "version": __version__}
-    text = _scalars().get_template("cyclonedx.json.jinja").render(view=view, annex=annex, **known)
+    template = environment(_scalar, autoescape=False).get_template("cyclonedx.json.jinja")
+    text = template.render(view=view, annex=annex, **known)
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
 def model_card(result: AuditDocument) -> str:
     """Return an audit as part of a model card for the Hugging Face Hub: metadata in YAML, and a section in Markdown."""
     view = view_of(result)
-    metadata = _scalars().get_template("model-card.yaml.jinja").render(view=view)
-    section = _plain_environment().get_template("model-card.md.jinja")
-    return f"{metadata}\n\n{section.render(shown=view, annex=annex_of(view))}\n"
-
-
-@cache
-def _scalars() -> "Environment":
-    found = environment(_scalar, autoescape=False)
-    found.filters["exact"] = lambda value: str(numbers.plain(value))
-    return found
+    metadata = environment(_scalar, autoescape=False).get_template("model-card.yaml.jinja")
+    section = environment(escaped, autoescape=False).get_template("model-card.md.jinja")
+    return f"{metadata.render(view=view)}\n\n{section.render(shown=view, annex=annex_of(view))}\n"
 
 
 def _scalar(value: Any) -> str:

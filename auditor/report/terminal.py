@@ -310,10 +310,7 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
     for sign, sentence in shown.opening:
         yield _signed(sign)
         yield _text(sentence)
-    if shown.most_exposed:
-        yield _text(shown.most_exposed)
-    if shown.less:
-        yield _text(shown.less)
+    yield from map(_text, filter(None, (shown.most_exposed, shown.less)))
     yield _text("What now", style="bold")
     for place, line in enumerate(shown.now, start=1):
         yield _text(f"{place}. {line}")

@@ -217,9 +217,7 @@ class View:
         """What the model should answer until it is trained again: as measured, or as its outputs allow."""
         lines, best = texts("what_now")["answers"], self._best_policy
         if best is not None:
-            return (
-                str(lines["helps"]).format(answer=best[0].words) if best[-1] else str(lines["does_not_help"])
-            )
+            return str(lines["helps" if best[-1] else "does_not_help"]).format(answer=best[0].words)
         masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
         by_class = self.result.data.get("scale") == LossScale.LOG_ODDS and not masked
         return str(lines["classes" if by_class else "other"])
@@ -288,12 +286,8 @@ class View:
             told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
         elif helps:
             told = f"{would[:1].upper()}{would[1:]} instead of {now}."
-            shows = (item.found.at_least.get("advantage") or 0.0) > 0
-            even = (
-                f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
-                if shows
-                else ""
-            )
+            if (item.found.at_least.get("advantage") or 0.0) > 0:
+                even = f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
         else:
             told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
         held = f"Each of these holds for all policies at once at about {level} confidence"
@@ -313,17 +307,12 @@ class View:
     def policy_notes(self) -> tuple[str, ...]:
         """What to know of the table of policies."""
         first = self.policies[0]
-        level, bound = numbers.percent(first.found.confidence, toward="down"), first.bound
-        at = (
-            f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
-            if bound
-            else ""
-        )
+        level, bound, at = numbers.percent(first.found.confidence, toward="down"), first.bound, ""
+        if bound:
+            at = f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
-        return (
-            f"{together}, so intervals are wider than elsewhere.{at} {findings.said('on_policies')}",
-            LABEL_ONLY,
-        )
+        rest = findings.said("on_policies")
+        return f"{together}, so intervals are wider than elsewhere.{at} {rest}", LABEL_ONLY
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
@@ -404,7 +393,9 @@ class View:
 
     @cached_property
     def numbers(self) -> tuple[Row, ...]:
-        """The few numbers of a summary, the one that leads first."""
+        """The few numbers of a summary, the one that leads first; of other documents than an audit all."""
+        if self.result.kind is not None:
+            return self.rows
         estimates, lead = self.result.estimates, self.headline.estimate
         judged = bool(self.result.claims or self.result.comparisons)
         main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
@@ -459,9 +450,8 @@ class TrainingView(View):
     def now(self) -> tuple[str, ...]:
         """What to do now, in at most three lines."""
         found = findings.states(self.result, self.finding)[-1]
-        return self.advice(
-            self.result.kind, found if found == "reversed" else str(self.result.verdict or "no_claim")
-        )
+        state = found if found == "reversed" else str(self.result.verdict or "no_claim")
+        return self.advice(self.result.kind, state)
 
     @cached_property
     def model(self) -> str:
@@ -498,11 +488,6 @@ class TrainingView(View):
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
         """Every number, those about the training algorithm first."""
         return super().groups[::-1]
-
-    @property
-    def numbers(self) -> tuple[Row, ...]:
-        """Those numbers: there are few."""
-        return self.rows
 
     @cached_property
     def counted(self) -> str:
@@ -558,11 +543,6 @@ class LabelsView(View):
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
         """Every number: all are about the training algorithm."""
         return (("What the way of training gives away about the label of any one record.", self.rows),)
-
-    @property
-    def numbers(self) -> tuple[Row, ...]:
-        """Every number: there are few."""
-        return self.rows
 
     @cached_property
     def counted(self) -> str:
@@ -626,11 +606,6 @@ class PromiseView(View):
     def heading(self) -> str:
         """What stands above everything else."""
         return f"Privacy claim: {self.model}"
-
-    @property
-    def numbers(self) -> tuple[Row, ...]:
-        """Every number: there are few."""
-        return self.rows
 
     @property
     def headline(self) -> Headline:

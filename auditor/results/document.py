@@ -187,12 +187,8 @@ class Slice:
 
     def row(self) -> dict[str, Any]:
         """Return the slice as one flat row: names of estimates, with ``_lower`` and ``_upper`` for their intervals."""
-        row: dict[str, Any] = {
-            "kind": str(self.kind),
-            "label": self.label,
-            "n_member": self.n_member,
-            "n_nonmember": self.n_nonmember,
-        }
+        row: dict[str, Any] = {"kind": str(self.kind)}
+        row |= {name: getattr(self, name) for name in ("label", "n_member", "n_nonmember")}
         for item in self.estimates:
             row[item.name] = item.value
             if item.name == "epsilon_bound.clopper_pearson":
@@ -569,9 +565,8 @@ class Document:
 
         columns = ["value", "lower", "upper", "confidence", "delta", "adjacency", "subject", "method"]
         rows = [{name: getattr(item, name) for name in columns} for item in self.estimates]
-        return pd.DataFrame(
-            rows, columns=columns, index=pd.Index([e.name for e in self.estimates], name="name")
-        )
+        index = pd.Index([item.name for item in self.estimates], name="name")
+        return pd.DataFrame(rows, columns=columns, index=index)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
@@ -800,9 +795,8 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accou
 
 
 CONTENT_HASH = "content_sha256"
-ALTERED = (
-    "altered_since_it_was_written"  # a check that fails, of a result whose content is not that of its hash
-)
+# A check that fails, of a result whose content is not that of its hash.
+ALTERED = "altered_since_it_was_written"
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:

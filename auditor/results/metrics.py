@@ -98,12 +98,11 @@ def rate_of(estimate: Estimate) -> float | None:
     prefix, _, rest = estimate.name.partition(".")
     if prefix != _FAMILY.removesuffix(".*"):
         return None
-    try:
-        named = float(rest)
-    except ValueError:
-        named = None
     stated = detail(estimate, "rate")
-    return named if stated is None else stated
+    try:
+        return float(rest) if stated is None else stated
+    except ValueError:
+        return None
 
 
 def beyond_guessing(estimate: Estimate) -> bool:

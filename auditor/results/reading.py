@@ -270,7 +270,7 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
     origin = raw.get("provenance")
-    # The hash is made anew whenever a result is written.
+    # Whenever a result is written it gets a new hash.
     kept_hash = origin.pop(document.CONTENT_HASH, None) if isinstance(origin, dict) else None
     altered = bool(kept_hash) and document.content_hash(json.loads(content)) != kept_hash
     too_large = validate.problem(raw)
@@ -297,18 +297,13 @@ def _marked(result: document.Document) -> document.Document:
     """Return an altered result with that as a failed check, so that it passes no gate and has no verdict."""
     words = "The content of this result is not that of the SHA-256 that it keeps: it was altered since it was written."
     failed = Check(document.ALTERED, Status.FAIL, words)
-    undone: Any = {
-        "reason": f"A validity check failed ({failed.name}): {words}",
-        "p_value": None,
-        "e_value": None,
-    }
-    rows = (
-        item if item.verdict is None else replace(item, verdict=Verdict.NOT_EVALUABLE, **undone)
+    none, reason = Verdict.NOT_EVALUABLE, f"A validity check failed ({failed.name}): {words}"
+    rows = tuple(
+        replace(item, verdict=none, reason=reason, p_value=None, e_value=None) if item.verdict else item
         for item in result.comparisons
     )
     checks = (failed, *(item for item in result.checks if item.name != failed.name))
-    verdict = result.verdict and Verdict.NOT_EVALUABLE
-    return replace(result, checks=checks, comparisons=tuple(rows), verdict=verdict)
+    return replace(result, checks=checks, comparisons=rows, verdict=result.verdict and none)
 
 
 def _check_version(named: str, version: Any) -> None:

@@ -133,14 +133,8 @@ def _at(grid: Floats, fpr: Floats, tpr: Floats) -> Floats:
 
 def _arrays(index: int, curve: NamedCurve) -> tuple[Floats, Floats]:
     fpr, tpr = np.asarray(curve.fpr, dtype=np.float64), np.asarray(curve.tpr, dtype=np.float64)
-    sound = (
-        fpr.size > 0
-        and fpr.size == tpr.size
-        and bool(np.all(np.diff(fpr) > 0))
-        and bool(np.all((fpr > 0) & (fpr <= 1)))
-        and bool(np.all((tpr >= 0) & (tpr <= 1)))
-    )
-    if not sound:
+    rises = fpr.size == tpr.size > 0 and bool((np.diff(fpr, prepend=0.0) > 0).all() and fpr[-1] <= 1)
+    if not (rises and ((tpr >= 0) & (tpr <= 1)).all()):
         raise InputError(
             f"instance {index} (counting from 0) has a damaged curve {curve.name!r}: its rates must rise in (0, 1];"
             " audit its losses again."

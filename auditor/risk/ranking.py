@@ -483,16 +483,7 @@ def _pseudo(size: int) -> float:
 
 # --- Tables of records as the content of files that other programs open ---
 
-_STARTS_A_FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    *"\uff1d\uff0b\uff0d\uff20",
-)  # the last four are wide ones
+_STARTS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are wide ones
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 

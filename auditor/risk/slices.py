@@ -184,11 +184,8 @@ def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
     """
     others = [item for item in slices if item.kind is one.kind and item is not one]
     rows = [(item, row) for item in others if (row := find(item, "auc")) and row.value is not None]
-    own = find(one, "auc")
-    if own is None or own.lower is None or not rows:
-        return False
-    known = [found for _, row in rows if (found := placements_of(row))]
-    if len(known) < len(rows):
+    own, known = find(one, "auc"), [found for _, row in rows if (found := placements_of(row))]
+    if own is None or own.lower is None or not rows or len(known) < len(rows):
         return False
     sizes = np.array([(item.n_member, item.n_nonmember) for item, _ in rows])
     weights = sizes.prod(axis=1) / sizes.sum(axis=1)
@@ -199,9 +196,8 @@ def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
         "largest": np.max([found["largest"] for found in known], axis=0).tolist(),
     }
     value = float(weights @ [row.value for _, row in rows])
-    n_member, n_nonmember = map(int, sizes.sum(axis=0))
-    alpha = 1 - (own.confidence or 0.0)
-    return own.lower > interval(value, together, sizes=(n_member, n_nonmember), alpha=alpha)[1]
+    n1, n0 = map(int, sizes.sum(axis=0))
+    return own.lower > interval(value, together, sizes=(n1, n0), alpha=1 - (own.confidence or 0.0))[1]
 
 
 # --- The audit repeated by what the model would answer ---

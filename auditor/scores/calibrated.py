@@ -41,9 +41,8 @@ from auditor.scores.references import (
 
 
 _FARTHEST_SCALE = 1e300  # nats; differences of two log-ratios stay finite
-_NEAREST = (
-    1e-300  # nats; closer neighbours of the population are ties, so that the slope between others is finite
-)
+# Nats; closer neighbours of the population are ties, so that the slope between others is finite.
+_NEAREST = 1e-300
 
 
 def rmia(reference: References, *, population: Population, a: float = 0.3, gamma: float = 1.0) -> Transform:

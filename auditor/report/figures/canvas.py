@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # --- What the figures draw: the data of a result, cleaned, thinned and put on logarithmic axes ---
 
 
-_Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 _MOST_POINTS = 420  # more than an audit keeps of any curve
 _MOST_BINS = 500  # of a histogram, finer than a screen shows
@@ -68,9 +68,7 @@ def _merged(counts: tuple[float, ...] | None, starts: npt.NDArray[np.int64]) -> 
     return None if counts is None else tuple(np.add.reduceat(np.asarray(counts), starts[:-1]).tolist())
 
 
-def finite(
-    x: Sequence[float | None] | _Floats, y: Sequence[float | None] | _Floats
-) -> tuple[_Floats, _Floats]:
+def finite(x: Sequence[float | None] | Floats, y: Sequence[float | None] | Floats) -> tuple[Floats, Floats]:
     """Return the points of which both coordinates are known and small enough to be drawn."""
     size = min(len(x), len(y))
     pair = tuple(np.asarray(side, dtype=np.float64)[:size] for side in (x, y))  # null is NaN
@@ -83,7 +81,7 @@ def _counts(values: Any) -> tuple[float, ...]:
     return tuple(np.where(np.isfinite(found) & (found > 0), found, 0.0).tolist())
 
 
-def thinned(curve: NamedCurve) -> tuple[_Floats, _Floats]:
+def thinned(curve: NamedCurve) -> tuple[Floats, Floats]:
     """Return at most 420 points, the ends among them."""
     x, y = finite(curve.fpr, curve.tpr)
     if x.size <= _MOST_POINTS:
@@ -92,7 +90,7 @@ def thinned(curve: NamedCurve) -> tuple[_Floats, _Floats]:
     return x[keep], y[keep]
 
 
-def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tuple[_Floats, _Floats]:
+def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tuple[Floats, Floats]:
     """Return the points from ``least`` on: every corner, and more between, where straight lines bend on a log scale.
 
     Of more than 580 corners some are left out, where no eye would miss them; none is moved.
@@ -108,7 +106,7 @@ def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tupl
     return _spread(*_corners(rates[order], hits[order]), least=least)
 
 
-def _spread(x: _Floats, y: _Floats, *, least: float) -> tuple[_Floats, _Floats]:
+def _spread(x: Floats, y: Floats, *, least: float) -> tuple[Floats, Floats]:
     """Of too many points, some of them at even distances along the line as it looks on logarithmic axes, and both ends."""
     if x.size <= _MOST_POINTS + _BETWEEN:
         return x, y
@@ -119,7 +117,7 @@ def _spread(x: _Floats, y: _Floats, *, least: float) -> tuple[_Floats, _Floats]:
     return x[keep], y[keep]
 
 
-def _corners(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
+def _corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The same line without the points inside a level or an upright piece."""
     if x.size < 3:  # noqa: PLR2004
         return x, y
@@ -137,7 +135,7 @@ def floor(finest: float, place: float | None) -> float:
     return float(10.0 ** math.floor(math.log10(min(max(least, 1e-7), 0.01))))
 
 
-def density(counts: Sequence[float], edges: _Floats, *, total: float) -> _Floats:
+def density(counts: Sequence[float], edges: Floats, *, total: float) -> Floats:
     """Return the share of records per width of the widest bin, or per bin where bins have no width."""
     widths = np.diff(edges)
     shares = np.asarray(counts, dtype=np.float64) / total
@@ -282,8 +280,6 @@ def _tag(tag: str, wanted: set[str], *, key: str) -> str:
         tag = tag.replace(colour, f"var(--{name}, {colour})")
     return tag
 
-
-Floats = npt.NDArray[np.float64]
 
 # Narrow, so that letters are large enough on a phone, where a figure is shrunk to the width of the screen.
 WIDTH = 4.0

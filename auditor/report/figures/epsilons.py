@@ -260,9 +260,8 @@ def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
     """What the rows are about, with the adjacency that those with a value, and their claims, have in common."""
     adjacencies = {row.adjacency for row in rows if row.adjacency}
     adjacencies |= {str(row.claim.adjacency) for row in rows if row.claim is not None}
-    return ", ".join(
-        [f"About {metrics.ABOUT[subject]}", *(sorted(adjacencies) if len(adjacencies) == 1 else [])]
-    )
+    common = adjacencies if len(adjacencies) == 1 else ()
+    return ", ".join([f"About {metrics.ABOUT[subject]}", *common])
 
 
 def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
@@ -400,10 +399,8 @@ def estimated_odds_words(result: AuditDocument) -> str:
     if found is None:
         return "Estimated odds of membership: this audit has none."
     row, odds = found
-    bound, share = (
-        numbers.number(row.value, toward="down"),
-        numbers.percent(odds["kept"] / max(1, odds["held"])),
-    )
+    bound = numbers.number(row.value, toward="down")
+    share = numbers.percent(odds["kept"] / max(1, odds["held"]))
     return (
         f"Estimated probabilities of membership of both groups: {share} of the held records have estimates within the limits and"
         f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
@@ -424,9 +421,8 @@ def policies_figure(result: AuditDocument) -> "Figure | None":
         return None
     with canvas.axes((WIDTH, 0.32 * len(told) + 0.9)) as (figure, panel):
         for place, (title, row) in enumerate(told):
-            low, value, high = (
-                float(x or 0) for x in (row.estimate.lower, row.estimate.value, row.estimate.upper)
-            )
+            item = row.estimate
+            low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))
             panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
             (dot,) = panel.plot([value], [place], "o", color=ACCENT, markersize=6, zorder=5)
             tip(dot, f"{title}: AUC {row.value} ({row.ends})")

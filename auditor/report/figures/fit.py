@@ -221,9 +221,8 @@ def _draw_quantiles(panel: "Axes", name: str, side: _Side, *, level: float) -> N
     panel.plot(span, span, color=canvas.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), label="Perfect fit")
     panel.plot(side.fitted, side.observed, color=colour, marker=mark, markersize=2.8, linestyle="none")
     room = 0.04 * (span[1] - span[0])
-    panel.set(
-        title=_NAMES[name], xlim=(span[0] - room, span[1] + room), ylim=(span[0] - room, span[1] + room)
-    )
+    limits = span[0] - room, span[1] + room
+    panel.set(title=_NAMES[name], xlim=limits, ylim=limits)
     canvas.plain_axis(panel.xaxis, most=3)
     canvas.plain_axis(panel.yaxis, most=4)
 
