@@ -15,7 +15,7 @@ from auditor.cli.options import declared
 
 COLLECTORS = Path(auditor.collectors.__file__).parent
 # What a library or a server calls so, which no option of ours is.
-OTHERS = ("zipmap=", "safe_serialization=", "pyfunc_predict_fn=", "PREDICT_PROBA=")
+OTHERS = ("zipmap=", "refit=", "safe_serialization=", "pyfunc_predict_fn=", "PREDICT_PROBA=")
 NAMES = [
     name
     for name, item in declared(collect).items()

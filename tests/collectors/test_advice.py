@@ -50,10 +50,10 @@ def test_one_hot_labels(kind):
     model = RandomForestClassifier(20, random_state=0).fit(*PAIRS["members"])
     hot = {name: (features, kind(np.eye(3)[y])) for name, (features, y) in PAIRS.items()}
     with refused(
-        r"one label for each record, got shape \(100, 3\); each row is one-hot: pass np\.argmax\(y, axis=1\)"
+        r"one label for each record, got shape \(100, 3\); each row is one-hot: pass np\.argmax\(y, 1\)"
     ):
         collect(model, **hot)
-    found = collect(model, **{name: (features, np.argmax(y, axis=1)) for name, (features, y) in hot.items()})
+    found = collect(model, **{name: (features, np.argmax(y, 1)) for name, (features, y) in hot.items()})
     np.testing.assert_array_equal(found.member, collect(model, **PAIRS).member)
     several = {
         name: (features, np.column_stack([y > 0, y > 1, y >= 0])) for name, (features, y) in PAIRS.items()
@@ -69,7 +69,7 @@ def test_a_fitted_density(wrap):
     """A fitted mixture is not sent to fit; its own losses are audited as it advises."""
     model = wrap(GaussianMixture(20, random_state=0)).fit(X[:100])
     with refused(
-        r"must be a classifier, got a fitted \w+ without classes_; .*Losses\(member=-model.score_samples"
+        r"must be a classifier, got a fitted \w+ without classes_; .*negative log-densities -model.score_samples\(X\) of both groups"
     ):
         collect(model, **PAIRS)
     losses = Losses(member=-model.score_samples(X[:100]), nonmember=-model.score_samples(X[100:]))

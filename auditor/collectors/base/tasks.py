@@ -309,7 +309,7 @@ class Classification:
         if labels.ndim != 1:
             fix = "name the task MultiLabel() if all are 0 or 1, or score one column at a time"
             if labels.ndim == _TABLE and np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all():
-                fix = "each row is one-hot: pass np.argmax(y, axis=1), the class of each record, or the names of the classes"
+                fix = "each row is one-hot: pass np.argmax(y, 1), the class of each record, or the names of the classes"
             raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}; {fix}.")
         return labels
 

@@ -298,7 +298,7 @@ def _classes(model: Any) -> list[Any]:
             raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
         raise InputError(
             f"model must be a classifier, got a fitted {name} without classes_; pass a function that returns the probability of"
-            " each class, or of a density Losses(member=-model.score_samples(X), nonmember=-model.score_samples(X_other))."
+            " each class, or audit the negative log-densities -model.score_samples(X) of both groups as losses at hand."
         )
     if isinstance(classes, list) and any(np.ndim(part) for part in classes):
         raise InputError(
