@@ -100,7 +100,8 @@ def test_numbers_and_pictures_by_name(result):
 def test_outputs_at_hand_become_losses(logits):
     """Two classes and several: the negative log-odds of the true class, against scipy; labels and ids stay aligned."""
     rng = np.random.default_rng(4)
-    scores, y, member = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), np.arange(40) % 2
+    scores, member = rng.normal(size=(40, 3)), np.arange(40) % 2
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)  # drawn by the softmax of the scores
     rows = scores if logits else special.softmax(scores, axis=1)
     output = auditor.Output.LOGITS if logits else auditor.Output.PROBABILITIES
     names = np.array([f"r{place}" for place in range(40)])

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from safety.formats import Markup
+from simulation import evidence_of
 
 import auditor
 from auditor import (
@@ -301,19 +302,23 @@ def test_records_of_one_person_make_limits_too_large():
 def test_a_claim_that_stands_says_what_could_have_refuted_it(split):
     """Scores with the stated mu refute the claim in 80% of audits or a little more; with four fifths of it in far fewer."""
     rng = np.random.default_rng(10)
+    claim = StatedClaim(0.7, DELTA, "add-remove" if isinstance(split, BernoulliSplit) else "replace-one")
 
-    def audited(mu):
+    def scores(mu):
         loss = rng.normal(0, 1, 600) - mu * (np.arange(600) < 300)
-        losses = Losses(loss[:300], loss[300:])
-        return auditor.audit(losses, delta=DELTA, split=split, claim=StatedClaim(0.7, DELTA, str(kind)))
+        return Losses(loss[:300], loss[300:])
 
-    kind = "add-remove" if isinstance(split, BernoulliSplit) else "replace-one"
-    quiet = audited(0.0)
+    quiet = auditor.audit(scores(0.0), delta=DELTA, split=split, claim=claim)
     mu = quiet.estimate("epsilon_bound.one_run").details["smallest_mu"]
     sentence = "To refute it in 4 of 5 audits of this size, a score must set the groups mu ="
     assert all(sentence in text for text in outputs(quiet))
     assert "perfect attack would" not in quiet.comparisons[0].reason
-    refuted = [sum(audited(x * mu).verdict == "refuted" for _ in range(25)) for x in (0.7, 1.0)]
+
+    def refuted(mu):
+        (row,) = evidence_of(scores(mu), "one run", split=split, claim=claim, delta=DELTA).estimates
+        return auditor.judge(quiet.comparisons[0].claim, row).verdict == "refuted"
+
+    counts = [sum(refuted(x * mu) for _ in range(25)) for x in (0.7, 1.0)]
     # Of 25 audits 80% to 95% refute: fewer than 16 or, of the weaker scores, more than 15 have a probability of 1 in 100.
-    assert refuted[1] >= 16
-    assert refuted[0] <= 15
+    assert counts[1] >= 16
+    assert counts[0] <= 15
