@@ -62,7 +62,7 @@ def test_the_p_value_against_all_orders(members, nonmembers, epsilon, delta):
 )
 def test_the_p_value_against_drawn_records(rng, members, nonmembers, epsilon, delta):
     """Of records drawn from the worst law so many have as large a statistic as the p-value says."""
-    draws = 3000
+    draws = 1000
     tests = [judged(*worst(rng, members, nonmembers, epsilon, delta), delta) for _ in range(draws)]
     statistics = np.array([test.statistic for test in tests])
     for quantile in (0.5, 0.9, 0.97):
