@@ -32,7 +32,7 @@ from the law (`least_epsilons`), at any size and for members of a finite trainin
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -157,16 +157,35 @@ class _Side:
                 return better
         return float(bounds[at]), at
 
-    def below(self, hits: _Integers, value: float) -> npt.NDArray[np.bool_]:
-        """Whether the bound of each rank lies below this value."""
-        if not self.limits.known:
-            melded = self._melded(hits)
-            return p_value(value - _ALIKE, melded, delta=self.delta, level=self.levels) > self.levels
-        rates = math.exp(value) * (1 - _ALIKE) * self._wrongly + self.delta
+    def most_hits(self, value: float) -> _Integers:
+        """Return the most hits at each rank that keep its bound below this value."""
+        least, all_of_them = (
+            np.zeros(self.levels.size, dtype=np.int64),
+            np.full(self.levels.size, self.others),
+        )
+        separately = partial(self._separately, value, self._wrongly, self.levels / self.limits.limits)
+        if self.limits.known:
+            return _most(separately, least, all_of_them)
+        # Melded limits are no lower than two separate ones, and below for sure where V lies below its sqrt(a) quantile, B
+        # above its own: both have the probability a together. So few hits are left to be looked at.
+        share = np.sqrt(self.levels)
+        wrongly = special.betainccinv(*self._melded(least).laws()[0], share)
+        surely = _most(partial(self._separately, value, wrongly, share), least, all_of_them)
+        return _most(partial(self._below, value), surely, _most(separately, surely, all_of_them))
+
+    def _separately(
+        self, value: float, wrongly: Floats, levels: Floats, hits: _Integers, at: _Integers
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the bound of some ranks by two separate limits lies below this value."""
+        rates = math.exp(value) * (1 - _ALIKE) * wrongly[at] + self.delta
         if self._counted:
             return np.asarray(hits < rates * self.others)
-        levels = self.levels / self.limits.limits
-        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels
+        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels[at]
+
+    def _below(self, value: float, hits: _Integers, at: _Integers) -> npt.NDArray[np.bool_]:
+        """Whether the melded bound of some ranks lies below this value."""
+        some = Ranked(dense_ranks(self.ranked)[at], self.ranked, hits, self.others, self.tail)
+        return p_value(value - _ALIKE, some, delta=self.delta, level=self.levels[at]) > self.levels[at]
 
     def _melded(self, hits: _Integers) -> Ranked:
         return Ranked(dense_ranks(self.ranked), self.ranked, hits, self.others, self.tail)
@@ -219,7 +238,7 @@ class Statistic:
 
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
-        allowed = [(side.tail, _most_hits(side, value)) for side in self._sides]
+        allowed = [(side.tail, side.most_hits(value)) for side in self._sides]
         return [any((hits.of_tail(tail) > most).any() for tail, most in allowed) for hits in every]
 
     def corners(self, value: float) -> _Corners:
@@ -229,7 +248,7 @@ class Statistic:
         """
         i, j = [], []
         for side in self._sides:
-            allowed, at = _most_hits(side, value), dense_ranks(side.ranked)
+            allowed, at = side.most_hits(value), dense_ranks(side.ranked)
             at, allowed = at[allowed < side.others], allowed[allowed < side.others]
             lower = side.tail == "lower"
             i.append(allowed if lower else side.ranked - 1 - at)
@@ -242,15 +261,16 @@ class Statistic:
         return members[kept], nonmembers[kept]
 
 
-def _most_hits(side: _Side, value: float) -> _Integers:
-    """At each rank the most hits that keep it below this value."""
-    size = dense_ranks(side.ranked).size
-    most, beyond = np.zeros(size, dtype=np.int64), np.full(size, side.others + 1)
-    while np.any(beyond - most > 1):
-        middle = (most + beyond) // 2
-        kept = side.below(middle, value)
-        most, beyond = np.where(kept, middle, most), np.where(kept, beyond, middle)
-    return most
+def _most(
+    below: Callable[[_Integers, _Integers], npt.NDArray[np.bool_]], least: _Integers, most: _Integers
+) -> _Integers:
+    """Return the most hits of each rank that are below, of those from ``least``, which are, to ``most``."""
+    low, beyond = least.copy(), most + 1
+    while (at := np.flatnonzero(beyond - low > 1)).size:
+        middle = (low[at] + beyond[at]) // 2
+        kept = below(middle, at)
+        low[at[kept]], beyond[at[~kept]] = middle[kept], middle[~kept]
+    return low
 
 
 @dataclass(frozen=True, eq=False)
