@@ -169,7 +169,7 @@ class _Side:
         # Melded limits are no lower than two separate ones, and below for sure where V lies below its sqrt(a) quantile, B
         # above its own: both have the probability a together. So few hits are left to be looked at.
         share = np.sqrt(self.levels)
-        wrongly = special.betainccinv(*self._melded(least).laws()[0], share)
+        wrongly = np.asarray(special.betainccinv(*self._melded(least).laws()[0], share), dtype=np.float64)
         surely = _most(partial(self._separately, value, wrongly, share), least, all_of_them)
         return _most(partial(self._below, value), surely, _most(separately, surely, all_of_them))
 
