@@ -157,7 +157,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
             is which class.
 
     >>> from auditor.collectors.streaming.scorers import predictor
-    >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification())
+    >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=tasks.Classification())
     >>> found = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
     >>> found.deterministic, found.warnings, found.provisional
     (True, (), ())
