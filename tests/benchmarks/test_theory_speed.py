@@ -5,9 +5,11 @@ No test asserts a time; where one is of interest it is printed.
 """
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import printed
 from stopwatch import best_time
 
 from auditor.core import DPSGD, Adjacency
@@ -41,21 +43,40 @@ def plain_loop(training, adjacency, samples):
     return np.mean(1 - np.exp(np.minimum(eta, 0)))
 
 
+def simulation_times(adjacency, samples, steps, *, tries):
+    """The times of Algorithm 1 and of our simulation, in a process of its own.
+
+    What other tests have freed decides whether large arrays come from the system page by page: the times then differ by
+    more than a half.
+    """
+    code = """if True:
+        import sys
+        sys.path[:0] = sys.argv[1:3]
+        from test_theory_speed import ADD_REMOVE, DPSGD, REPLACE_ONE, best_time, monte_carlo, plain_loop
+        samples, steps, tries = map(int, sys.argv[4:])
+        adjacency, some = (ADD_REMOVE, REPLACE_ONE)[int(sys.argv[3])], DPSGD(1.0, 0.01, steps)
+        print(*(best_time(lambda: run(some, adjacency, samples), tries) for run in (plain_loop, monte_carlo)))
+    """
+    here = Path(__file__).parent
+    chosen = int(adjacency is REPLACE_ONE)
+    return map(float, printed(code, here, here.parent, chosen, samples, steps, tries).split())
+
+
 @pytest.mark.parametrize(
     ("adjacency", "reference"), [(ADD_REMOVE, 0.1610176), (REPLACE_ONE, 0.2643522)], ids=str
 )
 def test_exact_total_variation_against_monte_carlo(request, adjacency, reference, told):
-    """The exact total variation is 500 times faster than Algorithm 1 with m = 5e5 at T = 1000, and 200 times than ours.
+    """The exact total variation is 1000 times faster than Algorithm 1 with m = 5e5 at T = 1000, and 300 times than ours.
 
-    Its error is a thousandth of the simulation's too. On one machine the first ratio was 780 under load and 1,430 at rest.
+    Its error is a thousandth of the simulation's too.
     """
     full, steps = 500_000, 1000
     training = DPSGD(1.0, 0.01, steps)
     # Time is in proportion to steps and to whole blocks of samples, squared error to samples.
     share = 1 if request.config.getoption("--long") else 50
-    some = DPSGD(1.0, 0.01, steps // share)
-    by_paper = best_time(lambda: plain_loop(some, adjacency, full), 1 if share == 1 else 3) * share
-    by_blocks = best_time(lambda: monte_carlo(some, adjacency, full), 1 if share == 1 else 3) * share
+    by_paper, by_blocks = (
+        share * time for time in simulation_times(adjacency, full, steps // share, tries=min(share, 3))
+    )
     # Past the cache that serves a second question about the same run.
     exact = lambda: privacy_loss._law_of.__wrapped__(training, adjacency).total_variation()  # noqa: E731
     by_inversion = min(best_time(exact, 20) for _ in range(3))
@@ -67,8 +88,8 @@ def test_exact_total_variation_against_monte_carlo(request, adjacency, reference
         f" ({by_paper / by_inversion:,.0f} times), ours {by_blocks:.1f} s ({by_blocks / by_inversion:,.0f} times);"
         f" errors {error:.0e} and {simulated:.0e}"
     )
-    assert by_paper >= 500 * by_inversion
-    assert by_blocks >= 200 * by_inversion
+    assert by_paper >= 1000 * by_inversion
+    assert by_blocks >= 300 * by_inversion
     assert error < simulated / 1000
 
 
