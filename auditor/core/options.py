@@ -705,7 +705,7 @@ class _Units:
 
 @dataclass(frozen=True)
 class EachRecord(_Units):
-    """Every record is a unit of its own, whoever it belongs to; the rows of one id become one score.
+    """Every record is a unit of its own, also where a person has several; the rows of one id become one score.
 
     A claim for single records is judged in its form for groups of as many rows as an id has at most, unless ``rows`` says
     that they are scorings of one training record.

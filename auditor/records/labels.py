@@ -209,7 +209,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
 
 
 def _within_persons(losses: Losses) -> _Codes:
-    """The ids as numbers; equal ids of different persons are different records."""
+    """The ids as numbers; equal ids of different people are different records."""
     found = codes(cast("PerGroup", losses.id))
     if losses.person is None:
         return found
@@ -327,7 +327,7 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
 
 
 def default_units(losses: Losses) -> PersonsFound:
-    """Return persons, where the records name them and were not split record by record; else one unit per record."""
+    """Return people, where the records name them and were not split record by record; else one unit per record."""
     found = per_person(losses, choice=EachRecord())
     split = found.in_both and not found.by_person
     if found.largest == 1 or split or min(found.persons) < _LEAST:
@@ -336,7 +336,7 @@ def default_units(losses: Losses) -> PersonsFound:
 
 
 def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
-    """How records and persons are spread, with the records as they are."""
+    """Return how records and people are spread, with the records as they are."""
     losses = by_id.losses
     records = losses.n_member, losses.n_nonmember
     held = np.concatenate(_trained(by_id, choice))
@@ -382,7 +382,7 @@ def row_units(losses: Losses, *, persons: bool) -> PerGroup:
 
 
 def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
-    """Return the records of all persons but those with records in both groups, and the names of these; all where too few are left."""
+    """Return the records of all people but those with records in both groups, and the names of these; all where too few are left."""
     by_id = units.by_id
     found = codes(cast("PerGroup", by_id.losses.person))
     both = np.intersect1d(found.member, found.nonmember)
