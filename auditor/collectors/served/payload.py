@@ -77,8 +77,10 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
             f"columns must name each column of {records.name} X, got {len(columns)} names for shape {array.shape}."
         )
     if array.dtype.kind in "OM" or (array.dtype.kind == "f" and np.isnan(array).any()):
-        array = np.frompyfunc(_plain, 1, 1)(array.astype(np.object_))
-        good = np.frompyfunc(_is_sendable, 1, 1)(array).astype(np.bool_)
+        # Not np.frompyfunc, which warns wherever Python's own comparison with a NaN sets the processor's flag.
+        cells = map(_plain, array.astype(np.object_).flat)
+        array = np.fromiter(cells, dtype=np.object_, count=array.size).reshape(array.shape)
+        good = np.fromiter(map(_is_sendable, array.flat), np.bool_, count=array.size).reshape(array.shape)
     else:
         good = np.isfinite(array) if array.dtype.kind in "fiub" else np.zeros(array.shape, dtype=np.bool_)
     if not good.all():
