@@ -84,6 +84,7 @@ from auditor.core.options import (
     Census as Census,
     ClopperPearson as ClopperPearson,
     Context as Context,
+    Disclosure as Disclosure,
     EachRecord as EachRecord,
     FixedSizeSampling as FixedSizeSampling,
     FixedThreshold as FixedThreshold,

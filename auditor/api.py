@@ -19,6 +19,7 @@ from auditor.core.files import kept
 from auditor.core.options import (
     Adjacency,
     Context,
+    Disclosure,
     IndependentRuns,
     Members,
     MembershipSplit,
@@ -311,7 +312,8 @@ def audit(
     strategy: str | None = None,
     utility: Utility | None = None,
     context: Context | None = None,
-    top_records: int = 10,
+    top_records: int = 0,
+    disclosure: Disclosure | str = Disclosure.PUBLIC,
     source: str | None = None,
     command: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -350,8 +352,11 @@ def audit(
         utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
         context: What is declared of the release, for a reviewer; no number depends on it, and nothing of it is inferred.
         top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
-            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none, and
-            1,000 is the most.
+            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data: by default none is named,
+            and at most 1,000 are.
+        disclosure: Who may read the result. By default everybody: numbers have three significant digits, limits are rounded
+            outward, and nothing shows fewer than ten records; verdicts and gates go by these numbers. ``"insiders"``
+            keeps every digit and finer views, from which a record of the audit can be recognised.
         source: Where the losses come from, shown in the report.
         command: The command line, if there was one.
         progress: Called with (done, total) while mixtures are fitted.

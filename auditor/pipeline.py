@@ -18,7 +18,9 @@ from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.rates import interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
-from auditor.results.document import AuditDocument, NamedCurve, provenance
+from auditor.results.disclosure import shared, shared_rows
+from auditor.results.document import AuditDocument, Histogram, NamedCurve, provenance
+from auditor.results.partition import Partition
 from auditor.risk.ranking import most_exposed
 from auditor.risk.slices import policies_of, slices_of
 from auditor.verdicts.judging import compare, overall
@@ -32,8 +34,11 @@ def audit(asked: Asked) -> AuditDocument:
     """
     setting = asked.setting
     evidence = Evidence(asked, setting, tuple(ESTIMATORS))
+    partition = Partition.of(evidence.losses) if asked.is_shared else None
     estimates = evidence.estimates
     checks = tuple(check for spec in CHECKS if (check := spec.run(evidence)) is not None)
+    if asked.is_shared:  # so that verdicts and gates go by what is published
+        estimates = shared_rows(estimates, partition)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
     units = replace(asked.units, losses=evidence.losses)
     exposed = most_exposed(units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
@@ -47,9 +52,15 @@ def audit(asked: Asked) -> AuditDocument:
         claims=evidence.claims,
         comparisons=comparisons,
         checks=checks,
-        slices=slices_of(evidence.losses, delta=setting.delta, confidence=setting.confidence),
-        curves=(*_curves(evidence), *views.rank_curves(evidence.losses)),
-        histograms=views.histograms(evidence.losses, evidence.transformed, evidence.normals),
+        slices=slices_of(
+            evidence.losses,
+            delta=setting.delta,
+            confidence=setting.confidence,
+            partition=partition,
+            is_shared=asked.is_shared,
+        ),
+        curves=_curves(evidence, partition),
+        histograms=_histograms(evidence, partition),
         verdict=overall(comparisons),
         provenance=provenance(
             asked.given,
@@ -61,6 +72,8 @@ def audit(asked: Asked) -> AuditDocument:
         top_records=exposed.records,
         policies=policies_of(evidence),
     )
+    if asked.is_shared:
+        result = shared(result, partition)
     too_large = validate.problem(result.to_dict())
     if too_large is not None:
         raise InputError(f"the result would be larger than one that can be read again: {too_large}.")
@@ -112,15 +125,21 @@ def _positive(row: Estimate) -> bool:
     return (row.lower or 0.0) > 0
 
 
-def _curves(evidence: Evidence) -> tuple[NamedCurve, ...]:
-    return views.curves(
-        evidence.losses,
-        evidence.counts,
-        evidence.normals,
-        mixture=evidence.mixtures,
-        claim=evidence.audited,
-        # The line of a stated epsilon and delta is that of the two.
-        promised=None if isinstance(evidence.setting.claim, StatedClaim) else evidence.promised,
-        confidence=evidence.setting.confidence,
-        members=evidence.setting.members,
-    )
+def _curves(evidence: Evidence, partition: Partition | None) -> tuple[NamedCurve, ...]:
+    setting = evidence.setting
+    # The line of a stated epsilon and delta is that of the two.
+    promised = None if isinstance(setting.claim, StatedClaim) else evidence.promised
+    of_claim = views.claimed_line(evidence.audited, promised)
+    if evidence.asked.is_shared and partition is None:
+        return of_claim
+    losses = evidence.losses
+    measured = views.measured(losses, evidence.counts, setting.confidence, setting.members, partition)
+    fitted = views.fitted(evidence.normals, evidence.mixtures, is_shared=partition is not None)
+    return (*measured, *fitted, *of_claim, *(() if partition else views.rank_curves(losses)))
+
+
+def _histograms(evidence: Evidence, partition: Partition | None) -> tuple[Histogram, ...]:
+    what = evidence.losses, evidence.transformed, evidence.normals
+    if partition is not None:
+        return views.shared_histograms(partition, *what)
+    return () if evidence.asked.is_shared else views.histograms(*what)

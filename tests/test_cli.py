@@ -83,7 +83,7 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ("--members subset", ["--training-size"]),
         ("--members census --member-coverage sample", ["contradicts --member-coverage sample"]),
         ("--schedule {table} --steps 3", ["cannot stand beside --steps"]),
-        ("--ranking ranking.txt", [".csv or .parquet"]),
+        ("--records ranking.txt", [".csv or .parquet"]),
         ("power --epsilon 1 --delta 1e-5 --training-size 300", ["--member-coverage subset"]),
         ("power --epsilon 1 --delta 1e-5 --mu 1 --attack-epsilon 1", ["--attack-epsilon"]),
         ("power --epsilon 1 --delta 1e-5 --sequential", ["--sequential goes with --runs"]),

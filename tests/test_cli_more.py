@@ -111,7 +111,7 @@ def test_losses_come_from_standard_input(table, capsys, monkeypatch):
 def test_the_ranking_is_written(table):
     """The ranked records go to their file, with ids that no spreadsheet runs."""
     target = table.with_name("ranking.csv")
-    assert run("audit", table, "--id-column", "record", "--ranking", target, "--quiet") == 0
+    assert run("audit", table, "--id-column", "record", "--records", target, "--quiet") == 0
     ranking = pd.read_csv(target)
     assert list(ranking.columns) == ["rank", "row", "id", "posterior_odds_ranking_only"]
     assert ranking["id"].str.startswith("'=r").all()

@@ -32,7 +32,7 @@ OTHERS = [
     (f"{COLLECT} --out losses.csv", "must end in .parquet, got '.csv'"),
     ("summarise none.csv --out summary.csv", "--out must end in .parquet"),
     ("canaries none.csv --label y --out canaries.txt", "must end in .csv or .parquet"),
-    ("audit none.csv --ranking ranking.json", "--ranking must end in .csv or .parquet"),
+    ("audit none.csv --records ranking.json", "--records must end in .csv or .parquet"),
     # Outputs that would replace what is read.
     (
         f"{COLLECT.replace('none.csv', 'a.parquet')} --out a.parquet --overwrite",

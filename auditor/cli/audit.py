@@ -299,28 +299,29 @@ class _RankedFiles(shared.ModelFiles):
     """Every form of the result, and the records by how exposed they look.
 
     Attributes:
-        ranking: Write the records by how exposed they look (.csv or .parquet).
-        top_records: How many of the most exposed training records to name by id; ids are personal data too: 0 names
-            none.
+        records: Write the records by how exposed they look (.csv or .parquet), for the data's owner only.
+        top_records: How many of the most exposed training records to name by id in the result; ids are personal data.
+        for_insiders: Keep every digit and finer views, from which records can be recognised; the result says so.
     """
 
-    ranking: Path | None = None
-    top_records: int = shared.option(default=10, min=0)
+    records: Path | None = None
+    top_records: int = shared.option(default=0, min=0)
+    for_insiders: bool = False
 
     def ranked(self, losses: Losses, *, seed: int) -> dict[Path, str | bytes]:
         """Return the file of ranked records, if it was asked for."""
-        if self.ranking is None:
+        if self.records is None:
             return {}
         import numpy as np
 
         from auditor.risk.ranking import rank_records
 
-        return {self.ranking: rank_records(losses, rng=np.random.default_rng(seed)).as_file(self.ranking)}
+        return {self.records: rank_records(losses, rng=np.random.default_rng(seed)).as_file(self.records)}
 
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
         """Refuse what cannot be written, or not for its name, before any work is done."""
         super().check(inputs=inputs)
-        shared.refuse_ending("--ranking", self.ranking)
+        shared.refuse_ending("--records", self.records)
 
 
 @dataclass(frozen=True)
@@ -448,6 +449,7 @@ def audit(
             utility=utility,
             context=context,
             top_records=files.top_records,
+            disclosure="insiders" if files.for_insiders else "public",
             source=source,
             command=console.command_line(),
             progress=move and partial(move, "Fitting mixtures"),

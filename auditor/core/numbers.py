@@ -40,6 +40,21 @@ def number(x: float | None, *, toward: str = "nearest", digits: int = 3) -> str:
     return _trimmed(text) if rounded == exact else text
 
 
+def rounded(x: float, *, toward: str, digits: int = 3) -> float:
+    """Return a number of so many significant digits; one just below 1 keeps the digits of what is left to 1.
+
+    >>> rounded(0.12345, toward="up"), rounded(-2.3456, toward="up"), rounded(0.99996, toward="nearest")
+    (0.124, -2.34, 0.99996)
+    """
+    if _special(x) is not None:
+        return x
+    exact = Decimal(repr(float(x)))
+    found = _rounded(exact, digits=digits, toward=toward)
+    if found == 1 > exact and toward == "nearest":
+        found = 1 - _rounded(1 - exact, digits=digits, toward=toward)
+    return float(found)
+
+
 def given(x: float | None, *, digits: int = 3) -> str:
     """Return a claimed number: as it was given where six digits hold it, rounded like any other where it was derived.
 

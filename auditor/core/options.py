@@ -47,6 +47,17 @@ class Adjacency(Named):
     REPLACE_ONE = "replace-one"
 
 
+class Disclosure(Named):
+    """Who may read a result.
+
+    ``PUBLIC`` results show nothing that few records make: see `auditor.results.disclosure`. ``INSIDERS`` results have every
+    digit and every view, from which records of the audit can be recognised.
+    """
+
+    PUBLIC = "public"
+    INSIDERS = "insiders"
+
+
 class PrivacyUnit(Named):
     """What two neighbours differ in: one record, or all records of one person.
 

@@ -352,7 +352,7 @@ def top_records(value: int) -> None:
     if value > _TOP_RECORDS:
         raise InputError(
             f"top_records (--top-records on the command line) must be at most {_TOP_RECORDS:,}, got {value:,}; a ranking of"
-            " all records (--ranking on the command line) has no such limit."
+            " all records (--records on the command line) has no such limit."
         )
 
 

@@ -49,7 +49,7 @@ def normalise(losses: Losses) -> Losses:
     return _mapped(
         losses,
         lambda x: np.clip((x / 2 - low / 2) / half_width, 0.0, 1.0),
-        f"normalise over both groups: [{low:.6g}, {high:.6g}] to [0, 1]",
+        "normalise over both groups, their least and largest loss to 0 and 1",
     )
 
 

@@ -59,6 +59,7 @@ class Asked:
     utility: options.Utility | None
     context: options.Context | None
     top_records: int
+    disclosure: options.Disclosure | str
     source: str | None
     command: str | None
     progress: Callable[[int, int], None] | None
@@ -81,6 +82,7 @@ class Asked:
         for name in ("seed", "top_records"):
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
         validate.top_records(self.top_records)
+        object.__setattr__(self, "disclosure", options.Disclosure.named(self.disclosure))
         validate.name("model (--model-name on the command line)", self.model)
         validate.name("strategy (--strategy on the command line)", self.strategy)
 
@@ -105,6 +107,11 @@ class Asked:
                     f"{name} must be left out in the audit of a summary, which holds counts of bins and no single records, got"
                     f" {type(value).__name__}; audit the losses themselves."
                 )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the result may be shared, and so shows nothing that few records make."""
+        return self.disclosure == options.Disclosure.PUBLIC
 
     @cached_property
     def given(self) -> Losses:
@@ -187,6 +194,7 @@ class Asked:
             "strategy": self.strategy,
             "utility": None if self.utility is None else asdict(self.utility),
             "context": None if self.context is None else asdict(self.context),
+            "disclosure": str(self.disclosure),
             **self.setting.described(audited, own=found.losses.inclusion is not None),
             **validate.several_looks(self.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
@@ -202,7 +210,7 @@ class Asked:
     def kept(self) -> dict[str, Any] | None:
         """Return the arguments that change a number as JSON holds them, or null where they are too long to be kept."""
         found = {name: options.stored(getattr(self, name)) for name in _KEPT}
-        found |= {"fpr": list(self.setting.rates)}
+        found |= {"fpr": list(self.setting.rates), "disclosure": str(self.disclosure)}
         # Of these a result keeps nothing but that they were given: checks rest on them, no number does.
         found |= {name: getattr(self, name) is not None for name in ("features", "reference")}
         return found if len(json.dumps(found)) <= _LARGEST else None
@@ -214,7 +222,7 @@ def asked_again(kept: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: What is kept is no argument.
     """
-    return {name: options.restored(kept[name]) for name in (*_KEPT, "fpr") if name in kept}
+    return {name: options.restored(kept[name]) for name in (*_KEPT, "fpr", "disclosure") if name in kept}
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,19 @@ class Band:
     below: Floats
 
 
-def simultaneous_band(losses: Losses, *, confidence: float, members: Members) -> Band:
+def simultaneous_band(
+    losses: Losses, *, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None
+) -> Band:
     """Return the band that the whole trade-off curve of the loss lies in, at this confidence.
 
     Half of the error goes to each group's distribution function; in a `Census` that of the members is known. A subset of
     the training set is treated as a sample.
+
+    Args:
+        losses: Smaller means more like a member.
+        confidence: In (0, 1).
+        members: How the members were chosen.
+        at: How many members and non-members lie below some thresholds, where the band is to be known at these alone.
 
     >>> apart = Losses(member=np.arange(1000), nonmember=np.arange(1000) + 1000)
     >>> band = simultaneous_band(apart, confidence=0.95, members=Census())
@@ -131,6 +139,10 @@ def simultaneous_band(losses: Losses, *, confidence: float, members: Members) ->
     alpha = (1 - confidence) / (1 if census else 2)
     wrongly = _Known.of(nonmember.size, alpha)
     rightly = _Census(member.size) if census else _Known.of(member.size, alpha)
+    if at is not None:
+        hits, alarms = at
+        above = np.array([wrongly.at_most(alarms), rightly.at_least(hits)])
+        return Band(above, np.array([wrongly.at_least(alarms), rightly.at_most(hits)]))
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
     alarms, hits = (

@@ -14,6 +14,7 @@ from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
+from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.core.values import (
     WORST_FIRST,
@@ -137,6 +138,9 @@ class ClaimLine:
         return shown, claimed
 
 
+_INSIDERS = Sign("For insiders only", "!", "caution")
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """An audit in the words that every output shows, each made when first asked for.
@@ -161,6 +165,16 @@ class View:
     def is_named(self) -> bool:
         """Whether the model was given a name."""
         return bool(str(self.result.data.get("model") or "").strip())
+
+    @property
+    def audience(self) -> str:
+        """Whom the result is for, where that is not everybody; else nothing."""
+        if self.result.data.get("disclosure") != Disclosure.INSIDERS:
+            return ""
+        return (
+            "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without --for-insiders to"
+            " share the result."
+        )
 
     @cached_property
     def units(self) -> Units:
@@ -190,7 +204,8 @@ class View:
     @property
     def opening(self) -> tuple[Statement, ...]:
         """What every output says first: the finding and the verdict, that one first where there is a claim."""
-        return (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
+        found = (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
+        return (*found, *([Statement(_INSIDERS, self.audience)] if self.audience else []))
 
     @cached_property
     def now(self) -> tuple[str, ...]:

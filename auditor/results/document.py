@@ -101,8 +101,9 @@ class Histogram:
         nonmember: B counts of non-members.
         member_fit: B counts expected under the member fit, or null.
         nonmember_fit: B counts expected under the non-member fit, or null.
-        quantiles: For a quantile-quantile plot: ``probability`` and, for each group, ``*_observed`` and
-            ``*_fitted``, all of one length; empty where there is no fit.
+        quantiles: For a quantile-quantile plot of each group ``*_probability``, ``*_observed`` and ``*_fitted`` of one
+            length: means over the records of a cell. For insiders ``probability`` is that of both groups, and the others
+            are quantiles. Empty where there is no fit.
     """
 
     scale: str
@@ -275,6 +276,7 @@ class AuditData(TypedDict):
         strategy: What several audits of one way of training share.
         utility: How good the model is at its task.
         context: What is declared of the release, as `auditor.Context` says it; null where nothing is.
+        disclosure: Who may read the result: see `auditor.audit`.
         stratified: Whether the random split was stratified.
         inclusion: Probability of inclusion, for a split by coins.
         unit: What counts as one unit: a record or a person.
@@ -303,6 +305,7 @@ class AuditData(TypedDict):
     strategy: NotRequired[str | None]
     utility: NotRequired[Annotated[UtilityData | None, Must(additionalProperties=False)]]
     context: NotRequired[Mapping[str, str | None] | None]
+    disclosure: NotRequired[Literal["public", "insiders"]]
     stratified: NotRequired[bool]
     inclusion: NotRequired[Confidence | None]
     unit: NotRequired[str]

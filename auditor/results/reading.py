@@ -20,6 +20,7 @@ from auditor.core.files import read_bytes
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import document
 from auditor.results.converter import Schema, object_schema, read
+from auditor.results.disclosure import as_shared
 from auditor.results.metrics import METRICS, METRICS_OF_RUNS, describe
 
 # --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
@@ -279,7 +280,7 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
     try:
         found = read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
         _refuse_two_bounds(found)
-        return _marked(found) if altered else found
+        return as_shared(_marked(found) if altered else found)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
         raise InputError(f"{named} is damaged: {words}.") from None

@@ -1,4 +1,4 @@
-"""Thinned views of the data for the report: curves, histograms, quantiles. No raw losses leave here."""
+"""Views of the data for the report: curves, histograms, quantiles; thinned for insiders, else at the cuts of a partition."""
 
 import dataclasses
 import math
@@ -9,13 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.errors import InputError
-from auditor.core.numbers import given, percent
+from auditor.core.numbers import enough_digits, given, percent
 from auditor.core.options import Members, Sample
 from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
+from auditor.curves.transforms import published
 from auditor.estimators.band import simultaneous_band
 from auditor.estimators.melding import ranks
 from auditor.results.document import Histogram, NamedCurve
+from auditor.results.partition import Partition
+
+_Integers = npt.NDArray[np.int64]
+_HALF = 0.5
 
 # --- Curves at ranks fixed in advance, whose error rate is known for the training mechanism and need not be estimated ---
 #
@@ -148,28 +153,34 @@ _FEW = 100  # corners that are kept beside the places of a plot
 _PLACES = 3  # of the distance of the extremes
 
 
-def curves(
+def measured(
     losses: Losses,
     counts: ThresholdCounts,
-    pair: FittedPair,
-    *,
-    mixture: FittedPair | None = None,
     confidence: float,
     members: Members,
-    claim: Claim | None,
-    promised: TradeoffCurve | None = None,
+    partition: Partition | None = None,
 ) -> tuple[NamedCurve, ...]:
-    """Return the lines of the trade-off plot: measured with its band, fitted, and claimed.
+    """Return what the losses measure, and its band; with a partition at its cuts alone."""
+    if partition is None:
+        exact, at = _named("empirical", "measured", _empirical(counts)), None
+    else:
+        exact, at = _named("empirical", "measured", partition.curve()), partition.below
+    return exact, *_band(losses, confidence, members, at)
 
-    The claimed line is ``promised``, the whole curve of the training that was claimed, where there is one; the claim's
-    epsilon at one delta allows more than the training does. Otherwise it is that of the epsilon and delta.
-    """
-    found = [_named("empirical", "measured", _empirical(counts))]
-    found += _band(losses, confidence, members)
+
+def fitted(pair: FittedPair, mixture: FittedPair | None, *, is_shared: bool) -> tuple[NamedCurve, ...]:
+    """Return the curves of the fits, where they have a spread; to be shared with three digits, from either end."""
+    found = []
     for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
         if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
-            found.append(_named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0)))
-    return (*found, *claimed_line(claim, promised))
+            curve = _named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0))
+            rates = (tuple(map(_three_digits, rates)) if is_shared else rates for rates in (curve.fpr, curve.tpr))
+            found.append(NamedCurve(name, label, *rates))
+    return tuple(found)
+
+
+def _three_digits(rate: float) -> float:
+    return 1 - float(f"{1 - rate:.3g}") if rate > _HALF else float(f"{rate:.3g}")
 
 
 def claimed_line(claim: Claim | None, promised: TradeoffCurve | None) -> tuple[NamedCurve, ...]:
@@ -219,9 +230,9 @@ def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:
     return NamedCurve(name, label, _rounded(thin.fpr), _rounded(thin.tpr))
 
 
-def _rounded(values: Floats) -> tuple[float, ...]:
+def _rounded(values: Floats, *, digits: int = 6) -> tuple[float, ...]:
     """Six significant digits: more than a plot can show."""
-    return tuple(float(f"{value:.6g}") for value in values)
+    return tuple(float(f"{value:.{digits}g}") for value in values)
 
 
 def _empirical(counts: ThresholdCounts) -> TradeoffCurve:
@@ -244,9 +255,9 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
 
 
-def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurve]:
+def _band(losses: Losses, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None) -> list[NamedCurve]:
     """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
-    band = simultaneous_band(losses, confidence=confidence, members=members)
+    band = simultaneous_band(losses, confidence=confidence, members=members, at=at)
     label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
     (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
     fpr_low, tpr_high = 1 - fpr_low, 1 - tpr_high
@@ -272,24 +283,58 @@ def _corners(points: Floats) -> Floats:
 
 def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[Histogram, ...]:
     """Return the binned losses, raw and transformed, the latter with the fits."""
-    edges, member, nonmember = _binned(transformed.sorted_member, transformed.sorted_nonmember)
-    after = Histogram(
-        scale="published transform",
-        edges=_rounded(edges),
-        member=member,
-        nonmember=nonmember,
-        member_fit=_expected(pair.member, edges, pair.n_member),
-        nonmember_fit=_expected(pair.nonmember, edges, pair.n_nonmember),
-        quantiles=_quantiles(transformed, pair),
-    )
+    edges, counts = _binned(transformed.sorted_member, transformed.sorted_nonmember)
+    after = _with_fits(edges, counts, pair, _quantiles(transformed, pair))
     # Raw losses can have a tail far beyond the rest: bin the central 99.8%, the ends take in what lies beyond.
-    edges, member, nonmember = _binned(losses.sorted_member, losses.sorted_nonmember, share=0.001)
-    return (after, Histogram("loss", _rounded(edges), member, nonmember))
+    edges, counts = _binned(losses.sorted_member, losses.sorted_nonmember, share=0.001)
+    return (after, Histogram("loss", _rounded(edges), *map(_whole, counts)))
+
+
+def shared_histograms(
+    partition: Partition, losses: Losses, transformed: Losses, pair: FittedPair
+) -> tuple[Histogram, ...]:
+    """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells."""
+    ends = [min(losses.member.min(), losses.nonmember.min()), max(losses.member.max(), losses.nonmember.max())]
+    cuts = published(Losses(member=ends, nonmember=[*ends, *partition.cuts])).nonmember[2:]
+    quantiles: dict[str, tuple[float, ...]] = {}
+    sides = (
+        ("member", transformed.sorted_member, partition.member, pair.member),
+        ("nonmember", transformed.sorted_nonmember, partition.nonmember, pair.nonmember),
+    )
+    for name, ordered, counts, law in sides:
+        columns = zip(("probability", "observed", "fitted"), partition.means(ordered, counts, law), strict=True)
+        quantiles |= {f"{name}_{kind}": _rounded(column, digits=3) for kind, column in columns}
+    counts = partition.rounded
+    edges = partition.edges(np.array(enough_digits(lambda digits: _rounded(cuts, digits=digits), _ascending)))
+    after = _with_fits(edges, counts, pair, quantiles, cuts=np.concatenate([[-np.inf], cuts, [np.inf]]))
+    return (after, Histogram("loss", _rounded(partition.edges(partition.cuts)), *map(_whole, counts)))
+
+
+def _with_fits(
+    edges: Floats,
+    counts: tuple[_Integers, _Integers],
+    pair: FittedPair,
+    quantiles: dict[str, tuple[float, ...]],
+    cuts: Floats | None = None,
+) -> Histogram:
+    fits = (
+        _expected(pair.member, edges if cuts is None else cuts, pair.n_member, digits=6 if cuts is None else 3),
+        _expected(pair.nonmember, edges if cuts is None else cuts, pair.n_nonmember, digits=6 if cuts is None else 3),
+    )
+    return Histogram("published transform", _rounded(edges), *map(_whole, counts), *fits, quantiles=quantiles)
+
+
+def _whole(counts: _Integers) -> tuple[int, ...]:
+    return tuple(counts.tolist())
+
+
+def _ascending(values: Sequence[float]) -> bool:
+    return bool((np.diff(values) > 0).all())
 
 
 def _binned(
     member: Floats, nonmember: Floats, *, share: float = 0.0
-) -> tuple[Floats, tuple[int, ...], tuple[int, ...]]:
+) -> tuple[Floats, tuple[_Integers, _Integers]]:
     def at(ordered: Floats, quantile: float) -> float:
         return float(ordered[round(quantile * (ordered.size - 1))])
 
@@ -299,8 +344,8 @@ def _binned(
     counts = []
     for ordered in (member, nonmember):
         cuts = np.searchsorted(ordered, edges[1:-1], side="left")
-        counts.append(tuple(int(n) for n in np.diff(np.concatenate([[0], cuts, [ordered.size]]))))
-    return edges, counts[0], counts[1]
+        counts.append(np.diff(np.concatenate([[0], cuts, [ordered.size]])))
+    return edges, (counts[0], counts[1])
 
 
 def _outward(low: float, high: float) -> tuple[float, float]:
@@ -333,10 +378,10 @@ def _edges(low: float, high: float) -> Floats:
     return low * (1 - share) + high * share
 
 
-def _expected(law: Density, edges: Floats, n: int) -> tuple[float, ...] | None:
+def _expected(law: Density, edges: Floats, n: int, *, digits: int) -> tuple[float, ...] | None:
     if law.sd == 0:
         return None
-    return _rounded(np.diff(np.exp(law.log_cdf(edges))) * n)
+    return _rounded(np.diff(np.exp(law.log_cdf(edges))) * n, digits=digits)
 
 
 def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]:

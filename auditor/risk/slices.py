@@ -44,6 +44,7 @@ from auditor.estimators.one_run import mechanism_bound, stated_delta
 from auditor.estimators.rates import auc, guaranteed_rates, interval, placements_of
 from auditor.records.labels import codes
 from auditor.results.document import PolicyFound, Slice, SliceKind, find
+from auditor.results.partition import Partition
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -71,7 +72,14 @@ class _Part:
     reason: str = ""
 
 
-def slices_of(losses: Losses, *, delta: float, confidence: float = 0.95) -> tuple[Slice, ...]:
+def slices_of(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    partition: Partition | None = None,
+    is_shared: bool = False,
+) -> tuple[Slice, ...]:
     """Return what can be said of each group and of each band of loss percentiles, all of it at once.
 
     A group is audited like the whole. Within a band that is cut out by the loss itself separation means nothing: there
@@ -84,6 +92,8 @@ def slices_of(losses: Losses, *, delta: float, confidence: float = 0.95) -> tupl
         losses: With ``label`` for slices by class and ``group`` for slices by group.
         delta: In [0, 1), of the certified bounds.
         confidence: Of each quantity, for all slices at once, in (0, 1).
+        partition: Where bands are cut, if the result is shared; without one a shared result has no bands.
+        is_shared: Whether the result is shared.
 
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(
@@ -96,8 +106,10 @@ def slices_of(losses: Losses, *, delta: float, confidence: float = 0.95) -> tupl
     (True, 0.0)
     """
     alpha = 1 - confidence
-    parts = [*_groups(losses, _LEAST, _MOST), *bands(losses, _LEAST, _BANDS)]
-    if alpha / len(parts) < _SMALLEST:
+    cuts = None if partition is None else partition.at_ranks(np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember)))
+    in_bands = () if is_shared and cuts is None else bands(losses, _LEAST, _BANDS, cuts)
+    parts = [*_groups(losses, _LEAST, _MOST), *in_bands]
+    if alpha / max(1, len(parts)) < _SMALLEST:
         reason = "the confidence is too high to be shared among slices"
         parts = [replace(part, losses=None, reason=reason) for part in parts]
     parts = _certifiable(parts, delta, alpha)
@@ -262,12 +274,22 @@ def _under(evidence: Evidence) -> tuple[Estimate, ...]:
 # --- Which records make a slice: the groups, and the bands of loss percentiles; numbers of records decide, losses never ---
 
 
-def bands(losses: Losses, least: int, quantiles: tuple[float, ...]) -> Iterator[_Part]:
-    """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes."""
+def bands(
+    losses: Losses, least: int, quantiles: tuple[float, ...], cuts: Floats | None = None
+) -> Iterator[_Part]:
+    """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes.
+
+    Args:
+        losses: Of both groups.
+        least: Records of a band.
+        quantiles: Where bands end, as shares of all records.
+        cuts: Where they end in place of these: each is the smallest loss of the next band.
+    """
     n1, n0 = losses.n_member, losses.n_nonmember
     size = n1 + n0
     ranks = np.minimum(np.ceil(np.asarray(quantiles) * size).astype(np.int64), size) - 1
-    edges = np.unique(_pooled_at(losses, ranks)) if ranks.size else np.empty(0)
+    edges = np.unique(_pooled_at(losses, ranks)) if ranks.size and cuts is None else np.empty(0)
+    edges = edges if cuts is None else np.nextafter(cuts, -np.inf)
     upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
     upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
     total = upto1 + upto0
@@ -323,7 +345,8 @@ def _labelled(losses: Losses, labels: PerGroup, kind: SliceKind, least: int, mos
     """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
 
     A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
-    its own was on. All such groups make one part together.
+    its own was on. All such groups make one part together, with records of no group where these are few; where that part
+    is still below ``least`` the next smallest group joins it, so that no difference from the totals is smaller.
     """
     found = codes(labels)
     one, several = _NOUNS[kind]
@@ -331,19 +354,35 @@ def _labelled(losses: Losses, labels: PerGroup, kind: SliceKind, least: int, mos
     n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
     order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:]))
     enough = int((np.minimum(n1, n0)[1:] >= least).sum())
-    for code in order[: min(most, enough)].tolist():
-        part = Losses(
-            member=losses.member[found.member == code],
-            nonmember=losses.nonmember[found.nonmember == code],
-        )
-        yield _Part(kind, str(found.labels[code]), part.n_member, part.n_nonmember, losses=part)
-    rest, small = order[most:enough] + 1, order[enough:] + 1
+    shown, hidden = order[:enough].tolist(), (order[enough:] + 1).tolist()
+
+    def is_small(codes: list[int]) -> bool:
+        return bool(codes) and min(n1[codes].sum(), n0[codes].sum()) < least
+
+    blank = [0] if n1[0] or n0[0] else []
+    if is_small(blank) or is_small(hidden):
+        hidden, blank = [*hidden, *blank], []
+    too_few = len(hidden)
+    while shown and is_small(hidden):
+        hidden.append(shown.pop() + 1)
+
+    def part(codes: list[int], label: str, why: str = "") -> _Part:
+        sides = ((losses.member, found.member), (losses.nonmember, found.nonmember))
+        member, nonmember = (column[np.isin(of, np.subtract(codes, 1))] for column, of in sides)
+        own = None if why else Losses(member=member, nonmember=nonmember)
+        return _Part(kind, label, member.size, nonmember.size, losses=own, reason=why)
+
+    for code in shown[:most]:
+        yield part([code + 1], str(found.labels[code]))
+    rest = [code + 1 for code in shown[most:]]
     reason = f"only the {most} largest of {size} {several} are compared (by the smaller of the numbers of members and non-members)"
     few = f"fewer than {least} members or fewer than {least} non-members"
-    for some, words, why in ((rest, "smaller {}", reason), (small, "{} too small to audit", few)):
-        if some.size:
-            label = f"({some.size} {words.format(one if some.size == 1 else several)})"
-            yield _Part(kind, label, int(n1[some].sum()), int(n0[some].sum()), reason=why)
-    if n1[0] or n0[0]:
-        reason = f"these records carry no {one} label"
-        yield _Part(kind, "(no label)", int(n1[0]), int(n0[0]), reason=reason)
+    joined = len(hidden) > too_few
+    small = "together, as some are too small to audit" if joined else "too small to audit"
+    for some, words, why in ((rest, "smaller {}", reason), (hidden, f"{{}} {small}", "" if joined else few)):
+        if some:
+            groups = len(some) - (0 in some)
+            label = f"({groups} {words.format(one if groups == 1 else several)}{', and no label' if 0 in some else ''})"
+            yield part(some, label, why)
+    if blank:
+        yield part(blank, "(no label)", f"these records carry no {one} label")

@@ -1,6 +1,7 @@
 """The losses that the curves are fitted to, and how well they fit: histograms and quantile plots."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -149,7 +150,7 @@ def _side(result: AuditDocument, histogram: Histogram, name: str) -> _Side | Non
     ends = [*fitted, *observed]
     if not ends or min(ends) == max(ends):
         return None  # nothing to compare: no points, or a single place
-    whole = fitted.size == len(histogram.quantiles.get("probability", ()))
+    whole = fitted.size == len(_levels(histogram, name))
     band = _band(result, histogram, name) if whole else None
     return _Side(fitted, observed, *(band or (None, None)))
 
@@ -171,7 +172,7 @@ def _band(
     from scipy.special import betaincinv, ndtri
 
     records = result.data.get(f"n_{name}")
-    levels = np.asarray(histogram.quantiles.get("probability", ()), dtype=np.float64)
+    levels = np.asarray(_levels(histogram, name), dtype=np.float64)
     if records is None or not math.isfinite(records) or records < _FEWEST or not _proper(levels):
         return None
     k = _ranks(levels, records)
@@ -183,6 +184,11 @@ def _band(
     limits = (ndtri(betaincinv(k, records + 1 - k, part)) for part in (spare, 1 - spare))
     low, high = (_continued(np.asarray(limit, dtype=np.float64), z, fitted[first]) for limit in limits)
     return low, high
+
+
+def _levels(histogram: Histogram, name: str) -> Sequence[float]:
+    """The share of a group below each of its quantiles; that of both groups in a result for insiders."""
+    return histogram.quantiles.get(f"{name}_probability", histogram.quantiles.get("probability", ()))
 
 
 def _proper(levels: canvas.Floats) -> bool:

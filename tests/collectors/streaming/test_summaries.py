@@ -217,7 +217,7 @@ def changed(path, **about):
         ("audit good.parquet --label-column x", "--label-column goes with a table of losses"),
         ("audit good.parquet --reference losses.csv", "reference must be left out in the audit of a summary"),
         (
-            "audit good.parquet --ranking order.csv",
+            "audit good.parquet --records order.csv",
             "must be those of single records to be ranked, got a summary",
         ),
         (

@@ -1,0 +1,162 @@
+"""One partition of the losses for all that a shared result shows of them: no cell holds fewer than ten records of a group."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from auditor.core.values import Density, Floats, Losses, weighted
+from auditor.curves.tradeoff import TradeoffCurve
+
+_Integers = npt.NDArray[np.int64]
+
+LEAST = 10  # records of a group in a cell that holds any of it
+FEWEST = 100  # records of each group from which on a distribution is shown
+STEP = 5  # to which published counts are rounded
+_RECORDS_EACH = 25  # of a group for each cell, on average
+_MOST = 60  # cells: more than a figure can show
+_WIDEST = 8.0  # of an end cell, in widths of its neighbour
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Cells of the loss axis, between cuts that are short decimals, and how many records of each group each one holds.
+
+    The first and the last cell take in all beyond. Every published view of a group is a union of these cells, so that no
+    difference of two views holds fewer records than a cell.
+
+    Attributes:
+        cuts: Shape (k - 1,), ascending, in units of the loss; a record at a cut belongs to the cell above it.
+        member: Shape (k,), members in each cell, 0 or at least 10.
+        nonmember: Shape (k,), non-members.
+    """
+
+    cuts: Floats
+    member: _Integers
+    nonmember: _Integers
+
+    @classmethod
+    def of(cls, losses: Losses) -> "Partition | None":
+        """Return the partition of these losses; null with fewer than 100 records in a group, or where nothing can be cut.
+
+        >>> rng = np.random.default_rng(0)
+        >>> found = Partition.of(Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500)))
+        >>> found.cuts[:3].tolist(), int(min(found.member[found.member > 0])) >= 10, found.member.size <= 20
+        ([-2.55, -2.3, -2.1], True, True)
+        """
+        groups = losses.sorted_member, losses.sorted_nonmember
+        sizes = [group.size for group in groups]
+        if min(sizes) < FEWEST:
+            return None
+        cells = min(min(sizes) // _RECORDS_EACH, _MOST)
+        offered = np.unique([cut for group in groups for cut in _candidates(group, max(cells // 2, 1))])
+        below = np.array([np.searchsorted(group, offered, side="left") for group in groups])
+        kept: list[int] = []
+        counts = np.zeros(2, dtype=np.int64)
+        for at, upto in enumerate(below.T):
+            if _enough(upto - counts):
+                kept.append(at)
+                counts = upto
+        while kept and not _enough(np.array(sizes) - below[:, kept[-1]]):
+            kept.pop()
+        if not kept:
+            return None
+        member, nonmember = (
+            np.diff(upto, prepend=0, append=size) for upto, size in zip(below[:, kept], sizes, strict=True)
+        )
+        return cls(offered[kept], member, nonmember)
+
+    @cached_property
+    def below(self) -> tuple[_Integers, _Integers]:
+        """How many members and non-members lie below each cut."""
+        return self.member.cumsum()[:-1], self.nonmember.cumsum()[:-1]
+
+    @cached_property
+    def rounded(self) -> tuple[_Integers, _Integers]:
+        """The counts of the cells, from numbers below each cut that are rounded to 5; those of a group sum to its size."""
+        found = []
+        for counts in (self.member, self.nonmember):
+            upto = np.minimum(np.round(counts.cumsum()[:-1] / STEP).astype(np.int64) * STEP, counts.sum())
+            found.append(np.diff(upto, prepend=0, append=counts.sum()))
+        return found[0], found[1]
+
+    def nearest(self, loss: float) -> float:
+        """Return the cut that lies nearest to a loss."""
+        return float(self.cuts[np.argmin(np.abs(self.cuts - loss))])
+
+    def at_ranks(self, ranks: Floats) -> Floats:
+        """Return the cuts below which there are most nearly so many records of both groups together, each once."""
+        total = np.add(*self.below)
+        return self.cuts[np.unique([int(np.argmin(np.abs(total - rank))) for rank in ranks])]
+
+    def curve(self) -> TradeoffCurve:
+        """Return the shares of both groups below each cut."""
+        member, nonmember = (np.append(0, counts.cumsum() / counts.sum()) for counts in self.rounded)
+        return TradeoffCurve(fpr=nonmember, tpr=member)
+
+    def edges(self, cuts: Floats) -> Floats:
+        """Return the edges of the cells on the scale of these cuts: the end cells get a width from published counts alone."""
+        if cuts.size == 1:
+            away = max(abs(float(cuts[0])), 1.0)
+            return np.array([cuts[0] - away, cuts[0], cuts[0] + away])
+        counts = np.add(*self.rounded)
+        first, last = (
+            width * min(max(2 * end / max(beside, 1), 1.0), _WIDEST)
+            for width, end, beside in (
+                (cuts[1] - cuts[0], counts[0], counts[1]),
+                (cuts[-1] - cuts[-2], counts[-1], counts[-2]),
+            )
+        )
+        return np.concatenate([[cuts[0] - first], cuts, [cuts[-1] + last]])
+
+    def means(self, ordered: Any, counts: _Integers, law: Density) -> tuple[Floats, Floats, Floats]:
+        """Return, for each cell that holds records of a group, its middle rank's share, the mean loss and that of the fit."""
+        values, repeats = weighted(ordered)
+        ends = counts.cumsum()
+        kept = counts > 0
+        starts, ends = (ends - counts)[kept], ends[kept]
+        losses = values if repeats is None else np.repeat(values, repeats)
+        fitted = law.quantile((np.arange(ends[-1]) + 0.5) / ends[-1])
+        sums = (np.add.reduceat(column, starts) for column in (losses, fitted))
+        observed, expected = (np.asarray(total / (ends - starts), dtype=np.float64) for total in sums)
+        return (starts + ends) / 2 / ends[-1], observed, expected
+
+
+def _enough(counts: _Integers) -> bool:
+    return bool(((counts == 0) | (counts >= LEAST)).all() and counts.any())
+
+
+def _candidates(ordered: Any, cells: int) -> list[float]:
+    """Cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
+    size = ordered.size
+    end = float(special.logit(LEAST / size))
+    levels = special.expit(np.linspace(end, -end, cells + 1)) if cells > 1 else np.array([0.5])
+    ranks = np.round(levels * size)
+    found = []
+    for before, rank, after in zip(
+        np.append(0, ranks[:-1]), ranks, np.append(ranks[1:], size - 1), strict=True
+    ):
+        low, high = round(rank - (rank - before) / 4), round(rank + (after - rank) / 4)
+        cut = _short(*map(float, ordered[np.array([max(low, 0), min(high, size - 1)])]))
+        if cut is not None:
+            found.append(cut)
+    return found
+
+
+def _short(low: float, high: float) -> float | None:
+    """The decimal of fewest digits above ``low`` and up to ``high``; null where there is none."""
+    width = high - low
+    if not (width > 0 and math.isfinite(width)):
+        return None
+    power = math.floor(math.log10(width)) + 1
+    for digits in range(power, power - 3, -1):
+        for step in (5 * 10.0 ** (digits - 1), 2 * 10.0 ** (digits - 1), 10.0 ** (digits - 1)):
+            multiple = math.floor(high / step) if step > 0 else math.inf
+            cut = float(f"{multiple * step:.12g}") if math.isfinite(multiple) else math.nan
+            if low < cut <= high:
+                return cut
+    return None
