@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from auditor.core.numbers import percent
+from auditor.core.numbers import about, percent, sentence
 from auditor.core.options import EachRecord, Rows
 from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
 from auditor.estimators.twins import SURELY, distinct_contents, twins
 from auditor.records.labels import PersonsFound, codes, per_person
 
 _LEVEL = 1e-3
+_FEW_TWINS = 10
 
 
 def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
@@ -62,12 +63,14 @@ def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
 def _of_ids(units: PersonsFound, shared: int, within: tuple[int, int], blank: int) -> tuple[Status, str]:
     if shared:
         return Status.FAIL, (
-            f"{shared:,} id(s) are both member and non-member: the groups overlap, so the comparison is not valid. Remove"
+            f"{about(shared).capitalize()} ids are both member and non-member: the groups overlap, so the comparison is not valid. Remove"
             " those records from one group and audit again."
         )
     if units.by_id.combined:
         return _of_rows(units)
-    repeat = f"{within[0]:,} member and {within[1]:,} non-member records repeat an id"
+    repeat = sentence(
+        f"{about(within[0])} member and {about(within[1])} non-member records repeat an id"
+    ).rstrip(".")
     if units.by_id.largest > 1:
         return Status.FAIL, (
             f"{repeat}, and a group has fewer than two ids: records are not independent. Keep one record for each id, or leave"
@@ -77,7 +80,7 @@ def _of_ids(units: PersonsFound, shared: int, within: tuple[int, int], blank: in
         words = "records are not independent, so the intervals are too narrow. Keep one record for each id."
         return Status.WARN, f"{repeat}: {words}"
     if blank:
-        words = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
+        words = f"No id appears twice, but {about(blank)} records have no id and could not be compared."
         return Status.UNKNOWN, words
     return Status.OK, "No id appears twice."
 
@@ -115,16 +118,19 @@ def _by_content(fingerprint: PerGroup) -> Check:
         "repeated_content_members": found.repeats[0],
         "repeated_content_nonmembers": found.repeats[1],
     }
+    telling = min(found.nonmembers_with_twin, found.shared) < _FEW_TWINS
+    much = f" ({percent(share)})", f", where chance gives about {found.expected:,.0f}"
+    much = ("", "") if telling else much  # which would tell how many
     seen = (
-        f"{found.nonmembers_with_twin:,} non-member records ({percent(share)}) have an exact twin among the members (equal in"
-        f" every feature; {found.shared:,} different contents, where chance gives about {found.expected:,.1f})"
+        f"{about(found.nonmembers_with_twin).capitalize()} non-member records{much[0]} have an exact twin among the members (equal in"
+        f" every feature; {about(found.shared)} different contents{much[1]})"
     )
-    repeats = f"{found.repeats[0]:,} member and {found.repeats[1]:,} non-member records repeat"
+    repeats = f"{about(found.repeats[0])} member and {about(found.repeats[1])} non-member records repeat"
     if found.shared and found.p_more < SURELY:
         return Check("duplicates", Status.FAIL, f"{seen}, {_OVERLAP}", details)
     words = [f"{seen}, {_NATURAL}"] if found.shared else []
     if found.p_fewer < SURELY:
-        words.append(f"{repeats} the features of another of their group, {_COPIES}")
+        words.append(f"{repeats[0].upper()}{repeats[1:]} the features of another of their group, {_COPIES}")
     few = f"No record is in both groups by its features; {repeats} those of another of their group, no more than chance explains."
     message = " ".join(words) or (few if any(found.repeats) else "No two records have the same features.")
     return Check("duplicates", Status.FAIL if found.p_fewer < SURELY else Status.OK, message, details)

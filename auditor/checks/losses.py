@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core.numbers import apart, given, number, percent, sentence
+from auditor.core.numbers import about, apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.values import (
     SIGN_AND_EXPONENT,
@@ -135,7 +135,7 @@ def bins(losses: Losses) -> Check | None:
     details = {"bits": losses.bits, "bins": held, "records_alone": alone}
     message = f"Losses were counted in {held:,} bins, each up to 1/{share:,} of its value wide ({losses.bits} bits)."
     if alone:
-        message += f" {alone:,} record{'s are' if alone > 1 else ' is'} alone of their group in a bin: the summary tells nearly their loss."
+        message += f" {about(alone).capitalize()} records are alone of their group in a bin: the summary nearly gives their losses."
     return Check("bins", Status.WARN if alone else Status.OK, message, details)
 
 
@@ -145,10 +145,10 @@ def bins(losses: Losses) -> Check | None:
 def saturation(losses: Losses) -> Check:
     """Warn when losses came from probabilities of exactly 0 or 1, which hide how sure the model was."""
     member, nonmember = losses.saturated
-    details = {"member": member, "nonmember": nonmember}
+    details = {"saturated": [member, nonmember]}
     if member or nonmember:
         message = (
-            f"{member:,} member and {nonmember:,} non-member losses come from a probability of exactly 0 or 1 and were"
+            f"{about(member).capitalize()} member and {about(nonmember)} non-member losses come from a probability of exactly 0 or 1 and were"
             " clipped: the leak at the extremes may be larger than measured. Collect losses from logits if you can."
         )
         return Check("saturation", Status.WARN, message, details)
@@ -283,15 +283,15 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
         )
     words = f"{records:,} records of {people:,} persons: intervals count persons."
     if blank:
-        words += f" {blank:,} record(s) name nobody and count as one person each."
+        words += f" {about(blank).capitalize()} records name nobody and count as one person each."
     if found.left_out:
         words += (
-            f" {len(found.left_out):,} more person(s) have records in both groups, far fewer than a split by record puts there,"
+            f" {about(len(found.left_out)).capitalize()} more people have records in both groups, far fewer than a split by record puts there,"
             " and were left out: take their records out of one group if that is a mistake."
         )
     if found.in_both:
         words += (
-            f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
+            f" {about(found.in_both).capitalize()} people have records in both groups: what was learnt about them may also show in their"
             " non-member records, so the leak may be larger than measured."
         )
     if found.in_both or found.left_out:

@@ -149,6 +149,15 @@ def count(x: Any) -> str:
     return f"{x:,.0f}" if float(x).is_integer() else number(x)
 
 
+def about(records: int) -> str:
+    """Return a number of records for a sentence that strangers may read: rounded to 5, and none below 10.
+
+    >>> about(0), about(3), about(1234)
+    ('no', 'fewer than 10', 'about 1,235')
+    """
+    return "no" if records == 0 else f"about {5 * round(records / 5):,}" if records >= 10 else "fewer than 10"  # noqa: PLR2004
+
+
 def _special(x: Any) -> str | None:
     if isinstance(x, bool) or not isinstance(x, int | float) or x != x:  # noqa: PLR0124 NaN, and no overflow
         return MISSING

@@ -32,6 +32,7 @@ from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.results.metrics import Sign
+from auditor.results.partition import FEWEST
 from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import ExitCode, GateOutcome
@@ -175,6 +176,12 @@ class View:
             "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without --for-insiders to"
             " share the result."
         )
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a group has too few records for a shared result to show how they are spread."""
+        sizes = [self.result.data.get(name) or 0 for name in ("n_member", "n_nonmember")]
+        return bool(min(sizes) < FEWEST) and not self.audience
 
     @cached_property
     def units(self) -> Units:

@@ -1,3 +1,4 @@
+from auditor.results.disclosure import as_shared, shared
 from auditor.results.document import (
     SCHEMA_VERSION,
     AuditDocument,
@@ -10,6 +11,15 @@ from auditor.results.document import (
     input_hash,
 )
 from auditor.results.metrics import METRICS, STATUS, VERDICT, advice, describe, offered
+from auditor.results.partition import Partition
 from auditor.results.reading import json_value, read_result, result_schema
 from auditor.results.rows import Row, at_least, fit_sentences, out_of_many
-from auditor.results.views import ATTACKS, InstanceRates, curves, histograms, on_common_grid, rank_curves
+from auditor.results.views import (
+    ATTACKS,
+    InstanceRates,
+    fitted,
+    histograms,
+    measured,
+    on_common_grid,
+    rank_curves,
+)

@@ -1,5 +1,6 @@
 """What of a result may be shared: numbers with three digits and rounded counts, and no view of fewer than ten records."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +10,7 @@ from auditor.core.numbers import rounded
 from auditor.core.options import Disclosure
 from auditor.core.values import Estimate
 from auditor.results import document
-from auditor.results.partition import STEP, Partition
+from auditor.results.partition import LEAST, STEP, Partition
 
 _Document = TypeVar("_Document", bound=document.Document)
 
@@ -19,10 +20,34 @@ _FINE_CURVES = re.compile(r"empirical|band_.*|ranks\..*")
 _LOSSES = frozenset({"threshold", "threshold_below", "threshold_above"})
 # Counts of records, each with the key of the number that it is of.
 _COUNTS = {
-    **{"true_positives": "members", "false_negatives": "members"},
-    **{"false_positives": "nonmembers", "true_negatives": "nonmembers"},
-    **{"correct": "guesses", "inside": "", "distinct": "", "left_out": ""},
+    "true_positives": "members",
+    "false_negatives": "members",
+    "false_positives": "nonmembers",
+    "true_negatives": "nonmembers",
+    "correct": "guesses",
+    "inside": "",
+    "distinct": "",
 }
+# Counts of what should not be there: 10 stands for 1 to 10.
+_FEW = frozenset(
+    [
+        "across",
+        "within_members",
+        "within_nonmembers",
+        "without_id",
+        "contents_in_both",
+        "nonmembers_with_twin",
+        "repeated_content_members",
+        "repeated_content_nonmembers",
+        "in_both",
+        "unlabelled",
+        "left_out",
+        "saturated",
+        "records_alone",
+    ]
+)
+# What would give such a count away.
+_LEFT_OUT = frozenset({"nonmembers_with_twin_share", "contents_in_both_expected"})
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
 _DOWN = re.compile(r"(.*_)?lower|least|hits|tpr_lower|tnr_lower|e_value|reversed")
@@ -101,7 +126,8 @@ def as_shared(result: _Document) -> _Document:
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
-    return {key: _detail(key, value, details, partition) for key, value in details.items()}
+    kept = (key for key in details if key not in _LEFT_OUT)
+    return {key: _detail(key, details[key], details, partition) for key in kept}
 
 
 def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partition | None) -> Any:
@@ -109,17 +135,22 @@ def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partitio
         return _details(value, partition)
     if isinstance(value, list | tuple):
         return [_detail(key, item, beside, partition) for item in value]
-    if isinstance(value, bool | str | None):
-        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return _measured(key, value, beside, partition) if is_number else value
+
+
+def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Partition | None) -> float | None:
     if key in _LOSSES and "fnr" not in beside and beside.get("rule") != "FixedThreshold":
         return None if partition is None else partition.nearest(value)
+    if key in _FEW and value:
+        return max(LEAST, STEP * math.ceil(value / STEP))
     if key in _COUNTS:
-        most = beside.get(_COUNTS[key])
         count = STEP * round(value / STEP)
-        return count if most is None else min(count, most)
-    if isinstance(value, float) and not _CHOSEN.fullmatch(key):
-        return _number(value, "down" if _DOWN.fullmatch(key) else "up" if _UP.fullmatch(key) else "nearest")
-    return value
+        most: float = beside.get(_COUNTS[key], count)
+        return min(count, most)
+    if isinstance(value, int) or _CHOSEN.fullmatch(key):
+        return value
+    return _number(value, "down" if _DOWN.fullmatch(key) else "up" if _UP.fullmatch(key) else "nearest")
 
 
 def _number(value: float | None, toward: str) -> float | None:

@@ -91,7 +91,8 @@ class Partition:
     def at_ranks(self, ranks: Floats) -> Floats:
         """Return the cuts below which there are most nearly so many records of both groups together, each once."""
         total = np.add(*self.below)
-        return self.cuts[np.unique([int(np.argmin(np.abs(total - rank))) for rank in ranks])]
+        chosen = np.unique([int(np.argmin(np.abs(total - rank))) for rank in ranks])
+        return np.asarray(self.cuts[chosen])
 
     def curve(self) -> TradeoffCurve:
         """Return the shares of both groups below each cut."""

@@ -174,7 +174,9 @@ def fitted(pair: FittedPair, mixture: FittedPair | None, *, is_shared: bool) -> 
     for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
         if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
             curve = _named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0))
-            rates = (tuple(map(_three_digits, rates)) if is_shared else rates for rates in (curve.fpr, curve.tpr))
+            rates = (
+                tuple(map(_three_digits, rates)) if is_shared else rates for rates in (curve.fpr, curve.tpr)
+            )
             found.append(NamedCurve(name, label, *rates))
     return tuple(found)
 
@@ -255,7 +257,9 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
 
 
-def _band(losses: Losses, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None) -> list[NamedCurve]:
+def _band(
+    losses: Losses, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None
+) -> list[NamedCurve]:
     """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
     band = simultaneous_band(losses, confidence=confidence, members=members, at=at)
     label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
@@ -287,27 +291,33 @@ def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[H
     after = _with_fits(edges, counts, pair, _quantiles(transformed, pair))
     # Raw losses can have a tail far beyond the rest: bin the central 99.8%, the ends take in what lies beyond.
     edges, counts = _binned(losses.sorted_member, losses.sorted_nonmember, share=0.001)
-    return (after, Histogram("loss", _rounded(edges), *map(_whole, counts)))
+    return (after, Histogram("loss", _rounded(edges), _whole(counts[0]), _whole(counts[1])))
 
 
 def shared_histograms(
     partition: Partition, losses: Losses, transformed: Losses, pair: FittedPair
 ) -> tuple[Histogram, ...]:
     """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells."""
-    ends = [min(losses.member.min(), losses.nonmember.min()), max(losses.member.max(), losses.nonmember.max())]
-    cuts = published(Losses(member=ends, nonmember=[*ends, *partition.cuts])).nonmember[2:]
+    groups = losses.member, losses.nonmember
+    ends = np.array([np.min([group.min() for group in groups]), np.max([group.max() for group in groups])])
+    cuts = published(Losses(member=ends, nonmember=np.append(ends, partition.cuts))).nonmember[2:]
     quantiles: dict[str, tuple[float, ...]] = {}
     sides = (
         ("member", transformed.sorted_member, partition.member, pair.member),
         ("nonmember", transformed.sorted_nonmember, partition.nonmember, pair.nonmember),
     )
     for name, ordered, counts, law in sides:
-        columns = zip(("probability", "observed", "fitted"), partition.means(ordered, counts, law), strict=True)
+        columns = zip(
+            ("probability", "observed", "fitted"), partition.means(ordered, counts, law), strict=True
+        )
         quantiles |= {f"{name}_{kind}": _rounded(column, digits=3) for kind, column in columns}
-    counts = partition.rounded
+    rounded = partition.rounded
     edges = partition.edges(np.array(enough_digits(lambda digits: _rounded(cuts, digits=digits), _ascending)))
-    after = _with_fits(edges, counts, pair, quantiles, cuts=np.concatenate([[-np.inf], cuts, [np.inf]]))
-    return (after, Histogram("loss", _rounded(partition.edges(partition.cuts)), *map(_whole, counts)))
+    after = _with_fits(edges, rounded, pair, quantiles, cuts=np.concatenate([[-np.inf], cuts, [np.inf]]))
+    return (
+        after,
+        Histogram("loss", _rounded(partition.edges(partition.cuts)), _whole(rounded[0]), _whole(rounded[1])),
+    )
 
 
 def _with_fits(
@@ -317,11 +327,16 @@ def _with_fits(
     quantiles: dict[str, tuple[float, ...]],
     cuts: Floats | None = None,
 ) -> Histogram:
-    fits = (
-        _expected(pair.member, edges if cuts is None else cuts, pair.n_member, digits=6 if cuts is None else 3),
-        _expected(pair.nonmember, edges if cuts is None else cuts, pair.n_nonmember, digits=6 if cuts is None else 3),
+    at, digits = (edges, 6) if cuts is None else (cuts, 3)
+    return Histogram(
+        scale="published transform",
+        edges=_rounded(edges),
+        member=_whole(counts[0]),
+        nonmember=_whole(counts[1]),
+        member_fit=_expected(pair.member, at, pair.n_member, digits=digits),
+        nonmember_fit=_expected(pair.nonmember, at, pair.n_nonmember, digits=digits),
+        quantiles=quantiles,
     )
-    return Histogram("published transform", _rounded(edges), *map(_whole, counts), *fits, quantiles=quantiles)
 
 
 def _whole(counts: _Integers) -> tuple[int, ...]:

@@ -106,7 +106,11 @@ def slices_of(
     (True, 0.0)
     """
     alpha = 1 - confidence
-    cuts = None if partition is None else partition.at_ranks(np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember)))
+    cuts = (
+        None
+        if partition is None
+        else partition.at_ranks(np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember)))
+    )
     in_bands = () if is_shared and cuts is None else bands(losses, _LEAST, _BANDS, cuts)
     parts = [*_groups(losses, _LEAST, _MOST), *in_bands]
     if alpha / max(1, len(parts)) < _SMALLEST:

@@ -283,7 +283,11 @@ def _draw_logarithmic(
     panel.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.15))
 
     def shape(name: str) -> tuple[canvas.Floats, canvas.Floats]:
-        starts, lowest = finest if name == "empirical" else least, least / 10 if name in _BAND else 0.0
+        rates = np.asarray(curves[name].fpr)
+        seen = max(
+            finest, float(rates[rates > 0].min(initial=1.0))
+        )  # a shared curve begins at its first cell
+        starts, lowest = seen if name == "empirical" else least, least / 10 if name in _BAND else 0.0
         return canvas.logarithmic(curves[name], least=starts, lowest=lowest)
 
     _draw_curves(panel, curves, result, shape=shape, least=least)
