@@ -438,6 +438,7 @@ def audit_instances(
     claim: TrainingClaim | None = None,
     together: IndependentRuns | None = None,
     seed: int = 0,
+    disclosure: Disclosure | str = Disclosure.PUBLIC,
 ) -> InstancesResult:
     """Audit a training mechanism from several models that it trained.
 
@@ -454,6 +455,7 @@ def audit_instances(
         together: `IndependentRuns` declares that the models were trained apart: then their pairs, or their inclusion
             coins, are one audit together, which certifies far more, and judges a claim's whole curve.
         seed: Of the bootstrap and the pairs; the same seed gives the same result.
+        disclosure: Who may read the result: see `audit`. Results among the instances must be for insiders.
 
     Raises:
         InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
@@ -551,6 +553,7 @@ def audit_labels(
     looks: int = 1,
     seed: int = 0,
     model_name: str | None = None,
+    disclosure: Disclosure | str = Disclosure.PUBLIC,
 ) -> LabelsResult:
     """Audit what a model gives away about the labels it was trained on: no record is needed that it was not trained on.
 
@@ -577,6 +580,7 @@ def audit_labels(
         looks: Declared number of such audits, which share the error; see `audit`.
         seed: Of the coins and the labels drawn. Fix it before you look.
         model_name: A name for the model, shown in the report.
+        disclosure: Who may read the result: see `audit`.
 
     Raises:
         InputError: A model or records that cannot be used, neither or both of ``reference`` and ``probabilities``, labels that

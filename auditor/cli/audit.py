@@ -301,12 +301,10 @@ class _RankedFiles(shared.ModelFiles):
     Attributes:
         records: Write the records by how exposed they look (.csv or .parquet), for the data's owner only.
         top_records: How many of the most exposed training records to name by id in the result; ids are personal data.
-        for_insiders: Keep every digit and finer views, from which records can be recognised; the result says so.
     """
 
     records: Path | None = None
     top_records: int = shared.option(default=0, min=0)
-    for_insiders: bool = False
 
     def ranked(self, losses: Losses, *, seed: int) -> dict[Path, str | bytes]:
         """Return the file of ranked records, if it was asked for."""
@@ -382,6 +380,7 @@ def audit(
     claimed: shared.ClaimOptions,
     gates: shared.ClaimGates,
     files: _RankedFiles,
+    readers: shared.Readers,
     words: _ModelWords,
     common: shared.Common,
 ) -> int:
@@ -449,7 +448,7 @@ def audit(
             utility=utility,
             context=context,
             top_records=files.top_records,
-            disclosure="insiders" if files.for_insiders else "public",
+            disclosure=readers.disclosure,
             source=source,
             command=console.command_line(),
             progress=move and partial(move, "Fitting mixtures"),

@@ -282,7 +282,7 @@ class _Instances(shared.Options, title="How the records were chosen"):
     """One audit for each model.
 
     Attributes:
-        results: Results of audits (.json), one for each model that the same algorithm trained.
+        results: Results of audits --for-insiders (.json), one for each model that the same algorithm trained.
         split: How membership was decided.
         independent_runs: The splits and the trainings of all models were independent: no shared seed, no warm start, no
             cross-validation. Their pairs are then one audit.
@@ -301,6 +301,7 @@ def instances(
     claimed: shared.ClaimOptions,
     gates: shared.ClaimGates,
     files: shared.AuditFiles,
+    readers: shared.Readers,
     common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from several models that it trained, each on a fresh random split.
@@ -336,6 +337,7 @@ def instances(
         claim=claim,
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
+        disclosure=readers.disclosure,
     )
     return files.write_all(settings.recorded(found), gates.judged(found, wanted), quiet=common.quiet)
 
@@ -495,6 +497,7 @@ def labels(
     served: ServedOptions,
     gates: shared.Gates,
     files: shared.AuditFiles,
+    readers: shared.Readers,
     common: shared.Common,
 ) -> int:
     r"""Audit what a model gives away about the labels it was trained with; no record is needed that it never saw.
@@ -538,6 +541,7 @@ def labels(
         looks=measured.looks,
         seed=measured.seed,
         model_name=tables.model_name,
+        disclosure=readers.disclosure,
     )
     origin = {**found.provenance, "source": tables.table.name, "command": console.command_line()}
     found = settings.recorded(dataclasses.replace(found, provenance=origin))

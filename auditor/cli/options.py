@@ -662,6 +662,22 @@ class AuditFiles(PageFiles):
 
 
 @dataclass(frozen=True)
+class Readers(Options, title="What is written"):
+    """Who may read the result.
+
+    Attributes:
+        for_insiders: Keep every digit and finer views, from which records can be recognised; the result says so.
+    """
+
+    for_insiders: bool = False
+
+    @property
+    def disclosure(self) -> choices.Disclosure:
+        """The same as Python takes it."""
+        return choices.Disclosure.INSIDERS if self.for_insiders else choices.Disclosure.PUBLIC
+
+
+@dataclass(frozen=True)
 class ModelFiles(AuditFiles):
     """Those of the audit of one model, which has cards too.
 

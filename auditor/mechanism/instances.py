@@ -20,6 +20,7 @@ from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
 from auditor.records.labels import group_reason, mechanism_reason, per_person
+from auditor.results.disclosure import shared, shared_rows
 from auditor.results.document import (
     AuditDocument,
     InstancesDocument,
@@ -466,6 +467,7 @@ def audit_instances(
     claim: options.TrainingClaim | None = None,
     together: options.IndependentRuns | None = None,
     seed: int = 0,
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> InstancesDocument:
     """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
     found = _checked(instances)
@@ -500,19 +502,28 @@ def audit_instances(
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
+    estimates: tuple[Estimate, ...] = (bound, value, _log_mean_exp(evidence, stated_at))
+    is_shared = options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC
+    if is_shared:  # so that the verdict goes by what is published
+        bound, *_ = estimates = shared_rows(estimates)
     made = [_checks_of(item) for item in found]
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
-    return InstancesDocument(
-        data={**_data(units, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},
-        estimates=(bound, value, _log_mean_exp(evidence, stated_at)),
+    result = InstancesDocument(
+        data={
+            "disclosure": str(disclosure),
+            **_data(units, evidence, stated_at, confidence, split, claim),
+            **validate.several_looks(looks),
+        },
+        estimates=estimates,
         claims=claims,
         comparisons=judged,
         verdict=overall(judged),
         checks=_at_worst(made),
-        curves=(averaged(evidence), *against_claim(bound, audited, whole)),
+        curves=(averaged(evidence, is_shared=is_shared), *against_claim(bound, audited, whole)),
         provenance={**made_now(), "inputs_sha256": hashes, "seed": seed},
     )
+    return shared(result) if is_shared else result
 
 
 def _checked(instances: Any) -> tuple[_Instance, ...]:
@@ -559,8 +570,8 @@ def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
     by_name = {curve.name: curve for curve in curves}
     if not ATTACKS.keys() <= by_name.keys():
         raise InputError(
-            f"instance {index} (counting from 0) is a result without rank curves, which earlier versions did not keep;"
-            " audit its losses again, or give the losses."
+            f"instance {index} (counting from 0) is a result without rank curves, which only a result for insiders has; give the"
+            " losses, or audit them with disclosure='insiders' (--for-insiders on the command line)."
         )
     return by_name
 

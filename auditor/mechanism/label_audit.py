@@ -33,6 +33,7 @@ from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 from auditor.estimators.propensity import estimated_odds, if_odds_are_off
 from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
+from auditor.results.disclosure import shared
 from auditor.results.document import LabelsDocument, made_now
 
 _Codes = npt.NDArray[np.intp]
@@ -275,6 +276,7 @@ def audit_labels(
     looks: int = 1,
     seed: int = 0,
     model_name: str | None = None,
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> LabelsDocument:
     """Audit what a model gives away about its training labels. See `auditor.audit_labels`."""
     confidence = validate.of_one_look(confidence, looks)
@@ -303,8 +305,9 @@ def audit_labels(
     best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng)
     right = law.argmax(axis=1) == codes
     learnt = None if other is None else len(other)
-    return LabelsDocument(
+    result = LabelsDocument(
         data={
+            "disclosure": str(disclosure),
             "model": model_name,
             "n_records": codes.size,
             "n_classes": len(names),
@@ -328,6 +331,7 @@ def audit_labels(
         provenance=made_now()
         | {"input_sha256": _hash(law, codes), "seed": seed, "source": None, "command": None},
     )
+    return shared(result) if options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC else result
 
 
 def _refuse_sources(model: Any, reference: Any, probabilities: Any) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from auditor.comparison.compare import Change, Difference, measure_title, utility_title
@@ -28,6 +29,7 @@ from auditor.report.view import LABEL_ONLY, texts
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
+from auditor.results.partition import LEAST
 from auditor.results.rows import Row, condition, policy_rows
 from auditor.verdicts.judging import failed_validity
 
@@ -161,7 +163,23 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
             f"{listed(unlike)} and the baseline were scored on numbers of records that differ by more than half. A difference"
             " is one of the models only if both audits draw from the same populations: check that they do."
         )
+    if near := [
+        f"{_called(one)} and {_called(other)}"
+        for one, other in combinations(comparison.runs, 2)
+        if _nearly_the_same(one, other)
+    ]:
+        found.append(
+            f"{listed(near)} have numbers of records that differ by fewer than {LEAST}. If one set of records holds the other, the"
+            " two results together tell about the few records between them: publish one of the two."
+        )
     return found
+
+
+def _nearly_the_same(one: Run, other: Run) -> bool:
+    """Whether the two may have nearly the same records: a group of one has a few more than that of the other."""
+    sizes = ([run.result.data.get(name) or 0 for run in (one, other)] for name in ("n_member", "n_nonmember"))
+    apart = [abs(first - second) for first, second in sizes]
+    return bool(0 < max(apart) < LEAST)
 
 
 def _other_size(base: Run, other: Run) -> bool:

@@ -332,6 +332,7 @@ class InstancesData(TypedDict):
         split: How membership was decided, as declared.
         claim: What is claimed of the training algorithm, in words.
         claim_delta: Delta of a claim that states one.
+        disclosure: Who may read the result.
         looks: How many looks share the error, where several do.
     """
 
@@ -344,6 +345,7 @@ class InstancesData(TypedDict):
     split: DeclaredSplit
     claim: str | None
     claim_delta: Delta | None
+    disclosure: NotRequired[Literal["public", "insiders"]]
     looks: NotRequired[Count]
 
 
@@ -417,6 +419,7 @@ class LabelsData(TypedDict):
         of_law: How well D predicts the labels.
         of_model: How well the model predicts them.
         history: What the model was asked.
+        disclosure: Who may read the result.
         looks: How many looks share the error, where several do.
     """
 
@@ -432,6 +435,7 @@ class LabelsData(TypedDict):
     of_law: Annotated[PredictedData, Must(additionalProperties=False)]
     of_model: Annotated[PredictedData, Must(additionalProperties=False)]
     history: list[str]
+    disclosure: NotRequired[Literal["public", "insiders"]]
     looks: NotRequired[Count]
 
 

@@ -17,7 +17,7 @@ from auditor.curves.transforms import published
 from auditor.estimators.band import simultaneous_band
 from auditor.estimators.melding import ranks
 from auditor.results.document import Histogram, NamedCurve
-from auditor.results.partition import Partition
+from auditor.results.partition import LEAST, Partition
 
 _Integers = npt.NDArray[np.int64]
 _HALF = 0.5
@@ -216,15 +216,20 @@ def curves_of_runs(
     return (curve, *band, *against_claim(bound, claim, promised))
 
 
-def averaged(found: InstanceRates) -> NamedCurve:
-    """Return the hits averaged over the models at the attacks' known error rates, both ends of the losses as one curve."""
+def averaged(found: InstanceRates, *, is_shared: bool = False) -> NamedCurve:
+    """Return the hits averaged over the models at the attacks' known error rates, both ends of the losses as one curve.
+
+    To be shared without the rates of fewer than ten records, and with three digits.
+    """
     hits, names = found.hits.mean(axis=0), np.array(found.names)
-    low, high = (names == name for name in _EXPECTED)
+    fewest = LEAST * found.rates.min() if is_shared else 0.0  # the smallest rate is that of one record
+    low, high = ((names == name) & (found.rates >= fewest) for name in _EXPECTED)
     fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
     tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
     order = np.lexsort((tpr, fpr))
-    label = "measured, mean over the models, no interval"
-    return NamedCurve("empirical", label, _rounded(fpr[order]), _rounded(np.maximum.accumulate(tpr[order])))
+    label, digits = "measured, mean over the models, no interval", 3 if is_shared else 6
+    rates = fpr[order], np.maximum.accumulate(tpr[order])
+    return NamedCurve("empirical", label, *(_rounded(column, digits=digits) for column in rates))
 
 
 def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:
