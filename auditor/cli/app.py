@@ -177,7 +177,10 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(_context: typer.Context, **given: Any) -> Any:
         sentences.OPTIONS.set(tuple(options))
         settings.keep_what_counts(_context)
+        settings.refuse_outputs_elsewhere()
         settings.tell_what_is_used(quiet=bool(given.get("quiet")))
+        given = settings.with_gates(_context, given)
+        console.cut_places([*_context.parent.params.values(), *given.values(), Path(str(given.get("model")))])
         try:
             code = command(**packed(command, given))
         except KeyboardInterrupt as stop:  # the parser would keep its words to itself

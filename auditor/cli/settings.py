@@ -26,7 +26,7 @@ import typer
 
 from auditor.cli import console
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, shown_place
 from auditor.core.files import read_bytes
 from auditor.core.options import Coverage
 from auditor.results.reading import json_value
@@ -49,6 +49,8 @@ REFUSED = {
 }
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 _WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
+# What writes a file.
+OUTPUTS = {"out", "coins", "ranking", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"}
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -65,12 +67,14 @@ class _Used:
         file: Its path, as seen from the current directory; empty where none is used.
         table: Of the command, in brackets.
         settings: Keys with their values as they stand there: those that count, once the command line is read.
+        paths: Keys of which the value is a path.
         overruled: Keys that the command line overruled.
     """
 
     file: str
     table: str
     settings: Mapping[str, Any]
+    paths: frozenset[str] = frozenset()
     overruled: tuple[str, ...] = ()
 
     @property
@@ -108,15 +112,16 @@ def _apply(context: Any, named: Path | None, *, none: bool) -> None:
     table = f"[{found.prefix}{context.info_name}]"
     own, options = settings.get(context.info_name, {}), _options(context.command)
     signature = inspect.signature(context.command.callback)
-    context.default_map = {}
+    context.default_map, paths = {}, set()
     for key, value in own.items():
         kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
         where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
         # What is read by a parser of its own is a path, or something else that the parser knows.
         is_path = Path in (kind, *typing.get_args(kind)) or (kind is Any and value not in _WORDS)
         folder = found.path.parent if is_path else None
+        paths |= {key} if is_path else set()
         context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
-    _USED.set(_Used(str(found.path), table, own))
+    _USED.set(_Used(str(found.path), table, own, frozenset(paths)))
 
 
 def _options(command: Any) -> dict[str, Any]:
@@ -317,24 +322,40 @@ def used_file() -> tuple[Path, ...]:
 
 
 def keep_what_counts(context: Any) -> None:
-    """Forget settings that the command line overruled."""
+    """Forget settings that the command line overruled; gates stay, since typed ones are added to them."""
     used, options = _USED.get(), _options(context.command)
     sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
     kept = {
         key: value
         for key, value in used.settings.items()
-        if getattr(sources[key], "name", "") == "DEFAULT_MAP"
+        if key == "fail-if" or getattr(sources[key], "name", "") == "DEFAULT_MAP"
     }
     _USED.set(replace(used, settings=kept, overruled=tuple(key for key in sources if key not in kept)))
 
 
+def with_gates(context: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the gates of the file before those that were typed, which cannot weaken a policy."""
+    gates = (context.default_map or {}).get("fail_if", [])
+    return {**given, "fail_if": list(dict.fromkeys([*gates, *(given["fail_if"] or ())]))} if gates else given
+
+
+def refuse_outputs_elsewhere() -> None:
+    """Refuse a file of settings that would write outside its own folder, links followed; the command line may."""
+    used = _USED.get()
+    for key in OUTPUTS & used.settings.keys():
+        folder, value = Path(used.file).parent.resolve(), str(used.settings[key])
+        if value != "-" and not (folder / value).resolve().is_relative_to(folder):
+            raise InputError(
+                f"configuration file {used.file!r}: the key {key!r} in table {used.table} must name a file in the folder of"
+                f" the configuration file, got {value!r}; name one there, or give --{key} on the command line."
+            )
+
+
 def tell_what_is_used(*, quiet: bool) -> None:
-    """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
+    """Tell a terminal which file is used."""
     used = _USED.get()
     if not used.file:
         return
-    if "fail-if" in used.overruled and not quiet:
-        console.explain([f"--fail-if on the command line replaces 'fail-if' in {used.place}."])
     sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
     more = f"; the command line overrules {', '.join(used.overruled)}" if used.overruled else ""
     console.announcer(quiet=quiet)(f"Settings: {used.place} {sets}{more}.")
@@ -357,9 +378,17 @@ def recorded(result: T) -> T:
     used = _USED.get()
     if not used.settings:
         return result
-    settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
-    config = {"file": used.file, "table": used.table, "settings": settings}
+    shown = {key: _shown(value, is_path=key in used.paths) for key, value in used.settings.items()}
+    settings = json.loads(json.dumps(shown, default=str))  # TOML has dates
+    config = {"file": Path(used.file).name, "table": used.table, "settings": settings}
     return replace(result, provenance={**result.provenance, "config": config})
+
+
+def _shown(value: Any, *, is_path: bool) -> Any:
+    """A setting as a result shows it: without folders, and of an address the scheme and the host."""
+    if isinstance(value, list):
+        return [_shown(part, is_path=is_path) for part in value]
+    return shown_place(value) if isinstance(value, str) and (is_path or "://" in value) else value
 
 
 def located(sentence: str) -> str:
