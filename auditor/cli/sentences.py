@@ -29,7 +29,7 @@ def _frames(error: BaseException) -> list[str]:
     """Where an error was raised, its cause first, and of what kind each is: what it says may quote records."""
     cause = error.__cause__ or error.__context__
     before = [] if cause in (None, error) else _frames(cause)
-    lines = traceback.format_tb(error.__traceback__)
+    lines = [line.splitlines()[0] for line in traceback.format_tb(error.__traceback__)]
     return [*before, "Traceback (most recent call last):", *lines, type(error).__qualname__]
 
 
@@ -38,7 +38,8 @@ def _sentence(error: Exception) -> str:
         return with_options(str(error))
     if hasattr(error, "format_message"):
         return _of_parser(error)
-    words = getattr(error, "strerror", None) or "its words are left out, for they may quote records"
+    known = isinstance(error, OSError | ImportError)
+    words = error if known else "its words, which may quote records, are left out"
     return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"
 
 

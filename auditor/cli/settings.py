@@ -50,7 +50,9 @@ REFUSED = {
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 _WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
 # What writes a file.
-OUTPUTS = {"out", "coins", "ranking", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"}
+OUTPUTS = {
+    *("out", "coins", "ranking", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"),
+}
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -66,15 +68,14 @@ class _Used:
     Attributes:
         file: Its path, as seen from the current directory; empty where none is used.
         table: Of the command, in brackets.
-        settings: Keys with their values as they stand there: those that count, once the command line is read.
-        paths: Keys of which the value is a path.
+        settings: Keys with their values as they stand there, and of a path or an address what a result shows: those that count,
+            once the command line is read.
         overruled: Keys that the command line overruled.
     """
 
     file: str
     table: str
     settings: Mapping[str, Any]
-    paths: frozenset[str] = frozenset()
     overruled: tuple[str, ...] = ()
 
     @property
@@ -112,16 +113,17 @@ def _apply(context: Any, named: Path | None, *, none: bool) -> None:
     table = f"[{found.prefix}{context.info_name}]"
     own, options = settings.get(context.info_name, {}), _options(context.command)
     signature = inspect.signature(context.command.callback)
-    context.default_map, paths = {}, set()
+    context.default_map = {}
     for key, value in own.items():
         kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
         where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
         # What is read by a parser of its own is a path, or something else that the parser knows.
         is_path = Path in (kind, *typing.get_args(kind)) or (kind is Any and value not in _WORDS)
         folder = found.path.parent if is_path else None
-        paths |= {key} if is_path else set()
         context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
-    _USED.set(_Used(str(found.path), table, own, frozenset(paths)))
+        if isinstance(value, str) and (is_path or "://" in value):
+            own = {**own, key: shown_place(value)}
+    _USED.set(_Used(str(found.path), table, own))
 
 
 def _options(command: Any) -> dict[str, Any]:
@@ -333,22 +335,22 @@ def keep_what_counts(context: Any) -> None:
     _USED.set(replace(used, settings=kept, overruled=tuple(key for key in sources if key not in kept)))
 
 
-def with_gates(context: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with the gates of the file before those that were typed, which cannot weaken a policy."""
-    gates = (context.default_map or {}).get("fail_if", [])
-    return {**given, "fail_if": list(dict.fromkeys([*gates, *(given["fail_if"] or ())]))} if gates else given
+def settled(context: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the gates of the file before those that were typed, which must not weaken a policy.
 
-
-def refuse_outputs_elsewhere() -> None:
-    """Refuse a file of settings that would write outside its own folder, links followed; the command line may."""
-    used = _USED.get()
+    Raises:
+        InputError: The file would write outside its own folder, links followed; the command line may.
+    """
+    used, defaults = _USED.get(), context.default_map or {}
     for key in OUTPUTS & used.settings.keys():
-        folder, value = Path(used.file).parent.resolve(), str(used.settings[key])
-        if value != "-" and not (folder / value).resolve().is_relative_to(folder):
+        folder, path = Path(used.file).parent.resolve(), defaults[key.replace("-", "_")]
+        if path != "-" and not Path(path).resolve().is_relative_to(folder):
             raise InputError(
                 f"configuration file {used.file!r}: the key {key!r} in table {used.table} must name a file in the folder of"
-                f" the configuration file, got {value!r}; name one there, or give --{key} on the command line."
+                f" the configuration file, got {path!r}; name one there, or give --{key} on the command line."
             )
+    gates = [*defaults.get("fail_if", ()), *(given.get("fail_if") or ())]
+    return {**given, "fail_if": list(dict.fromkeys(gates))} if gates else given
 
 
 def tell_what_is_used(*, quiet: bool) -> None:
@@ -378,17 +380,9 @@ def recorded(result: T) -> T:
     used = _USED.get()
     if not used.settings:
         return result
-    shown = {key: _shown(value, is_path=key in used.paths) for key, value in used.settings.items()}
-    settings = json.loads(json.dumps(shown, default=str))  # TOML has dates
+    settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
     config = {"file": Path(used.file).name, "table": used.table, "settings": settings}
     return replace(result, provenance={**result.provenance, "config": config})
-
-
-def _shown(value: Any, *, is_path: bool) -> Any:
-    """A setting as a result shows it: without folders, and of an address the scheme and the host."""
-    if isinstance(value, list):
-        return [_shown(part, is_path=is_path) for part in value]
-    return shown_place(value) if isinstance(value, str) and (is_path or "://" in value) else value
 
 
 def located(sentence: str) -> str:

@@ -16,9 +16,8 @@ INTERRUPTED = 130  # the exit code: 128 and the number of the signal
 
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?|v?\d+(\.\d+)+|.{0,5}")  # of an interface, or too short
 _ELSEWHERE = r"(?i)\b{}://(?!(localhost|127(\.\d+){{3}}|\[::1\])(:\d*)?([/?#]|$))"
-_ADDRESS = re.compile(
-    r"""(?P<quote>['"])?(?<!\w)(?P<scheme>[A-Za-z][\w+.-]+:/+)(?P<rest>(?(quote)(?:(?!(?P=quote)).)*|[^\s'"<>]*))"""
-)
+# A quote before it, if any, its scheme, and the rest: to that quote again, or to a blank.
+_ADDRESS = re.compile(r"""(['"])?(?<!\w)([A-Za-z][\w+.-]+:/+)((?(1)(?:(?!\1).)*|[^\s'"<>]*))""")
 
 
 def credentials(address: str) -> list[str]:
@@ -31,11 +30,9 @@ def credentials(address: str) -> list[str]:
     >>> credentials("zip://a.parquet::https://user:word@host/x#bearer-token")
     ['user:word', 'bearer-token', 'bearer-token']
     """
-    values = [re.sub(r"^[^=]*=(?=.)", "", item) for item in re.split(r"[?#;&]", address)[1:]]
-    found = [value for value in values if not _VERSION.fullmatch(value)]
-    return re.findall(r"://([^/?#]*)@", address) + [
-        x for value in found for x in (value, unquote_plus(value))
-    ]
+    values = (re.sub("^[^=]*=(?=.)", "", item) for item in re.split("[?#;&]", address)[1:])
+    found = [x for value in values if not _VERSION.fullmatch(value) for x in (value, unquote_plus(value))]
+    return re.findall("://([^/?#]*)@", address) + found
 
 
 def elsewhere(address: str, scheme: str = "https?") -> bool:
@@ -57,10 +54,10 @@ def without_credentials(text: str) -> str:
 
 
 def _bare(found: re.Match[str]) -> str:
-    place = re.split(r"[?#;](?=\S)", found["rest"], maxsplit=1)[0]
+    quote, scheme, rest = found.groups("")
+    place = re.split(r"[?#;](?=\S)", rest, maxsplit=1)[0]
     # A password may hold a question mark, and a query an at sign: which is which cannot be known.
-    place = "***" if "@" in found["rest"][len(place) :] else place.rpartition("@")[2]
-    return f"{found['quote'] or ''}{found['scheme']}{place}"
+    return quote + scheme + ("***" if "@" in rest[len(place) :] else place.rpartition("@")[2])
 
 
 def shown_place(place: str) -> str:
@@ -71,13 +68,11 @@ def shown_place(place: str) -> str:
     >>> shown_place("https://user:word@host:8080/v2/models/income?sig=abcdef"), shown_place("/home/me/losses.csv")
     ('https://host:8080', 'losses.csv')
     """
-    found = re.match(r"(?P<quote>)(?P<scheme>\w[\w+.-]*://)(?P<rest>.*)", place, re.DOTALL)
+    found = re.match(r"()(\w[\w+.-]*://)(.*)", place, re.DOTALL)
     if found is None:
         return Path(place).name
-    host = _bare(found).removeprefix(found["scheme"]).partition("/")[0]
-    return found["scheme"] + re.sub(
-        rf"(?i)^{re.escape(socket.gethostname().partition('.')[0])}\b[^:]*", "localhost", host
-    )
+    own = re.escape(socket.gethostname().partition(".")[0])
+    return re.sub(rf"(?i)(?<=://){own}\b[^:]*", "localhost", re.sub(r"(?<=[^:/])/.*", "", _bare(found)))
 
 
 def keep_from_logs() -> None:
