@@ -1,5 +1,6 @@
 """Settings from files: where they are found, what wins, what is refused, and what `auditor init` writes."""
 
+import inspect
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import typer
 from command_line import answer, leaking, refused as refused_line, run
 
 import auditor
-from auditor.cli import app, console
+from auditor.cli import app, console, settings
 from auditor.cli.settings import REFUSED
 from auditor.verdicts import parse
 
@@ -64,30 +65,30 @@ def facts(raw):
 @pytest.mark.parametrize(("name", "prefix"), [("auditor.toml", ""), ("pyproject.toml", "tool.auditor.")])
 def test_a_file_in_the_current_directory_sets_options(capsys, name, prefix):
     """Options in auditor.toml, or in [tool.auditor] of pyproject.toml, do what they do on the command line."""
-    settings = {"delta": 0.01, "split": "random", "claim-epsilon": 9, "claim-delta": 0.01}
-    typed = audited(capsys, *(f"--{key}={value}" for key, value in settings.items()), "--melded", code=3)
-    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    chosen = {"delta": 0.01, "split": "random", "claim-epsilon": 9, "claim-delta": 0.01}
+    typed = audited(capsys, *(f"--{key}={value}" for key, value in chosen.items()), "--melded", code=3)
+    lines = [f"{key} = {json.dumps(value)}" for key, value in chosen.items()]
     save("\n".join([f"[{prefix}audit]", *lines, "melded = true"]), name)
     found = audited(
         capsys, code=3
     )  # so wide a claim promises nothing on the scale of the split, and cannot be judged
     assert facts(found) == facts(typed)
     assert found["data"]["delta"] == 0.01
-    origin = {"file": name, "table": f"[{prefix}audit]", "settings": settings | {"melded": True}}
+    origin = {"file": name, "table": f"[{prefix}audit]", "settings": chosen | {"melded": True}}
     assert found["provenance"]["config"] == origin
     assert "config" not in typed["provenance"]
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(capsys):
-    """What is typed overrules the file (of Windows here), a list as a whole; the provenance names only what counted."""
-    save(b"\xef\xbb\xbf[audit]\r\nconfidence = 0.8\r\nseed = 7\r\nfail-if = ['auc > 0.5']\r\n")
-    found = audited(capsys, code=1)
+    """What is typed overrules the file (of Windows here); the provenance names only what counted."""
+    save(b"\xef\xbb\xbf[audit]\r\nconfidence = 0.8\r\nseed = 7\r\n")
+    found = audited(capsys)
     assert (found["data"]["confidence"], found["provenance"]["seed"]) == (0.8, 7)
-    found = audited(capsys, "--confidence", "0.9", "--fail-if", "auc > 2")
+    found = audited(capsys, "--confidence", "0.9")
     assert (found["data"]["confidence"], found["provenance"]["seed"]) == (0.9, 7)
     assert found["provenance"]["config"]["settings"] == {"seed": 7}
     assert audited(capsys, "--no-config")["data"]["confidence"] == 0.95
-    assert audited(capsys, "--confidence", "0.95", "--fail-if", "auc > 2")["data"]["confidence"] == 0.95
+    assert audited(capsys, "--confidence", "0.95")["data"]["confidence"] == 0.95
 
 
 def test_a_named_file_is_used_before_and_after_the_command(capsys):
@@ -140,9 +141,10 @@ def test_a_file_in_a_folder_above_is_found(folder, capsys, monkeypatch, name, pr
     below(folder, monkeypatch, "a", "b")
     assert run("audit", "../../losses.csv", "--json", "r.json", "--quiet") == 1
     config = auditor.read_result("r.json").provenance["config"]
-    assert (config["file"], config["table"]) == (os.path.join("..", "..", name), f"[{prefix}audit]")  # noqa: PTH118
+    assert (config["file"], config["table"]) == (name, f"[{prefix}audit]")
     assert (folder / "page.html").exists()
-    assert f"Set in [{prefix}audit] of {config['file']!r}: fail-if." in capsys.readouterr().err
+    place = os.path.join("..", "..", name)  # noqa: PTH118
+    assert f"Set in [{prefix}audit] of {place!r}: fail-if." in capsys.readouterr().err
 
 
 def test_the_nearest_file_decides_alone(folder, capsys, monkeypatch):
@@ -230,28 +232,106 @@ def test_a_terminal_is_told_which_file_is_used(capsys, monkeypatch):
 
 
 def test_gates_of_a_file_are_told_as_such(capsys):
-    """Where gates of a file stop the pipeline the last line says so; typed gates that take their place are told too."""
+    """Where gates of a file stop the pipeline the last line says so."""
     save("[audit]\nfail-if = ['auc > 0.9']\n")
     assert run("audit", "losses.csv", "--quiet") == 1
     told = capsys.readouterr().err.splitlines()
     assert told[1:] == ["Set in [audit] of 'auditor.toml': fail-if."]
-    assert run("audit", "losses.csv", "--fail-if", "auc > 2") == 0
-    words = "--fail-if on the command line replaces 'fail-if' in [audit] of 'auditor.toml'.\n"
-    assert capsys.readouterr().err == words
+
+
+@pytest.mark.parametrize("more", [(), ("--quiet",)])
+@pytest.mark.parametrize("name", ["auditor.toml", "pyproject.toml", "ci/other.toml"])
+def test_typed_gates_never_weaken_those_of_a_file(folder, capsys, name, more):
+    """A typed gate is added to those of the file, which still stop the pipeline, are named, and stand in the result."""
+    (folder / "ci").mkdir()
+    prefix = "tool.auditor." if name == "pyproject.toml" else ""
+    save(f"[{prefix}audit]\nfail-if = ['auc > 0.9']\n", name)
+    line = ["audit", "losses.csv", *more, *(["--config", name] if "/" in name else [])]
+    assert run(*line, "--fail-if", "auc > 2", "--json", "r.json") == 1
+    said = capsys.readouterr().err
+    assert "auc > 0.9" in said
+    assert f"Set in [{prefix}audit] of {name!r}: fail-if." in said
+    assert auditor.read_result("r.json").provenance["config"]["settings"] == {"fail-if": ["auc > 0.9"]}
+    assert run(*line, "--fail-if", "auc > 0.1", "--junit", "r.xml") == 1
+    both = (folder / "r.xml").read_text()
+    assert "auc &gt; 0.9" in both
+    assert "auc &gt; 0.1" in both
+    assert run(*line, "--fail-if", "auc > 2", "--no-config") == (2 if "/" in name else 0)
+
+
+OUTPUTS = {
+    name: sorted(key for key, item in found.items() if key in settings.OUTPUTS and "config" in found)
+    for name, found in COMMANDS.items()
+}
+
+
+def test_every_path_of_every_command_is_an_input_or_an_output():
+    """No option that is a path is missing among those that write a file, but for those that are read."""
+    read = {
+        "about",
+        "baseline",
+        "ca-file",
+        "config",
+        "losses",
+        "member-file",
+        "members",
+        "nonmember-file",
+        "nonmembers",
+    }
+    read |= {"records", "reference", "request-template", "schedule", "threshold-runs"}
+    paths = set()
+    for name, found in COMMANDS.items():
+        signature = inspect.signature(GROUP.commands[name].callback)
+        paths |= {
+            key for key, item in found.items() if "Path" in str(signature.parameters[item.name].annotation)
+        }
+    assert paths - read == settings.OUTPUTS
+
+
+@pytest.mark.parametrize("kind", ["absolute", "above", "link", "link to a folder"])
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, keys in OUTPUTS.items() for key in keys])
+def test_a_file_writes_nothing_outside_its_folder(folder, capsys, name, key, kind):
+    """An output of a file of settings that leads out of its folder is refused before any work, unless it is typed."""
+    (folder / "ci").mkdir()
+    (folder / "away").mkdir()
+    (folder / "ci" / "link.json").symlink_to(folder / "away" / "x.json")
+    (folder / "ci" / "links").symlink_to(folder / "away")
+    ending = {"ranking": "csv", "out": "parquet", "coins": "csv"}.get(key, "json")
+    places = {"absolute": folder / "away" / f"x.{ending}", "above": f"../away/x.{ending}"}
+    value = str({**places, "link": "link.json", "link to a folder": f"links/x.{ending}"}[kind])
+    save(f"[{name}]\n{key} = {json.dumps(value)}\n", "ci/a.toml")
+    arguments = [item for item in GROUP.commands[name].params if item.param_type_name == "argument"]
+    required = {"epsilon": "1", "delta": "1", "out": "o.parquet", "reference": "o.csv"}.items()
+    line = [f"--{one}={given}" for one, given in required if one in COMMANDS[name] and one != key]
+    line += ["one.json"] * (2 if any(item.nargs != 1 for item in arguments) else len(arguments))
+    said = refused(capsys, name, *line, "--config", "ci/a.toml")
+    assert (
+        f"the key {key!r} in table [{name}] must name a file in the folder of the configuration file" in said
+    )
+    assert list((folder / "away").iterdir()) == []
+
+
+def test_a_typed_output_may_lie_anywhere(folder):
+    """What the command line names is written outside the folder of the file too."""
+    (folder / "ci").mkdir()
+    save("[audit]\nhtml = '../a.html'\n", "ci/a.toml")
+    assert run("audit", "losses.csv", "--config", "ci/a.toml", "--html", "b.html", "--quiet") == 0
+    assert (folder / "b.html").exists()
+    assert not (folder / "a.html").exists()
 
 
 def test_paths_are_meant_from_the_folder_of_the_file(folder, capsys):
-    """A path in a file elsewhere is beside that file; a dash and an absolute path stay what they are."""
+    """A path in a file elsewhere is beside that file; a dash and an absolute path there stay what they are."""
     (folder / "ci").mkdir()
     save(
-        f"[audit]\nhtml = 'page.html'\njson = 'r.json'\nmarkdown = '{folder}/m.md'\nquiet = true\n",
+        f"[audit]\nhtml = 'page.html'\njson = 'r.json'\nmarkdown = '{folder}/ci/m.md'\nquiet = true\n",
         "ci/a.toml",
     )
     assert run("audit", "losses.csv", "--config", "ci/a.toml") == 0
-    assert {path.name for path in (folder / "ci").iterdir()} == {"a.toml", "page.html", "r.json"}
-    assert (folder / "m.md").exists()
+    assert {path.name for path in (folder / "ci").iterdir()} == {"a.toml", "m.md", "page.html", "r.json"}
     config = auditor.read_result("ci/r.json").provenance["config"]
-    assert (config["file"], config["settings"]["html"]) == ("ci/a.toml", "page.html")
+    assert (config["file"], config["settings"]["html"]) == ("a.toml", "page.html")
+    assert config["settings"]["markdown"] == "m.md"
     save("[audit]\njson = '-'\n", "ci/a.toml")
     capsys.readouterr()
     assert run("audit", "losses.csv", "--config", "ci/a.toml") == 0

@@ -1,5 +1,6 @@
 """What a pipeline does: the gate of the documentation, the action and the template, each word for word, stops all but a quiet model."""
 
+import json
 import os
 import re
 import shlex
@@ -48,8 +49,8 @@ def tables():
     }
 
 
-def stop(folder, text, script):
-    """Run a script in bash, as a pipeline does; return the exit code and what it said."""
+def stop(folder, text, script, **more):
+    """Run a script in bash, as a pipeline does, with more variables; return the exit code and what it said."""
     if text is not None:
         (folder / "losses.csv").write_text(text, encoding="utf-8")
     programs = folder / ".privacy-auditor/bin"
@@ -62,7 +63,7 @@ def stop(folder, text, script):
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, **GIVEN, "PATH": f"{programs}:{os.environ['PATH']}"},
+        env={**os.environ, **GIVEN, **more, "PATH": f"{programs}:{os.environ['PATH']}"},
     )
     assert (found.returncode == 0) == (found.stdout == "released\n")
     return found
@@ -90,6 +91,21 @@ def test_only_a_quiet_model_is_released(tables, tmp_path, script, name, code, wh
     asked = {path for path in REPORTS if path in SCRIPTS[script]}
     assert {path for path in REPORTS if (tmp_path / path).exists()} == (set() if code == 2 else asked)
     assert len(asked) > 2
+
+
+@pytest.mark.parametrize("script", ["action", "template"])
+def test_a_file_of_settings_in_the_repository_is_read_only_where_it_is_named(tables, tmp_path, script):
+    """Settings beside the losses change nothing of what the action and the job find, unless the pipeline names the file."""
+    (tmp_path / "auditor.toml").write_text("[audit]\nconfidence = 0.5\n")
+
+    def confidence(folder, **more):
+        folder.mkdir()
+        assert stop(folder, tables["quiet"], SCRIPTS[script], **more).returncode == 0
+        return json.loads((folder / "privacy.json").read_text())["data"]["confidence"]
+
+    named = {"OPTIONS": "--config=../auditor.toml", "CONFIG": "../auditor.toml"}
+    assert confidence(tmp_path / "unnamed") == 0.95
+    assert confidence(tmp_path / "named", **named) == 0.5
 
 
 def test_the_workflows_keep_what_was_found_where_they_stop():

@@ -22,7 +22,7 @@ from auditor.cli.collect import collect, summarise
 from auditor.cli.mechanism import claim, instances, labels, parameters, power, runs
 from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
-from auditor.core.errors import INTERRUPTED
+from auditor.core.errors import INTERRUPTED, without_credentials
 from auditor.verdicts.gates import ExitCode
 
 # --- Help: options in sections, commands by purpose; plain text, in a terminal as in a pipe ---
@@ -178,6 +178,10 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
         sentences.OPTIONS.set(tuple(options))
         settings.keep_what_counts(_context)
         settings.tell_what_is_used(quiet=bool(given.get("quiet")))
+        given = settings.settled(_context, given)
+        given |= {k: without_credentials(x) for k, x in given.items() if type(x) is str and k != "model"}
+        root = (_context.parent or _context).params
+        console.cut_places([*root.values(), *given.values(), Path(str(given.get("model")))])
         try:
             code = command(**packed(command, given))
         except KeyboardInterrupt as stop:  # the parser would keep its words to itself

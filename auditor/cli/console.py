@@ -13,8 +13,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
 
-from auditor.core.errors import OutputError
+from auditor.core.errors import OutputError, shown_place, without_credentials
 from auditor.core.numbers import COMMAND, UNSEEN, clean
 
 # --- The command line as given, for the provenance of what it makes ---
@@ -32,8 +34,21 @@ def debugging() -> bool:
     return "--debug" in _ARGUMENTS.get()
 
 
+def cut_places(values: Iterable[Any]) -> None:
+    """Keep, of each path among these values and of each address, no more in the arguments than a result may show."""
+    parts = (part for value in values for part in (value if isinstance(value, list) else [value]))
+    places = {str(part) for part in parts if isinstance(part, Path)}
+
+    def cut(argument: str) -> str:
+        option, sign, value = argument.partition("=") if argument[:2] == "--" else ("", "", argument)
+        is_place = "://" in value or str(Path(value)) in places
+        return f"{option}{sign}{shown_place(value)}" if is_place else argument
+
+    _ARGUMENTS.set(tuple(map(cut, _ARGUMENTS.get())))
+
+
 def command_line() -> str:
-    """Return the command line as one would type it."""
+    """Return the command line as one would type it in the folder of its files."""
     return shlex.join(["auditor", *_ARGUMENTS.get()])
 
 
@@ -155,7 +170,8 @@ def explain(sentences: Iterable[str]) -> None:
         return
     for sentence in sentences:
         try:
-            print(_no_commands(" ".join(clean(sentence).split())), file=sys.stderr)  # noqa: T201 - this is the terminal
+            shown = " ".join(clean(without_credentials(sentence)).split())
+            print(_no_commands(shown), file=sys.stderr)  # noqa: T201 - this is the terminal
         except OSError:
             return  # nobody can be told; the exit code remains
 

@@ -17,7 +17,7 @@ _LONGEST = 1000  # characters of a sentence: nobody reads a cell of a million le
 def complain(error: Exception) -> None:
     """Say in one sentence what went wrong; with --debug, show the traceback first."""
     if console.debugging():
-        traceback.print_exception(error)
+        console.explain(_frames(error))
     context = getattr(error, "ctx", None)
     if context is not None:
         settings.keep_what_counts(context)
@@ -25,12 +25,22 @@ def complain(error: Exception) -> None:
     console.explain([f"error: {settings.located(sentence)}"])
 
 
+def _frames(error: BaseException) -> list[str]:
+    """Where an error was raised, its cause first, and of what kind each is: what it says may quote records."""
+    cause = error.__cause__ or error.__context__
+    before = [] if cause in (None, error) else _frames(cause)
+    lines = [line.splitlines()[0] for line in traceback.format_tb(error.__traceback__)]
+    return [*before, "Traceback (most recent call last):", *lines, type(error).__qualname__]
+
+
 def _sentence(error: Exception) -> str:
     if isinstance(error, AuditorError):
         return with_options(str(error))
     if hasattr(error, "format_message"):
         return _of_parser(error)
-    return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
+    known = isinstance(error, OSError | ImportError)
+    words = error if known else "its words, which may quote records, are left out"
+    return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"
 
 
 def _of_parser(error: Any) -> str:

@@ -26,7 +26,7 @@ import typer
 
 from auditor.cli import console
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, shown_place
 from auditor.core.files import read_bytes
 from auditor.core.options import Coverage
 from auditor.results.reading import json_value
@@ -49,6 +49,10 @@ REFUSED = {
 }
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 _WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
+# What writes a file.
+OUTPUTS = {
+    *("out", "coins", "ranking", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"),
+}
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -64,7 +68,8 @@ class _Used:
     Attributes:
         file: Its path, as seen from the current directory; empty where none is used.
         table: Of the command, in brackets.
-        settings: Keys with their values as they stand there: those that count, once the command line is read.
+        settings: Keys with their values as they stand there, and of a path or an address what a result shows: those that count,
+            once the command line is read.
         overruled: Keys that the command line overruled.
     """
 
@@ -116,6 +121,8 @@ def _apply(context: Any, named: Path | None, *, none: bool) -> None:
         is_path = Path in (kind, *typing.get_args(kind)) or (kind is Any and value not in _WORDS)
         folder = found.path.parent if is_path else None
         context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
+        if isinstance(value, str) and (is_path or "://" in value):
+            own = {**own, key: shown_place(value)}
     _USED.set(_Used(str(found.path), table, own))
 
 
@@ -317,24 +324,40 @@ def used_file() -> tuple[Path, ...]:
 
 
 def keep_what_counts(context: Any) -> None:
-    """Forget settings that the command line overruled."""
+    """Forget settings that the command line overruled; gates stay, since typed ones are added to them."""
     used, options = _USED.get(), _options(context.command)
     sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
     kept = {
         key: value
         for key, value in used.settings.items()
-        if getattr(sources[key], "name", "") == "DEFAULT_MAP"
+        if key == "fail-if" or getattr(sources[key], "name", "") == "DEFAULT_MAP"
     }
     _USED.set(replace(used, settings=kept, overruled=tuple(key for key in sources if key not in kept)))
 
 
+def settled(context: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the gates of the file before those that were typed, which must not weaken a policy.
+
+    Raises:
+        InputError: The file would write outside its own folder, links followed; the command line may.
+    """
+    used, defaults = _USED.get(), context.default_map or {}
+    for key in OUTPUTS & used.settings.keys():
+        folder, path = Path(used.file).parent.resolve(), defaults[key.replace("-", "_")]
+        if path != "-" and not Path(path).resolve().is_relative_to(folder):
+            raise InputError(
+                f"configuration file {used.file!r}: the key {key!r} in table {used.table} must name a file in the folder of"
+                f" the configuration file, got {path!r}; name one there, or give --{key} on the command line."
+            )
+    gates = [*defaults.get("fail_if", ()), *(given.get("fail_if") or ())]
+    return {**given, "fail_if": list(dict.fromkeys(gates))} if gates else given
+
+
 def tell_what_is_used(*, quiet: bool) -> None:
-    """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
+    """Tell a terminal which file is used."""
     used = _USED.get()
     if not used.file:
         return
-    if "fail-if" in used.overruled and not quiet:
-        console.explain([f"--fail-if on the command line replaces 'fail-if' in {used.place}."])
     sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
     more = f"; the command line overrules {', '.join(used.overruled)}" if used.overruled else ""
     console.announcer(quiet=quiet)(f"Settings: {used.place} {sets}{more}.")
@@ -358,7 +381,7 @@ def recorded(result: T) -> T:
     if not used.settings:
         return result
     settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
-    config = {"file": used.file, "table": used.table, "settings": settings}
+    config = {"file": Path(used.file).name, "table": used.table, "settings": settings}
     return replace(result, provenance={**result.provenance, "config": config})
 
 

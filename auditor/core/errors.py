@@ -4,11 +4,94 @@
 True
 """
 
+import logging
+import re
+import socket
+from pathlib import Path
+from urllib.parse import unquote_plus
+
 INTERRUPTED = 130  # the exit code: 128 and the number of the signal
+
+# --- Addresses: which hold credentials, where these would be read, and what of an address may be shown ---
+
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?|v?\d+(\.\d+)+|.{0,5}")  # of an interface, or too short
+_ELSEWHERE = r"(?i)\b{}://(?!(localhost|127(\.\d+){{3}}|\[::1\])(:\d*)?([/?#]|$))"
+# A quote before it, if any, its scheme, and the rest: to that quote again, or to a blank.
+_ADDRESS = re.compile(r"""(['"])?(?<!\w)([A-Za-z][\w+.-]+:/+)((?(1)(?:(?!\1).)*|[^\s'"<>]*))""")
+
+
+def credentials(address: str) -> list[str]:
+    """Return what may be a credential in an address: a user and password, and any value of six or more characters.
+
+    Names do not decide, since there are too many. A date or a version number is no credential.
+
+    >>> credentials("https://host/x?api-version=2024-02-01&v=3&sig=abc%3D123")
+    ['abc%3D123', 'abc=123']
+    >>> credentials("zip://a.parquet::https://user:word@host/x#bearer-token")
+    ['user:word', 'bearer-token', 'bearer-token']
+    """
+    values = (re.sub("^[^=]*=(?=.)", "", item) for item in re.split("[?#;&]", address)[1:])
+    found = [x for value in values if not _VERSION.fullmatch(value) for x in (value, unquote_plus(value))]
+    return re.findall("://([^/?#]*)@", address) + found
+
+
+def elsewhere(address: str, scheme: str = "https?") -> bool:
+    """Return whether an address leads over this scheme to another machine than this one.
+
+    >>> [elsewhere(f"http://{host}", "http") for host in ("localhost:80/x", "127.0.0.2", "[::1]:80", "localhost.example")]
+    [False, False, False, True]
+    """
+    return re.search(_ELSEWHERE.format(scheme), address) is not None
+
+
+def without_credentials(text: str) -> str:
+    """Return a text in which every address is without user, password, query, parameters and fragment.
+
+    >>> without_credentials("file 'https://user:word@host/x.parquet?sig=a b' is not here; see s3://b/c?d#e.")
+    "file 'https://host/x.parquet' is not here; see s3://b/c"
+    """
+    return _ADDRESS.sub(_bare, text) if ":/" in text else text
+
+
+def _bare(found: re.Match[str]) -> str:
+    quote, scheme, rest = found.groups("")
+    place = re.split(r"[?#;](?=\S)", rest, maxsplit=1)[0]
+    # A password may hold a question mark, and a query an at sign: which is which cannot be known.
+    return quote + scheme + ("***" if "@" in rest[len(place) :] else place.rpartition("@")[2])
+
+
+def shown_place(place: str) -> str:
+    """Return what a result shows of a path, the name of the file, or of an address, its scheme and host.
+
+    This machine has no name there.
+
+    >>> shown_place("https://user:word@host:8080/v2/models/income?sig=abcdef"), shown_place("/home/me/losses.csv")
+    ('https://host:8080', 'losses.csv')
+    """
+    found = re.match(r"()(\w[\w+.-]*://)(.*)", place, re.DOTALL)
+    if found is None:
+        return Path(place).name
+    own = re.escape(socket.gethostname().partition(".")[0])
+    return re.sub(rf"(?i)(?<=://){own}\b[^:]*", "localhost", re.sub(r"(?<=[^:/])/.*", "", _bare(found)))
+
+
+def keep_from_logs() -> None:
+    """Let the packages that open addresses log them without what may be a credential."""
+    for name in ("httpx", "fsspec", "fsspec.http"):
+        logging.getLogger(name).addFilter(_logged)
+
+
+def _logged(record: logging.LogRecord) -> bool:
+    # As a whole, and without the traceback, which quotes them too.
+    record.msg, record.args, record.exc_info = without_credentials(record.getMessage()), (), None
+    return True
 
 
 class AuditorError(Exception):
-    """The root of every error that this package raises on purpose."""
+    """The root of every error that this package raises on purpose; its sentence shows no credentials of an address."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_credentials(x) if isinstance(x, str) else x for x in arguments))
 
 
 class InputError(AuditorError, ValueError):

@@ -11,12 +11,12 @@ from typing import Any
 
 from auditor.collectors.base.records import listed
 from auditor.collectors.base.scorer import explained, own_words, with_kind
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, without_credentials
 
 
 def named(path: Path) -> str:
     """Return a file as sentences call it: by its name, for its place is nobody's business."""
-    return f"{'folder' if path.is_dir() else 'file'} {path.name!r}"
+    return f"{'folder' if path.is_dir() else 'file'} {Path(without_credentials(str(path))).name!r}"
 
 
 def readable(path: Path, *, kind: str) -> AbstractContextManager[None]:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import Predictor
+from auditor.collectors.base.scorer import Predictor, identity
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.protocols import Template, Wire
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, shown_place
 
 # Protocols by their short names, as the command line spells them; a template needs more than a name.
 PROTOCOLS: Final = {"v2": protocols.KServeV2, "v1": protocols.KServeV1, "mlflow": protocols.MLflow}
@@ -251,9 +251,10 @@ def predictor(
     unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that it does not hang on a byte of the sample
     return Predictor(
         predict=model,
-        source=f"the {model.output or 'predictions'} that endpoint {endpoint.shown!r} returned ({model.protocol_name})",
+        source=f"the {model.output or 'predictions'} that endpoint {shown_place(endpoint.url)!r} returned ({model.protocol_name})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
         records_at_once=batch // unit * unit,
         fixed_columns=endpoint.labels is not None,
+        identity=identity([endpoint.shown, endpoint.model]),  # for no result shows the path
     )

@@ -22,17 +22,16 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import import_optional
-from auditor.core import validate
+from auditor.core import errors, validate
 from auditor.core.errors import InputError
 
 # --- The address of a server, and how it may be asked: all that asking needs and no number depends on ---
 
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRET_NAME = re.compile(
     r"access_token|api[-_]?key|auth|client_secret|code|key|pass|passwd|password|secret|sig|signature|subscription-key|token",
     re.IGNORECASE,
@@ -44,7 +43,8 @@ class Connection:
     """An address, and how often, how fast and with which credentials it is asked.
 
     Attributes:
-        url: Address of the server or of one model on it, http or https, without credentials.
+        url: Address of the server or of one model on it, http or https, without user and password. A value of six or more
+            characters in its query counts as a credential: it is sent by https alone, and never shown.
         concurrency: Requests under way at a time, 1 or more.
         timeout: Seconds from sending a request to the last byte of its answer, above 0; then it is sent again.
         retries: How often a request is sent again after a time-out, a broken connection or answer, or a status of 429
@@ -58,11 +58,12 @@ class Connection:
             sent, and is kept out of everything written.
         header_variables: Further headers, each with the environment variable that holds its value.
         ca_file: Certificates (.pem) to verify the server by, instead of the public authorities.
-        use_proxies: Whether the environment's proxies (``HTTPS_PROXY``, ``NO_PROXY``) are used.
+        use_proxies: Whether the environment's proxies (``HTTPS_PROXY``, ``NO_PROXY``) are used; this machine is always asked
+            without one.
         allow_plain_http: Whether credentials may be sent over http to another machine, where others can read them.
 
     Raises:
-        InputError: A url that is none or holds credentials, or a number out of its range.
+        InputError: A url that is none or holds credentials; credentials over http; or a number out of its range.
 
     >>> Connection("https://models.example/v2/models/income", token_variable="MODELS_TOKEN")
     Connection('https://models.example/v2/models/income', token_variable='MODELS_TOKEN')
@@ -83,7 +84,7 @@ class Connection:
     allow_plain_http: bool = False
 
     def __post_init__(self) -> None:
-        parts = _address(self.url)
+        _check_address(self.url)
         counts = ("concurrency", "max_response_bytes", "max_request_bytes", "max_request_records")
         for name in (*counts, "retries"):
             least = 0 if name == "retries" else 1
@@ -91,11 +92,14 @@ class Connection:
         for name in ("timeout", "pause"):
             object.__setattr__(self, name, validate.positive(name, getattr(self, name)))
         object.__setattr__(self, "header_variables", tuple(sorted(dict(self.header_variables).items())))
-        readable = parts.scheme == "http" and parts.hostname not in _LOOPBACK
-        if self.variables and readable and not self.allow_plain_http:
+        sent = self.variables or errors.credentials(self.url)
+        if sent and errors.elsewhere(self.url, "http") and (self.use_proxies or not self.allow_plain_http):
+            fix = ("accept the risk with allow_plain_http=True", "leave out use_proxies=")[
+                self.allow_plain_http
+            ]
             raise InputError(
-                f"url must be https where credentials are sent, got {self.shown!r}: over http others can read them; use"
-                " https, or accept the risk with allow_plain_http=True."
+                "url must be https where credentials are sent, as any value of six or more characters in it may be, got"
+                f" {self.shown!r}: over http others can read them; use https, or {fix}."
             )
 
     def __repr__(self) -> str:
@@ -139,8 +143,8 @@ class Connection:
         return headers
 
 
-def _address(url: object) -> SplitResult:
-    """Return the parts of an address; a wrong one is not shown, for it may hold a password."""
+def _check_address(url: object) -> None:
+    """Refuse what is no address, without showing it, for it may hold a password; and one that holds credentials by name."""
     try:
         parts = urlsplit(str(url))
         good = isinstance(url, str) and all(sign > " " for sign in url) and parts.port != 0
@@ -159,7 +163,6 @@ def _address(url: object) -> SplitResult:
             f"url must hold no credentials, got {what}; put them into an environment variable and name it with"
             " token_variable= or header_variables=."
         )
-    return parts
 
 
 def _value(variable: str) -> str:
@@ -379,14 +382,15 @@ class Transport:
         self._httpx = import_optional("httpx", purpose="asking a served model", extra="http")
         self.connection = connection
         secrets = connection.secrets()
-        self._pieces = telling_pieces(secrets.values())
+        self._pieces = telling_pieces([*secrets.values(), *errors.credentials(connection.url)])
+        errors.keep_from_logs()
         self._client = self._httpx.AsyncClient(
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **secrets},
             timeout=None,  # each request has one, as a whole
             limits=self._httpx.Limits(max_keepalive_connections=connection.concurrency),
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer depends on the one before
-            trust_env=connection.use_proxies,
+            trust_env=connection.use_proxies and errors.elsewhere(connection.url),
             verify=_certificates(connection),
         )
         self._random = random.SystemRandom()

@@ -22,13 +22,13 @@ no label.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.reading import stopped_by_evidence
-from auditor.core import validate
+from auditor.core import errors, validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
@@ -467,10 +467,16 @@ def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
 def _remote(address: str) -> Iterator[sources.Table]:
     """Yield the Parquet tables at an address, by fsspec: nothing else here looks beyond this machine."""
     fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
-    if "@" in urlsplit(address).netloc:
+    if re.search("://[^/?#]*@", address):
         raise InputError(
             "an address must hold no user or password, got one with an @; fsspec takes them from the environment."
         )
+    if errors.credentials(address) and errors.elsewhere(address, "http"):
+        raise InputError(
+            f"file {address!r} must be read over https, since any value of six or more characters in an address may be a"
+            " credential, which others can read over http; use its https address."
+        )
+    errors.keep_from_logs()
     from pyarrow import dataset
 
     with _reachable(f"file {address!r}"):
@@ -478,7 +484,7 @@ def _remote(address: str) -> Iterator[sources.Table]:
         files = dataset.dataset(root, filesystem=system, format="parquet").files
         for file in files:
             data = dataset.dataset(file, filesystem=system, format="parquet")
-            yield open_table(data, name=f"file {system.unstrip_protocol(file)!r}")
+            yield open_table(data, name=errors.without_credentials(f"file {system.unstrip_protocol(file)!r}"))
 
 
 @contextmanager
@@ -488,10 +494,9 @@ def _reachable(place: str) -> Iterator[None]:
         yield
     except (AuditorError, ImportError):
         raise
-    except Exception as error:  # each file system has errors of its own
-        raise InputError(
-            f"{place} cannot be read ({validate.one_line(error)}); check the address."
-        ) from error
+    except Exception as error:  # noqa: BLE001 - each file system has errors of its own, which quote the address
+        words = re.sub(r"[?#;]\S+", "", errors.without_credentials(validate.one_line(error)))
+        raise InputError(f"{place} cannot be read ({words}); check the address.") from None
 
 
 def _readable(table: sources.Table) -> AbstractContextManager[None]:

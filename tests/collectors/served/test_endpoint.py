@@ -144,12 +144,12 @@ def test_one_of_several_outputs_is_chosen(serve, names, options, chosen):
 
 
 def test_the_history_names_the_endpoint_and_no_secret(serve, monkeypatch):
-    """What is written down is the address without its query, the protocol and what was returned."""
+    """What is written down is the scheme and the host, the protocol and what was returned."""
     monkeypatch.setenv("ENDPOINT_TOKEN", "tok-91c2")
     server = serve(lambda *_: {"predictions": [0.5, 0.25]})
     endpoint = Endpoint(f"{server.url}/invocations?stage=2", token_variable="ENDPOINT_TOKEN")  # noqa: S106
     (step,) = collected(endpoint, **GROUPS).history
-    assert step.endswith(f"from the probabilities that endpoint '{server.url}/invocations' returned (MLflow)")
+    assert step.endswith(f"from the probabilities that endpoint '{server.url}' returned (MLflow)")
 
 
 def test_collectors_load_nothing_before_it_is_needed():

@@ -285,15 +285,16 @@ def test_a_server_that_is_down_is_one_sentence(closed_port, require_extra):
 
 
 def test_proxies_of_the_environment_are_not_used_unasked(serve, monkeypatch, closed_port):
-    """A proxy in the environment is passed by, and used only by choice."""
+    """A proxy in the environment is passed by, and used only by choice, for other machines than this one."""
     for name in ("http_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("HTTP_PROXY", closed_port)
     server = serve(then({"a": 1}))
     assert transport(server).post(Request(b"{}")) == {"a": 1}
+    assert transport(server, use_proxies=True).post(Request(b"{}")) == {"a": 1}
     with refused("cannot be reached"):
-        transport(server, use_proxies=True).post(Request(b"{}"))
+        transport("http://models.example", use_proxies=True).post(Request(b"{}"))
 
 
 def test_plain_http_reads_no_certificates(serve, monkeypatch):
