@@ -1,13 +1,15 @@
 """What a model makes its library write reaches standard error alone, after it was made harmless, whatever the way."""
 
+import contextlib
+import ctypes
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import redirect_stderr
 from pathlib import Path
 
 import joblib
@@ -52,6 +54,7 @@ def program(folder, *line, streams="", **environment):
     """Run a program of Python in a process of its own, with its streams as a line of the shell says."""
     paths = os.pathsep.join([str(HERE), *sys.path])
     environment = {**os.environ, "PYTHONPATH": paths, "TMPDIR": str(folder / "tmp"), **environment}
+    environment.pop("PYTHONUNBUFFERED", None)  # with which nothing is held back
     line = ["/bin/sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-W", "ignore", *map(str, line)]
     return subprocess.run(line, check=False, capture_output=True, cwd=folder, env=environment, timeout=120)
 
@@ -71,6 +74,7 @@ def test_words_of_a_model_reach_standard_error_alone(house, way, capfd, monkeypa
     model = load_model(house / "speak.joblib", trust_pickle=True)
     capfd.readouterr()
     collect(model, **PAIRS)
+    ctypes.CDLL(None).fflush(None)  # as at the end of a process
     sys.stdout.write("a line of our own\n")
     found = capfd.readouterr()
     assert found.out == "a line of our own\n"
@@ -89,6 +93,32 @@ def test_the_command_line_keeps_a_result_apart_from_words_of_a_model(house):
     harmless(done.stderr.decode())
     assert b"model: " in done.stderr
     assert list((house / "tmp").glob("auditor-model-*")) == []
+
+
+def test_the_progress_bar_stays_on_the_terminal(house):
+    """In a terminal the bar moves while a model runs, and its words are lines without codes beside it."""
+    here, there = pty.openpty()
+    line = ["-m", "auditor", "collect", "speak.joblib", "--members", "in.csv", "--nonmembers", "out.csv"]
+    line += ["--label", "y", "--out", "bar.parquet", "--trust-pickle", "--batch-size", "20"]
+    paths = os.pathsep.join([str(HERE), *sys.path])
+    variables = {**os.environ, "PYTHONPATH": paths, "LOUD": "descriptor 2,print", "TERM": "xterm-256color"}
+    given = {"cwd": house, "env": variables, "stdin": there, "stdout": there, "stderr": there}
+    with subprocess.Popen([sys.executable, *line], **given) as process:
+        os.close(there)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(here, 65536):
+                shown += part
+    os.close(here)
+    text = shown.decode()
+    assert process.returncode == 0, text
+    assert "Scoring" in text
+    assert "\x1b[?25l" in text  # which hides the cursor for the bar
+    assert "model: " in text
+    assert "⟨U+001B⟩[2J" in text
+    assert "\x1b[2J" not in text
+    assert "\x1b]0;title" not in text
+    assert "⟨U+001B⟩[?25" not in text  # nothing of the bar went the way of the model's words
 
 
 SCORES = """
@@ -177,7 +207,7 @@ def test_an_error_comes_after_the_words_and_is_no_part_of_them(capfd):
 
 def test_a_stream_that_stands_for_standard_error_gets_the_words_in_the_end(capfd):
     """A progress bar or a notebook in place of the streams is not written to while a model runs, but shows what it said."""
-    with redirect_stderr(io.StringIO()) as there, quietly():
+    with contextlib.redirect_stderr(io.StringIO()) as there, quietly():
         sys.stderr.write("\x1b[31mred\n")
         assert there.getvalue() == ""
     assert there.getvalue() == "model: ⟨U+001B⟩[31mred\n"
