@@ -343,7 +343,7 @@ def test_persons_are_not_taken_for_records(rng):
     bare = audit_instances(models, delta=1e-5, split=RandomSplit(), claim=claim)
     assert bare.verdict is Verdict.NOT_EVALUABLE
     assert "person" in bare.estimate("epsilon_bound.instances").reason
-    results = [audit(model, split=RandomSplit()) for model in models]
+    results = [audit(model, split=RandomSplit(), disclosure="insiders") for model in models]
     combined = audit_instances(results, delta=1e-5, split=RandomSplit(), claim=claim)
     assert combined.estimate("epsilon_bound.instances").value > 0.05
     assert combined.verdict is Verdict.NOT_EVALUABLE

@@ -68,9 +68,9 @@ def test_bands_hold_what_a_sort_puts_there(rng):
 
 def test_small_slices_spend_nothing(rng):
     """Groups of few records have no numbers but a reason, and the level of the others is as if they were not there."""
-    losses = grouped(rng, [300, 300, 9, 12])
+    losses = grouped(rng, [300, 300, 8, 9, 12])
     found = of_kind(slices_of(losses, delta=1e-5, confidence=1 - 1e-7), SliceKind.GROUP)
-    assert [part.label for part in found] == ["0", "1", "3", "(1 group too small to audit)"]
+    assert [part.label for part in found] == ["0", "1", "4", "(2 groups too small to audit)"]
     assert [part.reason for part in found[:2]] == [None, None]
     assert "not even a perfect attack" in found[2].reason
     assert "fewer than 10" in found[3].reason
@@ -79,22 +79,52 @@ def test_small_slices_spend_nothing(rng):
     assert found[0].compared == 2 + 10
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_no_group_of_few_is_shown_or_found_by_subtraction(seed):
+    """In designs of all kinds each shown part has 10 members and 10 non-members or more, parts sum to all, and names of small ones are out."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([0, 1, 3, 9, 10, 12, 40, 200], size=(rng.integers(2, 7), 2))
+    sizes[0] = rng.integers(30, 300, 2)
+    labels = [np.repeat([f"name{at}" for at in range(len(sizes))], column).astype(object) for column in sizes.T]
+    for column in labels:
+        column[rng.random(column.size) < rng.choice([0, 0.01, 0.2])] = None
+    losses = Losses(*(rng.normal(size=column.size) for column in labels), group=tuple(labels))
+    kept = [[int((column == f"name{at}").sum()) for column in labels] for at in range(len(sizes))]
+    found = of_kind(slices_of(losses, delta=1e-5), SliceKind.GROUP)
+    parts = [(part.n_member, part.n_nonmember) for part in found]
+    assert tuple(map(sum, zip(*parts, strict=True))) == (losses.n_member, losses.n_nonmember)
+    assert len(parts) == 1 or min(map(min, parts)) >= 10
+    shown = {part.label for part in found}
+    assert not {f"name{at}" for at, both in enumerate(kept) if min(both) < 10} & shown
+
+
+def test_a_small_group_joins_the_next_smallest(rng):
+    """One group of 9 joins the next one, which is then audited together with it, so that subtraction finds neither."""
+    found = of_kind(slices_of(grouped(rng, [300, 200, 9]), delta=1e-5), SliceKind.GROUP)
+    assert [part.label for part in found] == ["0", "(2 groups together, as some are too small to audit)"]
+    assert (found[1].n_member, found[1].n_nonmember) == (209, 209)
+    assert found[1].estimate(BOUND).value is not None
+
+
 def test_groups_too_small_to_audit_are_not_named(rng, monkeypatch):
     """Groups with few members or few non-members are one slice with their summed counts, however many are compared."""
     labels = [f"r{at}" for at in range(30)]
     losses = Losses(
         member=rng.normal(size=240),
-        nonmember=rng.normal(size=220),
-        group=([*["a"] * 100, *["b"] * 50, *["c"] * 60, *labels], [*["a"] * 100, *["b"] * 50, *["c"] * 70]),
+        nonmember=rng.normal(size=235),
+        group=(
+            [*["a"] * 100, *["b"] * 50, *["c"] * 60, *labels],
+            [*["a"] * 100, *["b"] * 50, *["c"] * 70, *labels[:15]],
+        ),
     )
     found = of_kind(slices_of(losses, delta=0.0), SliceKind.GROUP)
     assert [part.label for part in found] == ["a", "c", "b", "(30 groups too small to audit)"]
-    assert (found[3].n_member, found[3].n_nonmember) == (30, 0)
+    assert (found[3].n_member, found[3].n_nonmember) == (30, 15)
     assert found[3].reason == "fewer than 10 members or fewer than 10 non-members"
     monkeypatch.setattr("auditor.risk.slices._MOST", 2)
     few = of_kind(slices_of(losses, delta=0.0), SliceKind.GROUP)
     assert [part.label for part in few] == ["a", "c", "(1 smaller group)", "(30 groups too small to audit)"]
-    assert [(part.n_member, part.n_nonmember) for part in few[2:]] == [(50, 50), (30, 0)]
+    assert [(part.n_member, part.n_nonmember) for part in few[2:]] == [(50, 50), (30, 15)]
 
 
 def test_every_compared_group_could_be_certified(rng):
@@ -117,16 +147,17 @@ def test_only_the_largest_groups_are_compared(rng):
 
 
 def test_records_without_a_group_are_counted():
-    """Blank labels form no slice, labels of one side only are too small to audit, and types do not matter."""
+    """Blank labels form no slice, labels of one side only join them, and types do not matter."""
     losses = Losses(
         member=np.arange(40.0),
-        nonmember=np.arange(40.0),
-        group=(np.repeat([1.0, np.nan], 20), np.repeat(["1", "only here"], 20)),
+        nonmember=np.arange(60.0),
+        group=(np.repeat([1.0, np.nan], 20), np.repeat(["1", "only here", None], 20)),
     )
     found = {part.label: part for part in slices_of(losses, delta=0.0)}
     assert (found["1"].n_member, found["1"].n_nonmember) == (20, 20)
-    assert (found["(no label)"].n_member, found["(no label)"].n_nonmember) == (20, 0)
-    assert "fewer than 10 members" in found["(1 group too small to audit)"].reason
+    together = found["(1 group too small to audit, and no label)"]
+    assert (together.n_member, together.n_nonmember) == (20, 40)
+    assert "fewer than 10 members" in together.reason
 
 
 def test_ties_stay_in_one_band():

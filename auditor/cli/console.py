@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -196,9 +196,13 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=Console(file=sys.stderr), transient=True, speed_estimate_period=3600
-    ) as bar:
+    terminal: Any = nullcontext(sys.stderr)
+    with suppress(OSError):  # a stream of its own stays while a model runs and descriptor 2 leads elsewhere
+        terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
+    with (
+        terminal as file,
+        Progress(*columns, console=Console(file=file), transient=True, speed_estimate_period=3600) as bar,
+    ):
         task = bar.add_task("", visible=False)
 
         def move(words: str, done: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """Files of models: each kind is read, and nothing that others wrote in one is run."""
 
 import json
+import os
 import sys
 import textwrap
 import warnings
@@ -13,16 +14,21 @@ import pytest
 from collectors.common import QUIET, Trap, refused
 from command_line import printed
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
 )
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -73,6 +79,77 @@ def test_a_skops_file_that_would_fill_the_memory_is_refused(tmp_path, name):
     del parts
     with refused(r"(schema.json would take|would unpack into) 160 MB"):
         load_model(path)
+
+
+def _search(step):
+    return GridSearchCV(_pipeline(step), {"logisticregression__C": [1.0]}, cv=2)
+
+
+def _pipeline(step):
+    return make_pipeline(step, LogisticRegression())
+
+
+NESTED = {
+    "pipeline": _pipeline,
+    "pipeline within": lambda step: make_pipeline(make_pipeline(step), LogisticRegression()),
+    "columns": lambda step: _pipeline(ColumnTransformer([("a", "passthrough", []), ("b", step, 0)])),
+    "union": lambda step: _pipeline(FeatureUnion([("a", CountVectorizer()), ("b", step)])),
+    "search": _search,
+    "calibrated": lambda step: CalibratedClassifierCV(_pipeline(step), cv=2),
+    "vote": lambda step: VotingClassifier([("a", _pipeline(CountVectorizer())), ("b", _pipeline(step))]),
+    "stack": lambda step: StackingClassifier([("a", _pipeline(step))], cv=2),
+    "one against the rest": lambda step: OneVsRestClassifier(_pipeline(step)),
+}
+READING = [
+    *(lambda how, kind=kind: kind(input=how) for kind in (CountVectorizer, TfidfVectorizer)),
+    lambda how: HashingVectorizer(n_features=8, input=how),
+]
+
+
+DISGUISES = ["filename", "file", np.array("filename"), np.array(["filename"])]
+
+
+@pytest.mark.parametrize(
+    ("nested", "reading", "how"),
+    [
+        *((nested, number % len(READING), DISGUISES[0]) for number, nested in enumerate(NESTED)),
+        *(("pipeline", reading, how) for reading in range(len(READING)) for how in DISGUISES[1:]),
+    ],
+)
+def test_a_step_that_reads_the_files_that_records_name_is_refused(tmp_path, nested, reading, how):
+    """However deep it lies, and however its argument is disguised, the step is named, and no file is read."""
+    skops = pytest.importorskip("skops.io")
+    texts = np.array([f"word number{i % 3} of some" for i in range(12)], dtype=object)
+    model = NESTED[nested](READING[reading]("content"))
+    model.fit(texts.reshape(-1, 1) if nested == "columns" else texts, [0, 1] * 6)
+    skops.dump(model, tmp_path / "good.skops")
+    load_model(tmp_path / "good.skops", trusted_types=_INNER)
+    _set_input(model, how)
+    skops.dump(model, tmp_path / "m.skops")
+    with refused(r"^file 'm.skops' holds \w+\(input=.*\), which reads the files that the records name"):
+        load_model(tmp_path / "m.skops", trusted_types=_INNER)
+
+
+_INNER = [
+    *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+]
+
+
+def _set_input(part, how):
+    """Change the argument of every step that takes texts, in a model that is fitted."""
+    if isinstance(part, list | tuple):
+        for item in part:
+            _set_input(item, how)
+    elif isinstance(part, dict):
+        _set_input(list(part.values()), how)
+    elif hasattr(part, "__dict__") and type(part).__module__.startswith("sklearn"):
+        if hasattr(part, "input"):
+            part.input = how
+        else:
+            _set_input(list(vars(part).values()), how)
 
 
 @pytest.mark.parametrize("suffix", [".joblib", ".pkl", ".pickle", ".sav"])
@@ -485,6 +562,61 @@ def test_weights_that_lie_in_another_file_are_refused(tmp_path, keras, how):
     path = rewritten(keras, tmp_path, dict.copy, weights=elsewhere)
     with refused(r"takes the weights at 'x' from another file"):
         load_model(path)
+
+
+@TF
+@pytest.mark.parametrize(
+    ("shape", "place"),
+    [((2**20, 2**20), "weights"), ((2**40,), "weights"), ((3, 2**30), "more"), ((2**62,), "more")],
+)
+def test_an_array_that_is_larger_than_any_weight_is_not_read(tmp_path, keras, shape, place):
+    """What HDF5 declares and never wrote would fill the memory with zeros when it is read; it is refused by its shape."""
+    import h5py
+
+    def declaring(content):
+        weights = tmp_path / "w.h5"
+        weights.write_bytes(content)
+        with h5py.File(weights, "r+") as file:
+            found = []
+            file.visititems(lambda name, item: found.append(name) if isinstance(item, h5py.Dataset) else None)
+            name = found[0] if place == "weights" else "more"
+            if place == "weights":
+                del file[name]
+            file.create_dataset(name, shape, "f4", chunks=(1,) * len(shape))
+        return weights.read_bytes()
+
+    path = rewritten(keras, tmp_path, dict.copy, weights=declaring)
+    with refused(r"^file 'bad.keras' declares more numbers at '.*' than any weight of its model has"):
+        load_model(path)
+
+
+@TF
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        *(("saved_model.pb", "link"), ("keras_metadata.pb", "link"), ("assets/a", "fifo")),
+        *(("variables/variables.index", "link"), ("variables/x", "linked folder")),
+    ],
+)
+def test_the_files_of_a_saved_model_are_its_own(tmp_path, keras, where, kind):
+    """A trusted SavedModel with a link to elsewhere, or with what is no file, is refused by the name of that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the format is old
+        keras_model(keras).save(tmp_path / "m")
+    (tmp_path / "other").mkdir()
+    place = tmp_path / "m" / where
+    if place.is_file():
+        place.rename(tmp_path / "other" / place.name)
+    else:
+        (tmp_path / "other" / place.name).touch()
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / "other" / (place.name if kind == "link" else ""))
+    with refused(
+        rf"^folder 'm' reads '{where}', which must be an ordinary file in its own folder and no link"
+    ):
+        load_model(tmp_path / "m", trust_pickle=True)
 
 
 # --- What is no model ------------------------------------------------------------------------------

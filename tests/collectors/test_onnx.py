@@ -211,7 +211,7 @@ def test_the_identity_of_a_model_is_of_its_weights_wherever_they_lie(tmp_path):
 def test_weights_outside_the_folder_of_the_model_are_refused(tmp_path, location):
     """A model may not make its user read any other file of the machine."""
     path = with_weights_at(tmp_path / "m.onnx", location)
-    with refused(r"^file 'm.onnx' keeps weights in .*, which must be a file in its own folder"):
+    with refused(r"^file 'm.onnx' reads .*, which must be an ordinary file in its own folder"):
         losses_of(path)
 
 
@@ -251,5 +251,5 @@ def test_weights_in_other_files_are_found_wherever_a_tensor_can_be(tmp_path):
     ModelProto.FromString(contents[-1])
     for content in contents:
         (tmp_path / "m.onnx").write_bytes(content)
-        with refused(r"^file 'm.onnx' keeps weights in .*must be a file in its own"):
+        with refused(r"^file 'm.onnx' reads .*must be an ordinary file in its own"):
             load_model(tmp_path / "m.onnx")

@@ -15,6 +15,8 @@ import zipfile
 from functools import cache, partial
 from pathlib import Path
 
+from safety.texts import ORDERS
+
 CORPUS = Path(__file__).parent / "corpus"
 MARK = "touched"  # the file that exists once foreign code has run
 
@@ -157,23 +159,40 @@ def _plain():
     yield "outside.onnx", _onnx_beside("../../../../../../etc/passwd")
     yield "absolute.onnx", _onnx_beside("/etc/passwd")
     yield "device.onnx", _onnx_beside("/dev/zero")
+    yield "names.onnx", _onnx_named(ORDERS)
+    yield "names-op.onnx", _onnx_named(ORDERS, kind=ORDERS.encode())
+    yield "names-shape.onnx", _onnx_named(ORDERS, kind=b"Flatten")
     yield "lambda.h5", _h5(LAMBDA.encode())
     yield "kernel.cbm", b"CBM1" + struct.pack("<I", 2**32 - 1) + bytes(64)
 
 
+def _field(number, content):
+    """A field of a message, in its length and its bytes."""
+    size, length = len(content), b""
+    while size > 127:
+        size, length = size >> 7, length + bytes([size & 127 | 128])
+    return bytes([number << 3 | 2]) + length + bytes([size]) + content
+
+
+def _onnx(graph):
+    return b"\x08\x08" + _field(7, graph) + _field(8, b"\x10\x0d")
+
+
 def _onnx_beside(place):
     """A model of one initializer whose numbers lie elsewhere, in the fields of its format."""
+    entry = _field(13, _field(1, b"location") + _field(2, place.encode()))
+    return _onnx(_field(2, b"g") + _field(5, b"\x08\x02\x10\x01" + _field(8, b"w") + entry + b"\x70\x01"))
 
-    def field(number, content):
-        size, length = len(content), b""
-        while size > 127:
-            size, length = size >> 7, length + bytes([size & 127 | 128])
-        return bytes([number << 3 | 2]) + length + bytes([size]) + content
 
-    entry = field(13, field(1, b"location") + field(2, place.encode()))
-    tensor = b"\x08\x02\x10\x01" + field(8, b"w") + entry + b"\x70\x01"
-    graph = field(2, b"g") + field(5, tensor)
-    return b"\x08\x08" + field(7, graph) + field(8, b"\x10\x0d")
+def _onnx_named(text, kind=b"Identity"):
+    """A model that answers with its input, or fails, and has a text wherever a name goes, unused initializers among it."""
+    name = text.encode()
+    shape = _field(2, _field(1, _field(3, b"n")) + _field(1, b"\x08\x02"))
+    value = _field(2, _field(1, b"\x08\x01" + shape))
+    node = _field(1, b"x" + name) + _field(2, b"y" + name) + _field(3, name) + _field(4, kind)
+    unused = b"\x08\x01\x10\x01" + _field(4, bytes(4)) + _field(8, b"u" + name)
+    ends = _field(11, _field(1, b"x" + name) + value) + _field(12, _field(1, b"y" + name) + value)
+    return _onnx(_field(1, node) + _field(2, name) + _field(5, unused) + ends)
 
 
 def _spoiled(seed):

@@ -90,8 +90,12 @@ def _reads_text(model: Any) -> bool:
     """Return whether the first step of a pipeline, or of the best one of a search, counts words."""
     model = getattr(model, "best_estimator_", model)
     steps = getattr(model, "steps", None)
-    first = steps[0][1] if isinstance(steps, list) and steps else model
-    return any(cls.__module__ == _TEXT for cls in type(first).__mro__)
+    return counts_words(steps[0][1] if isinstance(steps, list) and steps else model)
+
+
+def counts_words(step: Any) -> bool:
+    """Return whether an estimator is one of those of scikit-learn that take texts."""
+    return any(cls.__module__ == _TEXT for cls in type(step).__mro__)
 
 
 # --- The outputs of a fitted estimator by name ---

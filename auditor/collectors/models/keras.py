@@ -5,6 +5,7 @@ also asked without it, and if that reproduces its answers (`agreement`) the logi
 """
 
 import json
+import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from auditor.collectors.base.records import Input, Records, arrays, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
-from auditor.collectors.models.trust import Trust, named, readable
+from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
 from auditor.core.errors import InputError
 
 # --- A Keras model as a predictor ---
@@ -191,6 +192,7 @@ def _linear(layer: Any) -> Iterator[None]:
 
 
 _LARGEST = 2**26  # bytes of a configuration
+_SMALL = 2**20  # numbers, of 8 bytes at most, that every array may have
 _WEIGHTS = "model.weights.h5"
 _CODE = {"keras.layers.Lambda", "Lambda", "__lambda__", "builtins.__lambda__"}  # which no name can vouch for
 _FIX = "save the model without such layers as .keras, or as ONNX"
@@ -214,6 +216,10 @@ def read_keras(path: Path, trust: Trust) -> Any:
     if path.is_dir() or path.suffix != ".keras":  # of which Keras would read what lies beside a file M.KERAS
         kind = "a SavedModel" if path.is_dir() else "in another format than .keras"
         trust.refuse_code(path, f"is {kind}", fix=_FIX)
+    for item in path.rglob("*") if path.is_dir() else ():
+        if item.is_symlink() or not item.is_dir():
+            refuse_elsewhere(path, str(item.relative_to(path)), place=named(path))
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # read once, when it is imported
     _imported("tensorflow")
     keras = _imported("keras")
     with readable(path, kind="a model saved by Keras"):
@@ -258,18 +264,18 @@ def _harmless(path: Path, keras: Any, trust: Trust) -> Any:
     if _CODE & found:
         trust.refuse_code(path, "holds a Lambda layer", fix=_FIX)
     trust.refuse_types(path, found)
-    _refuse_weights(path)
     lib = _imported("keras.src.saving.serialization_lib")
     with ExitStack() as scopes:
         scopes.enter_context(lib.SafeModeScope(safe_mode=True))
         scopes.enter_context(lib.ObjectSharingScope())
         model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+    _refuse_weights(path, most=8 * max(_SMALL, *(int(np.prod(item.shape)) for item in model.weights)))
     model.load_weights(str(path))
     return model
 
 
-def _refuse_weights(path: Path) -> None:
-    """Refuse weights that come from elsewhere than the file's own HDF5 archive, which could be any file here."""
+def _refuse_weights(path: Path, *, most: int) -> None:
+    """Refuse arrays of more bytes than any weight has, or from elsewhere than the file's own HDF5 archive: any file here."""
     h5py = _imported("h5py")
     with zipfile.ZipFile(path) as archive:
         if _WEIGHTS not in archive.namelist():
@@ -281,10 +287,15 @@ def _refuse_weights(path: Path) -> None:
                 lambda name, link: None if isinstance(link, h5py.HardLink) else name
             )
             place = linked or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
+            large = weights.visititems(lambda name, item: name if getattr(item, "nbytes", 0) > most else None)
     if place is not None:
         raise InputError(
             f"{named(path)} takes the weights at {place!r} from another file, which its user did not name; save the"
             " model again."
+        )
+    if large is not None:
+        raise InputError(
+            f"{named(path)} declares more numbers at {large!r} than any weight of its model has; save the model again."
         )
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from auditor.collectors.base.scorer import import_optional
 from auditor.collectors.models import onnx
+from auditor.collectors.models.estimators import counts_words
 from auditor.collectors.models.keras import read_keras
-from auditor.collectors.models.trust import Trust, named, readable
+from auditor.collectors.models.trust import Trust, named, quietly, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -32,7 +33,24 @@ def _read_skops(path: Path, trust: Trust) -> Any:
         _refuse_bombs(path)
         found = set(skops.get_untrusted_types(file=path))
         trust.refuse_types(path, found - _HARMLESS)
-        return skops.load(path, trusted=sorted(found))
+        model = skops.load(path, trusted=sorted(found))
+        _refuse_reading(path, model)
+        return model
+
+
+def _refuse_reading(path: Path, model: Any) -> None:
+    """Refuse a step that takes the cells of records for names of files, and reads those; pickling meets every part."""
+
+    class Parts(pickle.Pickler):
+        def persistent_id(self, obj: Any) -> None:
+            if hasattr(obj, "input") and counts_words(obj) and repr(obj.input) != "'content'":
+                raise InputError(
+                    f"{named(path)} holds {type(obj).__name__}(input={obj.input!r}), which reads the files that the records"
+                    " name; fit it on the texts themselves, with input='content', and save the model again."
+                )
+
+    with Path(os.devnull).open("wb") as nowhere:
+        Parts(nowhere).dump(model)
 
 
 def _refuse_bombs(path: Path) -> None:
@@ -189,6 +207,7 @@ _READERS: dict[str, _Reader] = {
 }
 
 
+@quietly()
 def load_model(
     path: str | os.PathLike[str],
     *,
@@ -210,8 +229,10 @@ def load_model(
     ========================================  =======================================================================
 
     Unless trusted, no Python code from the file runs, neither here nor when the model is scored, and no file is read or
-    written but the model's own: a ``.keras`` file may name only parts that are known to be harmless, ONNX weights must lie
-    beside their model, and TorchScript, SavedModels and HDF5 files, whose graphs may touch other files, are refused. The
+    written but the model's own: a ``.keras`` file may name only parts that are known to be harmless, ONNX weights must be
+    ordinary files in the folder of their model, a ``.skops`` file may hold no step that reads the files that records name,
+    and TorchScript, SavedModels and HDF5 files, whose graphs may touch other files, are refused. What libraries write to
+    the terminal meanwhile appears on standard error afterwards, in lines that begin with ``model:``, without codes. The
     graph in a file is still a program, which may take any time and memory, and bugs in the libraries that read it are
     theirs: keep them up to date.
 

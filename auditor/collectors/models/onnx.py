@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
 from auditor.collectors.base.scorer import Predictor, explained, import_optional, is_a, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.models.trust import named, readable
-from auditor.core.errors import InputError
+from auditor.collectors.models.trust import file_within, named, readable, refuse_elsewhere
+from auditor.core.errors import InputError, MissingExtraError
 
 _PURPOSE = "scoring an ONNX model"
 
@@ -152,22 +152,10 @@ def _named_classes(graph: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def _external_files(content: bytes, path: Path | None) -> list[str]:
-    """Return the names of the files in which a model's bytes say that weights lie.
-
-    Raises:
-        InputError: What is no model, or a file that is not in the folder of the model, which could be any file here.
-    """
+def _external_files(content: bytes, path: Path | None) -> list[Any]:
+    """Return the names of the files in which a model's bytes say that weights lie: text, but for what is none."""
     entries = _entries(_parsed(content, path))
-    names = sorted({entry.value for entry in entries if entry.key == "location"}, key=repr)
-    for name in names:
-        paths = [] if isinstance(name, bytes) else [PurePosixPath(name), PureWindowsPath(name)]
-        if not paths or any(place.drive or place.root or ".." in place.parts for place in paths):
-            raise InputError(
-                f"{'model' if path is None else named(path)} keeps weights in {name!r}, which must be a file in its own"
-                " folder; save the model again with its external data beside it."
-            )
-    return names
+    return sorted({entry.value for entry in entries if entry.key == "location"}, key=repr)
 
 
 def _entries(message: Any) -> Iterator[Any]:
@@ -206,19 +194,25 @@ def open_session(model: Any) -> Any:
         MissingExtraError: onnxruntime is not installed.
     """
     runtime = import_optional("onnxruntime", purpose=_PURPOSE, extra="onnx")
+    if [*map(int, re.findall(r"\d+", runtime.__version__))] < [1, 24, 1]:
+        raise MissingExtraError(
+            f"{_PURPOSE} needs onnxruntime 1.24.1 or later, got {runtime.__version__}, with which a model can read files from"
+            " elsewhere; pip install --upgrade 'privacy-auditor[onnx]'."
+        )
     if is_a(model, "onnxruntime", "InferenceSession"):
         return model
     content, path = _source(model)
     if content is None:
         raise InputError(f"file {Path(model).name!r} must be an ONNX file, but there is none at that path.")
-    files = _external_files(content, path)
-    if files and path is None:
-        raise InputError(
-            f"model keeps weights in {files[0]!r}, so it must be the path of its file and not its content, which does not"
-            " say in which folder that is."
-        )
+    for name in _external_files(content, path):
+        if path is None:
+            raise InputError(
+                f"model keeps weights in {name!r}, so it must be the path of its file and not its content, which does not"
+                " say in which folder that is."
+            )
+        refuse_elsewhere(path.parent, name, place=named(path))
     quiet = runtime.SessionOptions()
-    quiet.log_severity_level = 3  # its remarks on shapes are not for the auditor
+    quiet.log_severity_level = 4  # its remarks, which hold names from the model, are not for the auditor
     with _opening(path):
         return runtime.InferenceSession(
             content if path is None else str(path),
@@ -266,9 +260,9 @@ def _identity(content: bytes, path: Path | None) -> str | None:
     """Return a hash of the bytes of a model and of its files of weights; none where they cannot be found."""
     digest = hashlib.sha256(content)
     for name in _external_files(content, path):
-        if path is None or not (path.parent / name).is_file():
+        if path is None or (place := file_within(path.parent, name)) is None:
             return None
-        with (path.parent / name).open("rb") as file:
+        with place.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 

@@ -1,17 +1,22 @@
-"""What a file of a model is trusted with, and how sentences speak of files."""
+"""What a file of a model is trusted with, where its weights may lie, and what its library may write to the terminal."""
 
+import contextlib
+import ctypes
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from auditor.collectors.base.records import listed
 from auditor.collectors.base.scorer import explained, own_words, with_kind
 from auditor.core.errors import InputError, without_credentials
+from auditor.core.numbers import clean
 
 
 def named(path: Path) -> str:
@@ -27,6 +32,32 @@ def readable(path: Path, *, kind: str) -> AbstractContextManager[None]:
         return f"{words}; is it complete?"
 
     return explained(f"{named(path)} must be {kind}, but it cannot be read", reason=reason)
+
+
+def file_within(folder: Path, entry: Any) -> Path | None:
+    """Return the ordinary file within a model's folder to which an entry leads, links followed; none where it leads elsewhere."""
+    try:
+        parts = [PurePosixPath(entry), PureWindowsPath(entry)]
+        away = any(part.drive or part.root or {"..", "_ORT_MEM_ADDR_"} & set(part.parts) for part in parts)
+        found = (folder / entry).resolve()
+        return found if not away and found.is_relative_to(folder.resolve()) and found.is_file() else None
+    except (OSError, RuntimeError, TypeError, ValueError):  # a circle of links, no text, a NUL
+        return None
+
+
+def refuse_elsewhere(folder: Path, entry: Any, *, place: str) -> None:
+    """Refuse an entry that leads to no ordinary file within the model's folder.
+
+    Args:
+        folder: The folder of the model.
+        entry: The relative path of a file, as the model names it.
+        place: What names it, the subject of the sentence.
+    """
+    if file_within(folder, entry) is None:
+        raise InputError(
+            f"{place} reads {entry!r}, which must be an ordinary file in its own folder and no link to elsewhere; copy the"
+            " file itself to that place, or save the model again with its weights beside it."
+        )
 
 
 @dataclass(frozen=True)
@@ -86,3 +117,77 @@ def _imported(name: str) -> Any:
     finally:
         if here in sys.path:
             sys.path.remove(here)
+
+
+# --- What libraries write to the terminal while a model is loaded or scored, in which names and values of the model occur ---
+#
+# Descriptors 1 and 2 lead to a file meanwhile. Into a pipe, a library that holds Python's lock could write no more than the
+# pipe takes, and then would wait for ever.
+
+
+_SHOWN = 2**20  # bytes of it that are read, at its end
+_LOCK, _USERS, _BACK = threading.Lock(), [0], contextlib.ExitStack()
+if hasattr(os, "register_at_fork"):  # a child process that inherited the lock in use would wait for ever
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what libraries write to descriptors 1 and 2, and then show it on standard error, where it commands nothing.
+
+    Nothing of it reaches standard output, which may carry a result. Each line begins with ``model:``. May be nested, and used
+    by several threads at once: the last to leave shows what all wrote. If the process crashes, the text stays in
+    ``auditor-model-*`` in the folder of temporary files.
+    """
+    with _LOCK:
+        if not _USERS[0]:
+            _lead_away()
+        _USERS[0] += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _USERS[0] -= 1
+            if not _USERS[0]:
+                _BACK.close()
+
+
+def _lead_away() -> None:
+    _flush()
+    while (hole := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - closed ones, which the next file would become
+        pass
+    os.close(hole)
+    try:
+        file, path = tempfile.mkstemp(prefix="auditor-model-")
+    except OSError:  # nothing can be kept
+        file, path = os.open(os.devnull, os.O_RDWR), ""
+    _BACK.callback(_show, file, path)
+    for place in (1, 2):
+        kept = os.dup(place)
+        _BACK.callback(os.close, kept)
+        _BACK.callback(os.dup2, kept, place)
+        os.dup2(file, place)
+    _BACK.callback(_flush)
+    # The streams of a progress bar or a notebook lead elsewhere.
+    _BACK.enter_context(contextlib.redirect_stdout(sys.__stdout__))
+    _BACK.enter_context(contextlib.redirect_stderr(sys.__stderr__))
+
+
+def _flush() -> None:
+    """Let Python and the C library write what they hold back."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(Exception):  # none, closed or full
+            stream.flush()  # type: ignore[union-attr]
+    with contextlib.suppress(Exception):  # no such library
+        ctypes.CDLL(None).fflush(None)
+
+
+def _show(file: int, path: str) -> None:
+    with open(file, "rb") as stream:
+        stream.seek(max(0, os.fstat(file).st_size - _SHOWN))
+        lines = clean(stream.read().decode(errors="replace")).split("\n")
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # none, closed or full
+        sys.stderr.writelines(f"model: {line}\n" for line in lines if line.strip())
+        sys.stderr.flush()
+    with contextlib.suppress(OSError):  # none
+        Path(path).unlink()

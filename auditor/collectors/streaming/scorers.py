@@ -3,15 +3,16 @@
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, Source, sampled
-from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained, with_kind
+from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained, is_a, with_kind
 from auditor.collectors.base.tasks import Task
 from auditor.collectors.models.loading import load_model
+from auditor.collectors.models.trust import quietly
 from auditor.collectors.texts.models import LongTexts, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
@@ -107,8 +108,11 @@ def predictor(
             f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
         )
     makes = _maker(model)
-    if makes is not None:
+    if makes is not None and is_a(model, "auditor", "Endpoint"):
         return makes(model, task=task, output=output, sample=sample)
+    if makes is not None:
+        found = quietly()(makes)(model, task=task, output=output, sample=sample)
+        return replace(found, predict=quietly()(found.predict))
     if not callable(model):
         raise InputError(
             "model must be a fitted classifier with predict_proba and classes_, or a callable from features to"

@@ -1,13 +1,17 @@
 """A causal language model in this process: a network, its tokenizer, and what happens to texts that are too long."""
 
 import contextlib
+import importlib
 import inspect
 import json
 import math
+import os
+import re
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +20,7 @@ import numpy as np
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import explained, identity, import_optional, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of, module_identity
-from auditor.collectors.models.trust import named, readable
+from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -25,11 +29,12 @@ from auditor.core.values import Floats
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 
 
+@quietly()
 def load_language_model(path: str | Path) -> tuple[Any, Any]:
     """Load a causal language model and its tokenizer from a folder that transformers saved.
 
-    Only weights in safetensors files are read, only classes that transformers itself has are built, and nothing is
-    downloaded.
+    Only weights in safetensors files in the folder are read, only classes that transformers itself has are built, nothing is
+    downloaded, and settings that name code of a hub or other files are refused.
 
     Args:
         path: A folder with config.json, the weights as .safetensors and the files of the tokenizer.
@@ -63,16 +68,29 @@ def load_language_model(path: str | Path) -> tuple[Any, Any]:
     return model.eval(), tokenizer
 
 
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+
+
 @contextlib.contextmanager
 def _quiet(library: Any) -> Iterator[None]:
-    """Without the library's own progress bars and reports, which are put back as they were."""
-    logging = library.utils.logging
+    """Without the library's own progress bars, reports and requests to servers; all is put back as it was.
+
+    The hub's library reads the environment when it is imported, which may be long ago.
+    """
+    logging, hub = library.utils.logging, vars(importlib.import_module("huggingface_hub.constants"))
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+    offline, before = hub["HF_HUB_OFFLINE"], {name: os.environ[name] for name in _OFFLINE.keys() & os.environ}
+    logging.set_verbosity(logging.CRITICAL)  # errors hold values of the settings
     logging.disable_progress_bar()
+    os.environ.update(_OFFLINE)
+    hub["HF_HUB_OFFLINE"] = True
     try:
         yield
     finally:
+        hub["HF_HUB_OFFLINE"] = offline
+        for name in _OFFLINE:
+            os.environ.pop(name, None)
+        os.environ.update(before)
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
@@ -90,16 +108,39 @@ def _refuse_folder(folder: Path) -> None:
         )
 
 
+# Settings that name classes that come with the model, code of a hub, or other files of settings and weights; and ways to
+# compute that need no code of a hub.
+_NAMING = r"auto_map|quantization_config|configuration_files|fast_tokenizer_files|transformers_weights"
+_BUILT_IN = r"None|False|True|eager|sdpa|(batched|grouped)_mm"
+
+
 def _refuse_code(folder: Path) -> None:
-    """Refuse a model or tokenizer whose settings name classes that come with it."""
-    for file in (folder / "config.json", folder / "tokenizer_config.json"):
+    """Refuse a model or tokenizer that takes code or files from elsewhere, by its settings, an index of weights or links."""
+    for item in folder.iterdir():
+        if not item.is_dir():
+            refuse_elsewhere(folder, item.name, place=named(folder))
+    for file in sorted(folder.glob("*config*.json")):
         with readable(file, kind="JSON"):
-            settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        if isinstance(settings, dict) and settings.get("auto_map"):
+            json.loads(file.read_text(encoding="utf-8"), object_hook=partial(_refuse_settings, file))
+    index = folder / "model.safetensors.index.json"
+    if index.is_file() and not (folder / "model.safetensors").is_file():  # else it is not read
+        with readable(index, kind="an index of weights"):
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        for name in sorted(names, key=repr):
+            refuse_elsewhere(folder, name, place=named(index))
+
+
+def _refuse_settings(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return one object of a file of settings, unless it is refused; those at any depth are met one by one."""
+    for name, value in settings.items():
+        ways = value.values() if isinstance(value, dict) else [value]  # of the model, or of each of its parts
+        foreign = "_implementation" in name and not all(re.fullmatch(_BUILT_IN, str(way)) for way in ways)
+        if foreign or (value and re.fullmatch(_NAMING, name)):
             raise InputError(
-                f"{named(file)} names code that comes with the model (auto_map), which is never run; load the model"
-                " yourself, and pass it to collect_texts with its tokenizer."
+                f"{named(file)} makes transformers look for code or files elsewhere ({name}: {reprlib.repr(value)}), which are"
+                " never loaded; load the model yourself, and pass it to collect_texts with its tokenizer."
             )
+    return settings
 
 
 # --- Tokenizers of every kind as one: texts in, token ids out, with the place in the text where each token ends ---
@@ -374,6 +415,7 @@ class LongTexts(StrEnum):
     CUT = "cut"
 
 
+@quietly()
 def causal_model(
     model: Any, *, tokenizer: Any, longest: int | None = None, long_texts: LongTexts = LongTexts.REFUSE
 ) -> "CausalModel":
@@ -442,6 +484,7 @@ class CausalModel:
         """Whether it is known what the scored tokens make up, also where a text was cut."""
         return self.encoder.has_ends or not self.cuts
 
+    @quietly()
     def check(self, records: Records) -> int:
         """Refuse texts that are too short or too long; return how many will be cut."""
         cut = 0
@@ -455,6 +498,7 @@ class CausalModel:
         """Return nothing: what this process computes are the values of these tokens."""
         return ()
 
+    @quietly()
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)
