@@ -499,16 +499,20 @@ def test_a_signal_while_losses_are_read(here, number):
 
 _STOPS = """
 import os, sys
-steps, number, moment = [], int(sys.argv[1]), sys.argv[2]
+steps, seen, number, moment = [], set(), int(sys.argv[1]), sys.argv[2]
 def counted(kind, plain):
     def step(*arguments, **named):
         steps.append(kind)
+        seen.add(f"{kind} {steps.count(kind)}")
         if moment == f"{kind} {steps.count(kind)}":
             os.kill(os.getpid(), number)
+        if kind == "unlink" and moment in seen:  # while what was begun is taken back
             os.kill(os.getpid(), number)
         return plain(*arguments, **named)
     return step
 os.replace, os.fsync = counted("replace", os.replace), counted("fsync", os.fsync)
+os.unlink = counted("unlink", os.unlink)
+os.supports_dir_fd.add(os.unlink)
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == moment:
@@ -523,7 +527,10 @@ main()
 @pytest.mark.parametrize("moment", ["typer", "auditor.report.terminal", "fsync 2", "replace 3"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_at_any_moment(here, number, moment):
-    """Stopped while modules load, before a command writes or while it does, it leaves its outputs as they were."""
+    """Stopped while modules load, before a command writes or while it does, it leaves its outputs as they were.
+
+    So it does where the signal comes again while it clears up, as when a terminal closes.
+    """
     Path("a.json").write_text("old")
     before = content(here)
     line = COMMANDS["report"].replace("--quiet", "")
@@ -534,6 +541,30 @@ def test_a_signal_at_any_moment(here, number, moment):
     assert (found.returncode, found.stdout, found.stderr) == (128 + number, b"", b"interrupted.\n")
     assert {name: held for name, held in content(here).items() if not name.startswith("fonts")} == before
     assert _left(here) == []
+
+
+_FORKS = """
+import os, signal, sys, time
+plain = os.replace
+def replace(*arguments):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    os.kill(child, signal.SIGTERM)
+    print(os.waitpid(child, 0)[1])
+    return plain(*arguments)
+os.replace = replace
+from auditor.__main__ import main
+main()
+"""
+
+
+def test_a_signal_ends_a_forked_process_as_ever(here, stored):
+    """A process that a library forks, as a pool of workers, ends by SIGTERM itself, and the command goes on."""
+    line = ("report", here / "result.json", "--json", here / "a.json", "--quiet")
+    assert printed(_FORKS, *line) == str(int(signal.SIGTERM))
+    assert Path("a.json").read_text(encoding="utf-8") == stored
 
 
 def test_a_signal_that_is_ignored_stays_ignored(here):
