@@ -547,10 +547,13 @@ _FORKS = """
 import os, signal, sys, time
 plain = os.replace
 def replace(*arguments):
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        time.sleep(60)
+        os.write(writer, b"ready")
+        time.sleep(20)
         os._exit(0)
+    os.read(reader, 5)
     os.kill(child, signal.SIGTERM)
     print(os.waitpid(child, 0)[1])
     return plain(*arguments)
