@@ -1,26 +1,33 @@
-"""The ``auditor`` command, and ``python -m auditor``: it can be interrupted at any moment, also while modules load."""
+"""The ``auditor`` command, and ``python -m auditor``: it can be stopped at any moment, also while modules load."""
 
 import atexit
 import os
 import signal
+import time
+from contextlib import suppress
 from typing import Any
 
 from auditor.core.errors import INTERRUPTED
 
+_OWN = os.getpid()
+_AT_ONCE = 1.0  # seconds within which signals are one, as those of a terminal that closes
+_came: dict[str, Any] = {"number": signal.SIGINT, "at": -_AT_ONCE}
+
 
 def main() -> None:
     """Run the command line on the process's own arguments."""
-    heard = (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )  # else whoever started it wants none
     code: list[Any] = []
     # Registered first and so run last: Python would end itself by a signal where it noticed the interruption.
-    atexit.register(lambda: os._exit(INTERRUPTED) if INTERRUPTED in code else None)
-    if heard:
-        signal.signal(signal.SIGINT, _stop)
+    atexit.register(lambda: os._exit(128 + _came["number"]) if INTERRUPTED in code else None)
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # Others are heard by whoever started it, or by nobody, as under ``nohup``.
+    default = (signal.default_int_handler, signal.SIG_DFL)
+    heard = [number for number in known if signal.getsignal(number) in default]
+    _answer(heard, _stop)
     from auditor.cli.app import main as command
 
-    if heard:
+    _answer(heard, _unwind)
+    if signal.SIGINT in heard:  # libraries look for Python's own handler
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         command()
@@ -30,14 +37,30 @@ def main() -> None:
         code.append(end.code)
         raise
     finally:
-        if heard:
-            signal.signal(signal.SIGINT, _stop)
+        _answer(heard, _stop)
 
 
-def _stop(*_: Any) -> None:
+def _answer(heard: list[Any], handler: Any) -> None:
+    for number in heard:
+        signal.signal(number, handler)
+
+
+def _unwind(number: int, _: Any) -> None:
+    """Interrupt the command as Ctrl-C does, so that it leaves nothing half-written."""
+    if os.getpid() != _OWN:  # a process that was forked ends as if nobody had asked for this
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    again = time.monotonic() - _came["at"] < _AT_ONCE
+    _came.update(number=number, at=time.monotonic())
+    if not again:
+        raise KeyboardInterrupt
+
+
+def _stop(*given: Any) -> None:
     """End at once: nothing was begun yet, or all is done that a command does when it is interrupted."""
-    os.write(2, b"interrupted.\n")
-    os._exit(INTERRUPTED)
+    with suppress(OSError):  # the terminal is closed
+        os.write(2, b"interrupted.\n")
+    os._exit(128 + (given or (_came["number"],))[0])
 
 
 if __name__ == "__main__":

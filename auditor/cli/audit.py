@@ -15,6 +15,7 @@ from typing import Any, Literal
 from auditor.cli import console, options as shared, settings
 from auditor.core import options as choices
 from auditor.core.errors import AuditorError, InputError
+from auditor.core.files import scratch, sweep
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
 from auditor.results.document import ALTERED, CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
@@ -158,11 +159,12 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
     @contextmanager
     def at_hand(self) -> Iterator["_LossTables"]:
         """Yield the same tables, with standard input in a file for as long as it is read."""
+        sweep(Path(tempfile.gettempdir()))
         if self.losses != shared.STANDARD:
             yield self
             return
-        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
-            path = Path(folder) / "standard input.csv"
+        with scratch(Path(tempfile.gettempdir())) as folder:
+            path = folder / "standard input.csv"
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
             try:

@@ -1,13 +1,17 @@
 """Files: written whole or not at all, and read within limits."""
 
+import ctypes
+import errno
+import filecmp
 import io
 import os
 import re
+import shutil
 import stat
-import tempfile
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     """Yield where to write a draft; once it is written and on disk it takes its place in one step.
 
     Args:
-        path: Where the file goes; one that is there is replaced.
+        path: Where the file goes; one that is there is replaced, and keeps its permissions.
         folder: Where the draft lies until then, on the same disk.
 
     Raises:
@@ -36,6 +40,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     try:
         yield draft
         _synced(draft)
+        _like(draft, path)
         draft.replace(path)
         _synced_names(path.parent)
     except AuditorError:
@@ -45,6 +50,38 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _put(draft: Path, target: Path) -> None:
+    """Replace a file in one step; one whose name stays, as a mount or as another user's in a sticky folder, is written to."""
+    _like(draft, target)
+    try:
+        draft.replace(target)
+    except OSError as error:
+        if error.errno not in {errno.EBUSY, errno.EPERM, errno.EACCES} or not target.is_file():
+            raise
+        with draft.open("rb") as content, target.open("r+b") as file:
+            shutil.copyfileobj(content, file)
+            file.truncate()
+        _synced(target)
+    _synced_names(target.parent)
+
+
+def _undone(draft: Path, target: Path, old: Path) -> bool:
+    """Whether a file is as it was before its draft was put there: its copy is put back, or it is removed if there is none."""
+    with suppress(OSError):
+        if old.exists() and not filecmp.cmp(old, target, shallow=False):
+            _put(old, target)
+        elif not old.exists() and not draft.exists():
+            target.unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _like(path: Path, other: Path) -> None:
+    """Give a file or folder the permissions of another one, if that is there."""
+    if other.exists():
+        shutil.copymode(other, path)
 
 
 def _synced(path: Path, how: int = os.O_RDWR) -> None:
@@ -67,10 +104,10 @@ def drafts(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _OWN.fullmatch(path.name))
 
 
-def unwritable(path: Path, error: OSError) -> OutputError:
-    """Return the sentence for a file that cannot be written."""
+def unwritable(path: Path, error: OSError, *, more: str = "") -> OutputError:
+    """Return the sentence for a file that cannot be written; ``more`` ends it."""
     reason = os.strerror(error.errno) if error.errno else validate.one_line(error)
-    return OutputError(f"output path {str(path)!r} cannot be written: {reason}.")
+    return OutputError(f"output path {str(path)!r} cannot be written: {reason}{more}.")
 
 
 def check_writable(paths: Iterable[Path], *, inputs: Iterable[Path] = ()) -> None:
@@ -94,22 +131,36 @@ def check_writable(paths: Iterable[Path], *, inputs: Iterable[Path] = ()) -> Non
         seen.add(target)
 
 
+_HANDLES = Path("/dev/fd")  # of this process, by their numbers, to which /dev/stdout leads
+
+
 def _resolved(path: Path) -> Path:
-    """The file that the path leads to, through links."""
+    """The file that the path leads to, through links; of an open handle its name among those."""
     try:
+        step = path
+        for _ in range(40):  # more links in a row lead nowhere
+            step = step.parent.resolve() / step.name
+            if found := re.fullmatch(rf"(/dev|/proc/{os.getpid()}(/task/\d+)?)/fd/(\d+)", str(step)):
+                return _HANDLES / found[3]
+            if not step.is_symlink():
+                break
+            step = step.parent / step.readlink()
         return path.resolve()
     except (OSError, ValueError, RuntimeError) as error:
         raise OutputError(f"output path {str(path)!r} is not a path that can be written: {error}.") from None
 
 
 def _problem(target: Path, *, seen: set[Path], taken: set[Path]) -> str | None:
+    handle = target.parent == _HANDLES
     try:
-        mode = target.stat().st_mode if target.exists() else None
+        if handle:
+            os.write(int(target.name), b"")
+        mode = target.stat().st_mode if target.exists() and not handle else None
         folder_is_there = target.parent.is_dir()
     except (OSError, ValueError) as error:
         return f"is not a path that can be written: {error}"
     is_there = mode is not None
-    writable = os.access(target.parent, os.W_OK) and (not is_there or os.access(target, os.W_OK))
+    writable = handle or (os.access(target.parent, os.W_OK) and (not is_there or os.access(target, os.W_OK)))
     problems = (
         (is_there and stat.S_ISDIR(mode or 0), "is a folder; name a file in it"),
         (is_there and not stat.S_ISREG(mode or 0), "is not an ordinary file; name one"),
@@ -127,64 +178,132 @@ def _problem(target: Path, *, seen: set[Path], taken: set[Path]) -> str | None:
 def write_all(texts: Mapping[Path, str | bytes]) -> None:
     """Write every text, or every content in bytes, to its path, or none of them; a file that is replaced keeps its permissions.
 
-    Each goes to a temporary file beside its target first; the targets are replaced only once all are on disk.
+    Each goes to a draft beside its target first. The targets are replaced only once all drafts are on disk, and are put back
+    where one of them cannot be replaced. What goes through a handle, as to /dev/stdout, goes last and stays.
 
     Raises:
         OutputError: A path cannot be written.
     """
     check_writable(texts)
-    drafts: dict[Path, Path] = {}
+    files: dict[Path, tuple[Path, Path, Path]] = {}
+    begun: list[Path] = []
     path = Path()
-    try:
-        for path, text in texts.items():
-            target = _resolved(path)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".auditor-", suffix=".tmp")
-            drafts[target] = Path(name)
-            # Lone surrogates, as in a file name that is not text, are written as escapes.
-            content = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            _synced(drafts[target])
-            mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-            drafts[target].chmod(mode)
-        for target, draft in drafts.items():
-            draft.replace(target)
-        for folder in {target.parent for target in drafts}:
-            _synced_names(folder)
-    except OSError as error:
-        raise unwritable(path, error) from None
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        try:
+            for path, text in texts.items():
+                target = _resolved(path)
+                if target.parent != _HANDLES:
+                    beside = stack.enter_context(scratch(target.parent))
+                    files[path] = draft, _, old = beside / "draft", target, beside / "old"
+                    draft.write_bytes(_content(text))
+                    _synced(draft)
+                    if target.exists():
+                        shutil.copy2(target, old)
+            for path, (draft, target, _) in files.items():
+                begun.append(path)
+                _put(draft, target)
+            for path in texts.keys() - files.keys():
+                # A reader that went away (as ``head`` does) is no error.
+                with suppress(BrokenPipeError), os.fdopen(os.dup(int(_resolved(path).name)), "wb") as handle:
+                    handle.write(_content(texts[path]))
+                begun.append(path)
+        except BaseException as error:
+            stuck = [repr(str(one)) for one in begun if one not in files or not _undone(*files[one])]
+            if not isinstance(error, OSError):
+                raise
+            count = f"; of {len(texts)} outputs {', '.join(stuck) or 'none'} was written"
+            raise unwritable(path, error, more=count if len(texts) > 1 else "") from None
 
 
-def write_folder(path: Path, texts: Mapping[str, str]) -> None:
-    """Write a folder that holds these texts by their names and nothing else, whole or not at all; one that is there goes.
+def _content(text: str | bytes) -> bytes:
+    # Lone surrogates, as in a file name that is not text, are written as escapes.
+    return text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
+
+
+def write_folder(path: Path, texts: dict[str, str]) -> None:
+    """Write a folder that holds these texts by their names and nothing else, whole or not at all; files that are there go.
 
     Raises:
         OutputError: The path cannot be written.
     """
     target = _resolved(path)
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".auditor-", suffix=".tmp") as beside:
-            new, old = Path(beside, "new"), Path(beside, "old")
+        with scratch(target.parent) as beside:
+            new = beside / "new"
             new.mkdir()
             for name, text in texts.items():
-                (new / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+                (new / name).write_bytes(_content(text))
                 _synced(new / name)
+                _like(new / name, target / name)
             _synced_names(new)
-            if target.exists():
-                target.rename(old)
-            new.rename(target)
+            _like(new, target)
+            if not target.exists():
+                new.rename(target)
+            elif not _exchanged(new, target):  # as where it is a mount, and on other systems
+                # In turn, so that the first, which leads to the others, is the last to be replaced.
+                write_all({target / name: texts[name] for name in reversed(texts)})
+                for other in set(target.iterdir()) - {target / name for name in texts}:
+                    other.unlink()
             _synced_names(target.parent)
+    except AuditorError:
+        raise
     except OSError as error:
         raise unwritable(path, error) from None
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether the names of two folders were exchanged in one step, as Linux does on most disks."""
+    with suppress(AttributeError, TypeError):  # another system
+        # From AT_FDCWD to AT_FDCWD, with RENAME_EXCHANGE.
+        return bool(ctypes.CDLL(None).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2) == 0)
+    return False
+
+
+# --- Folders for drafts: a process holds its own, and those that nobody holds are of processes that were killed ---
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def take(handle: int, *, wait: bool = False) -> None:  # noqa: ARG001 - folders have no handles there
+        """Lock what is open for this process alone, until it is closed or the process ends."""
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def take(handle: int, *, wait: bool = False) -> None:
+        """Lock what is open for this process alone, until it is closed or the process ends."""
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """Yield a folder for drafts in this one, which only this user can read and which is removed in the end."""
+    sweep(folder)
+    beside = folder / f".auditor-{uuid.uuid4().hex}.tmp"
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, beside, ignore_errors=True)
+        while not beside.exists():  # another process may sweep it before it is held
+            beside.mkdir(mode=0o700)
+            with suppress(OSError):  # Windows has no handles of folders, and some disks have no locks
+                _hold(beside, stack, wait=True)
+        yield beside
+
+
+def sweep(folder: Path) -> None:
+    """Remove the folders for drafts that processes of this user left here when they were killed."""
+    for left in folder.glob(f".auditor-{'[0-9a-f]' * 32}.tmp"):
+        with suppress(OSError, AttributeError), ExitStack() as stack:
+            if left.lstat().st_uid == os.geteuid():
+                _hold(left, stack)
+                shutil.rmtree(left)
+
+
+def _hold(folder: Path, stack: ExitStack, *, wait: bool = False) -> None:
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))  # not that of a pipe, which waits
+    stack.callback(os.close, handle)
+    take(handle, wait=wait)
 
 
 def kept(text: str, path: Any) -> str:

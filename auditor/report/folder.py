@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from auditor.comparison.compare import compare_audits
 from auditor.core.errors import InputError, OutputError
-from auditor.core.files import unwritable, write_folder
+from auditor.core.files import sweep, unwritable, write_folder
 from auditor.report import comparison
 from auditor.report.html import render, rendered
 from auditor.report.view import view_of
@@ -77,6 +77,7 @@ def _check_free(out: Path) -> None:
         raise OutputError(
             f"output path {str(out)!r} cannot be written: {str(above)!r} is not there or not writable; name another."
         )
+    sweep(out)
     try:
         there = list(out.iterdir()) if out.exists() else []
         ours = all(_PAGE.fullmatch(path.name) and path.is_file() for path in there)

@@ -25,6 +25,7 @@ from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import scratch
 from auditor.core.values import Losses, OutputPolicy, PerGroup
 from auditor.records.features import Features, fingerprints
 
@@ -101,9 +102,9 @@ def collect(
     """
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
-        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+        with scratch(Path(tempfile.gettempdir())) as folder:
             report = collect_to(
-                Path(folder) / "losses.parquet",
+                folder / "losses.parquet",
                 model,
                 members=members,  # type: ignore[arg-type]  # pairs are refused there
                 nonmembers=nonmembers,  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from auditor.collectors.streaming.units import OWN_COLUMNS, Scoring, part_facts,
 from auditor.collectors.tables import collected
 from auditor.collectors.tables.collected import CollectedMetadata, Digests, Manifest, Words
 from auditor.core.errors import InputError, OutputError
-from auditor.core.files import drafts, unwritable, whole
+from auditor.core.files import drafts, take, unwritable, whole
 from auditor.core.values import Floats
 from auditor.records.features import hashes_of
 
@@ -398,7 +397,7 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise unwritable(folder, error) from error
     try:
-        _take(handle)
+        take(handle)
         # Its holder may have removed it between the opening and the taking, and a lock on what is gone is none.
         if not os.path.samestat(os.fstat(handle), path.stat()):
             raise BlockingIOError("another one is there")
@@ -423,19 +422,6 @@ def _let_go(handle: int, path: Path) -> None:
             path.parent.rmdir()
     if _HELD_FILES_CAN_GO:
         os.close(handle)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _take(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 # It makes a folder a collection's, from its writing to its removal, which comes last.

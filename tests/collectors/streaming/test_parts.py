@@ -120,7 +120,7 @@ def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
 
 def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     """Who waits at the door while the holder removes the folder is sent away, and comes in the next time."""
-    folder, take = tmp_path / "losses.parquet.parts", output._take
+    folder, take = tmp_path / "losses.parquet.parts", output.take
 
     def removed_meanwhile(handle):
         (folder / "lock").unlink()
@@ -128,7 +128,7 @@ def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
         take(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr(output, "_take", removed_meanwhile)
+        patched.setattr(output, "take", removed_meanwhile)
         with pytest.raises(OutputError, match="by another process"), locked(folder):
             pass
     with locked(folder):
