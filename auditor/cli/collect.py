@@ -437,7 +437,7 @@ def _summary(report: Any, *, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- The command `auditor summarise`: losses of any number of records become counts that merge ---
+# --- The command `auditor summarise`: losses of any number of records become counts that add up ---
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -467,9 +467,8 @@ def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) 
         Any number of records, in parts (or in a folder of parts):
           auditor summarise part-1.parquet part-2.parquet --out summary.parquet
 
-        Parts that are counted apart keep every bin; their sum is merged:
+        A part to add to others keeps every bin; the sum of two is merged:
           auditor summarise part-1.parquet --every-bin --out north.parquet
-          auditor summarise part-2.parquet --every-bin --out south.parquet
           auditor summarise north.parquet south.parquet --out both.parquet
 
         Many records, in several processes:

@@ -1,4 +1,4 @@
-"""Losses of any number of records as counts of bins, in constant memory: summaries that merge by addition [own].
+"""Losses of any number of records as counts of bins, in constant memory: summaries that add up [own].
 
 The bins. A finite double is told by its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
 become 0, and -0 is 0. That moves no value across another one: it is a map b that never falls and is fixed before any data are
