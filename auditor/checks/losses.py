@@ -16,6 +16,7 @@ from auditor.core.values import (
     FittedPair,
     Floats,
     Losses,
+    Merged,
     Status,
     weighted,
 )
@@ -131,9 +132,10 @@ def bins(losses: Losses) -> Check | None:
     groups = [weighted(group) for group in (losses.member, losses.nonmember)]
     held = np.unique(np.concatenate([values for values, _ in groups])).size
     alone = sum(int(np.count_nonzero(counts == 1)) for _, counts in groups)
-    share = 2 ** (losses.bits - SIGN_AND_EXPONENT)
-    details = {"bits": losses.bits, "bins": held, "records_alone": alone}
-    message = f"Losses were counted in {held:,} bins, each up to 1/{share:,} of its value wide ({losses.bits} bits)."
+    merged = isinstance(losses.member, Merged)
+    details = {"bits": losses.bits, "bins": held, "records_alone": alone, "merged": merged}
+    width = f"each up to 1/{2 ** (losses.bits - SIGN_AND_EXPONENT):,} of its value wide"
+    message = f"Losses were counted in {held:,} bins ({losses.bits} bits, {'neighbours merged' if merged else width})."
     if alone:
         message += f" {about(alone).capitalize()} records are alone of their group in a bin: the summary nearly gives their losses."
     return Check("bins", Status.WARN if alone else Status.OK, message, details)

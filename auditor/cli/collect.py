@@ -437,7 +437,7 @@ def _summary(report: Any, *, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- The command `auditor summarise`: losses of any number of records become counts that merge ---
+# --- The command `auditor summarise`: losses of any number of records become counts that add up ---
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -450,21 +450,25 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
         out: Where the summary goes (.parquet).
         bits: How many bits of a loss decide its bin, 13 to 24; sign and exponent take 12. Default: 22, bins of up to 1/1,024
             of their value.
+        every_bin: Keep every bin, for a part that is added to others; a bin with one record nearly gives its loss. Default:
+            neighbouring bins are merged until each holds 0 or at least 10 members, and 0 or at least 10 non-members.
     """
 
     files: list[str] = shared.argument("FILES")
     out: Path
     bits: int | None = None
+    every_bin: bool = False
 
 
 def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) -> None:
-    r"""Count losses in bins, in constant memory: a summary that auditor audit takes, and that adds up with others.
+    r"""Count losses in bins, in constant memory: a summary that auditor audit takes, to share or to add to others.
 
     Examples:
         Any number of records, in parts (or in a folder of parts):
           auditor summarise part-1.parquet part-2.parquet --out summary.parquet
 
-        Two sites, neither of which sends its losses:
+        A part to add to others keeps every bin; the sum of two is merged:
+          auditor summarise part-1.parquet --every-bin --out north.parquet
           auditor summarise north.parquet south.parquet --out both.parquet
 
         Many records, in several processes:
@@ -479,17 +483,22 @@ def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) 
     shared.refuse_ending("--out", counted.out, endings=[".parquet"])
     check_writable([counted.out], inputs=[Path(file) for file in counted.files if "://" not in file])
     with console.progress(quiet=common.quiet) as move:
-        found = Summary.from_files(
+        every = Summary.from_files(
             counted.files,
             **counted.columns(),
             bits=counted.bits,
             engine=run.chosen_engine(),
             progress=move or (lambda _stage, _done, _total: None),
         )
+    found = every if counted.every_bin else every.merged()
     found.write(counted.out)
     if not common.quiet:
         name = str(counted.out)
-        counts = f"{found.n_member:,} members and {found.n_nonmember:,} non-members"
+        merged = (
+            f"{every.bin.size:,} bins became {found.bin.size:,}, each with 0 or at least 10 members, and 0 or at least 10 non-members:"
+            " losses within one bin are no longer distinguished, which can only lower a bound. Parts to add need --every-bin.\n"
+        )
+        counts = f"{found.n_member:,} members and {found.n_nonmember:,} non-members in {found.bin.size:,} bins: {name}.\n"
         console.say(
-            f"{counts} in {found.bin.size:,} bins: {name}.\nNext: auditor audit {shlex.quote(name)} --html report.html\n"
+            f"{counts}{merged * (found.bin.size < every.bin.size)}Next: auditor audit {shlex.quote(name)} --html report.html\n"
         )

@@ -230,7 +230,7 @@ class Counted:
         if isinstance(ranks, slice):
             start, stop, _ = ranks.indices(self.size)
             counts = np.diff(np.clip(self._starts, start, stop))
-            return Counted(self.levels[counts > 0], counts[counts > 0], self.bits)
+            return type(self)(self.levels[counts > 0], counts[counts > 0], self.bits)
         ranks = np.asarray(ranks)
         return self.levels[np.searchsorted(self._starts, ranks + self.size * (ranks < 0), side="right") - 1]
 
@@ -240,17 +240,21 @@ class Counted:
 
     def mapped(self, function: Callable[[Floats], Floats]) -> "Counted":
         """Return the group by an increasing function of its values."""
-        return Counted(function(self.levels), self.counts, self.bits)
+        return type(self)(function(self.levels), self.counts, self.bits)
 
     def mirrored(self) -> "Counted":
         """Return the group of the negative values."""
-        return Counted(-self.levels[::-1], self.counts[::-1], self.bits)
+        return type(self)(-self.levels[::-1], self.counts[::-1], self.bits)
 
     def without(self, ranks: npt.NDArray[Any]) -> "Counted":
         """Return what is left without the records at these ranks."""
         bins = np.searchsorted(self._starts, ranks, side="right") - 1
         left = self.counts - np.bincount(bins, minlength=self.counts.size)
-        return Counted(self.levels[left > 0], left[left > 0], self.bits)
+        return type(self)(self.levels[left > 0], left[left > 0], self.bits)
+
+
+class Merged(Counted):
+    """Losses of a group by bins of which neighbours were merged."""
 
 
 SIGN_AND_EXPONENT = 12  # bits of a double

@@ -23,14 +23,15 @@ def worst(rng, size, *, member):
     return 10.0 ** (40 * (place - 0.5))
 
 
-@pytest.mark.parametrize("bits", [13, 22])
+@pytest.mark.parametrize(("bits", "merged"), [(13, False), (22, False), (22, True)])
 @pytest.mark.parametrize("sizes", [(60, 40), (300, 350)])
-def test_the_bounds_of_a_summary_hold_their_level(request, rng, bits, sizes):
+def test_the_bounds_of_a_summary_hold_their_level(request, rng, bits, merged, sizes):
     """Where only bins are known, epsilon and the advantage lie below their lower limits in 5% of the audits at most."""
     misses = []
     for _ in range(runs_for(request, 60, 2000)):
         groups = (worst(rng, size, member=member) for size, member in zip(sizes, (True, False), strict=True))
-        losses = Summary.of(Losses(*groups), bits=bits).losses
+        every = Summary.of(Losses(*groups), bits=bits)
+        losses = (every.merged() if merged else every).losses
         bounds = clopper_pearson(losses, delta=0.0), advantage(count(losses))
         misses.append(
             [

@@ -1,4 +1,4 @@
-"""Losses of any number of records as counts of bins, in constant memory: summaries that merge by addition [own].
+"""Losses of any number of records as counts of bins, in constant memory: summaries that add up [own].
 
 The bins. A finite double is told by its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
 become 0, and -0 is 0. That moves no value across another one: it is a map b that never falls and is fixed before any data are
@@ -18,6 +18,22 @@ bins; who sees losses may do better. What asks for single records, or for a thre
 
 What a summary tells. Of a bin with one record nearly its loss: to a 2^(bits - 12)-th of it. It holds no loss, no id, and
 no label.
+
+What merging changes (`Summary.merged`). Neighbouring bins become one until each holds 0 or at least 10 members, and 0 or at
+least 10 non-members. Let c map each bin to the number of its merged bin. c never falls, so c(b(X_i)) < c(b(Y_j)) implies
+b(X_i) < b(Y_j): the strict matrix only shrinks once more, and with it every certified lower bound. This holds for each data
+set by itself, so the data may choose c: a merged bound exceeds the truth only where the unmerged one does. (Where audits are
+drawn, this is again said of the statistic.) Values and upper limits may move either way, and the area
+under the curve mostly towards a half.
+
+The number of a merged bin is that of the bin of the mean loss in it. That lies between its ends, so that c never falls. It
+averages over ten records or more, where the first bin, or that of the median record, would give the loss of one. And it moves
+a Gaussian fit least: the means of 1,000 normal losses in each group by .002 standard deviations, where the bin of the median
+record moves them by .01 and the first bin by .1.
+
+Merged summaries do not add up. Their maps differ: a member in the bins 5 to 9, numbered 9, may have a larger loss than a
+non-member of another summary in the bins 7 to 10, numbered 10. So a merged summary says that it is one, adding it to another
+is refused, and its file has a version of its own, since releases without merging would add it.
 """
 
 import json
@@ -42,7 +58,7 @@ from auditor.collectors.tables.reading import stopped_by_evidence
 from auditor.core import errors, validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.files import MEMORY, table_content, write_all
-from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
+from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale, Merged
 from auditor.records.labels import default_units
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
@@ -50,8 +66,8 @@ _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than 
 _COLUMNS = ("bin", "member", "nonmember")
 _SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
 _OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence")
-_ABOUT = ("bits", "loss", *_OF_LOSSES)  # what a file says beside its counts
-_MARK, _VERSION = "auditor_summary", 1  # by what it is known, and the version of its form
+_ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # what a file says beside its counts
+_MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # by what it is known, and the versions of its form
 _LONGEST = 2**20  # bytes of that
 _MOST_RECORDS = 2**53  # beyond, shares of them are not told apart
 
@@ -76,6 +92,7 @@ class Summary:
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         notes: What was noticed when the losses were collected.
         stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
+        is_merged: Whether neighbouring bins were merged; see `merged`. Such a summary is added to no other.
 
     Raises:
         InputError: Bins that do not ascend or are none of so many bits, or counts that are negative or of another length.
@@ -94,6 +111,7 @@ class Summary:
     saturated: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
     stopped_by_evidence: bool = False
+    is_merged: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _checked_bits(self.bits))
@@ -117,7 +135,7 @@ class Summary:
     def __repr__(self) -> str:
         """Say how many records are counted, in how many bins."""
         counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
-        return f"Summary({counts}, {self.bin.size:,} bins of {self.bits} bits)"
+        return f"Summary({counts}, {self.bin.size:,} {'merged ' * self.is_merged}bins of {self.bits} bits)"
 
     @property
     def n_member(self) -> int:
@@ -147,10 +165,11 @@ class Summary:
         """Return the summary of the records of both.
 
         Raises:
-            InputError: They are of other bits, or of another loss.
+            InputError: They are of other bits, or of another loss, or the bins of either were merged.
         """
         if not isinstance(other, Summary):
             return NotImplemented
+        _refuse_merged([("one", self), ("one", other)])
         for name in _SETTING:
             if getattr(self, name) != getattr(other, name):
                 raise InputError(
@@ -171,6 +190,41 @@ class Summary:
         """Let `sum` begin with its 0."""
         return self if other == 0 else NotImplemented
 
+    def merged(self, least: int = 10) -> "Summary":
+        """Return the summary to share: each bin holds 0 or at least so many members, and 0 or at least so many non-members.
+
+        From the smallest loss on, neighbouring bins are merged until they hold enough, and all that are left do. Losses within
+        one bin are no longer distinguished, which can only lower a certified bound. A merged summary is audited like any
+        other, but it is added to none: add the parts first. Where every bin holds enough already, nothing is merged.
+
+        Args:
+            least: 1 or more.
+
+        Raises:
+            InputError: A group of fewer records than that.
+
+        >>> whole = Summary.of(Losses(member=[0.1, 0.2, 0.3, 0.8], nonmember=[0.4, 0.6, 0.7, 0.9]))
+        >>> whole.merged(least=2).member.tolist(), whole.merged(least=2).nonmember.tolist()
+        ([2, 2], [0, 4])
+        """
+        least = validate.at_least("least", least, least=1)
+        if min(self.n_member, self.n_nonmember) < least:
+            raise InputError(
+                f"a summary must count at least {least:,} members and {least:,} non-members to be merged, got"
+                f" {self.n_member:,} and {self.n_nonmember:,}; add more records, or keep every bin (auditor summarise --every-bin)."
+            )
+        kept = self.member + self.nonmember > 0
+        bins, groups = self.bin[kept], np.stack([self.member[kept], self.nonmember[kept]])
+        starts = _starts(groups, least=least)
+        is_merged = self.is_merged or starts.size < bins.size
+        member, nonmember = merged = np.add.reduceat(groups, starts, axis=1)
+        shares = groups.sum(axis=0) / np.repeat(merged.sum(axis=0), np.diff(starts, append=bins.size))
+        means = np.add.reduceat(_told_by(bins, self.bits) * shares, starts)
+        found = np.where(means < 0, -1, 1) * (abs(means).view(np.int64) >> (64 - self.bits))
+        # A mean may be rounded beyond its bins.
+        found = np.clip(found, bins[starts], np.maximum.reduceat(bins, starts))
+        return replace(self, bin=found, member=member, nonmember=nonmember, is_merged=is_merged)
+
     @cached_property
     def losses(self) -> Losses:
         """What an audit reads: the losses of both groups as counts, and no losses of single records.
@@ -178,7 +232,7 @@ class Summary:
         Raises:
             InputError: Fewer than two records in a group.
         """
-        groups: dict[str, Any] = {}
+        kind, groups = Merged if self.is_merged else Counted, dict[str, Any]()
         for name in _COLUMNS[1:]:
             counts: _Integers = getattr(self, name)
             if counts.sum() < 2:  # noqa: PLR2004
@@ -186,8 +240,8 @@ class Summary:
                     f"{name} losses need at least 2 records, got a summary of {counts.sum()}; add one that has them."
                 )
             values = _told_by(self.bin[counts > 0], self.bits)
-            groups[name] = Counted(values, counts[counts > 0], self.bits)
-        step = f"{self.loss!r} counted in bins of {self.bits} bits"
+            groups[name] = kind(values, counts[counts > 0], self.bits)
+        step = f"{self.loss!r} counted in {'merged ' * self.is_merged}bins of {self.bits} bits"
         about: Any = {name: getattr(self, name) for name in _OF_LOSSES}
         return Losses(**groups, **about, history=(step,))
 
@@ -204,7 +258,7 @@ class Summary:
         if file.suffix.lower() != ".parquet":
             raise InputError(f"path must end in .parquet, got {str(path)!r}; name the file so.")
         about = {name: getattr(self, name) for name in _ABOUT}
-        about |= {_MARK: _VERSION, "counts": [self.n_member, self.n_nonmember]}
+        about |= {_MARK: _MERGED if self.is_merged else _VERSION, "counts": [self.n_member, self.n_nonmember]}
         frame = pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
         write_all({file: table_content(frame, file, note=json.dumps(about))})
 
@@ -222,13 +276,14 @@ class Summary:
                 f"{table.place} must be a summary, got another table; make one with auditor summarise, or read it with"
                 " auditor.read_losses."
             )
-        if about[_MARK] != _VERSION:
+        if about[_MARK] not in (_VERSION, _MERGED):
             raise InputError(
-                f"{table.place} must be a summary of version {_VERSION}, got version {about[_MARK]!r:.20}; read it with the"
-                " release that wrote it."
+                f"{table.place} must be a summary of version {_VERSION} or {_MERGED}, got version {about[_MARK]!r:.20}; read it"
+                " with the release that wrote it."
             )
         try:
-            about = {"stopped_by_evidence": False, **about}  # as earlier releases left it out
+            # As earlier releases left these out.
+            about = {"stopped_by_evidence": False, "is_merged": False, **about}
             values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             found = cls(**values)
@@ -276,7 +331,9 @@ class Summary:
         4
         """
         given = list(files)
-        summaries = [cls.read(item) for item in given if is_summary(item)]
+        read = [(f"file {str(item)!r}", cls.read(item)) for item in given if is_summary(item)]
+        _refuse_merged(read if len(given) > 1 else [])
+        summaries = [found for _, found in read]
         if bits is None:
             bits = summaries[0].bits if summaries else BITS
         how: Any = {"loss": loss_column, "member": member_column, "higher_is_member": higher_is_member}
@@ -298,6 +355,16 @@ class Summary:
 def is_summary(data: Any) -> bool:
     """Return whether data are the path of a summary's file."""
     return _metadata(data) is not None
+
+
+def _refuse_merged(parts: Iterable[tuple[str, Summary]]) -> None:
+    """Refuse parts of a sum whose bins were merged, by what they are called."""
+    for name, part in parts:
+        if part.is_merged:
+            raise InputError(
+                f"summaries must hold every bin to be added, got {name} whose bins were merged; make the parts with every bin"
+                " (auditor summarise --every-bin), add those, and merge the sum."
+            )
 
 
 def _metadata(data: Any) -> dict[str, Any] | None:
@@ -331,6 +398,19 @@ def _told_by(bins: _Integers, bits: int) -> Floats:
     """What tells each bin: its value that is nearest to 0."""
     values = (abs(bins) << (64 - bits)).view(np.float64)
     return np.where(bins < 0, -values, values)
+
+
+def _starts(groups: _Integers, *, least: int) -> _Integers:
+    """Where merged bins begin, of groups that have enough records: each ends as soon as it, and what is left, hold enough."""
+
+    def enough(held: _Integers) -> Any:
+        return ((held == 0) | (held >= least)).all(axis=0)
+
+    before, found = np.cumsum(groups, axis=1) - groups, [0]
+    for at in np.flatnonzero(enough(groups.sum(axis=1, keepdims=True) - before))[1:]:
+        if enough(before[:, at] - before[:, found[-1]]):
+            found.append(at)
+    return np.array(found)
 
 
 class _Bins:

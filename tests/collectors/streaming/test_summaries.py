@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -77,24 +78,29 @@ _VALUES = st.lists(st.one_of(st.sampled_from(EDGES), st.floats(-50, 50)), min_si
 @settings(max_examples=60, deadline=None)
 @given(_VALUES, _VALUES, st.integers(13, 24), st.integers(0, 2**32))
 def test_no_bound_is_larger_than_that_of_the_losses(first, second, bits, seed):
-    """Whatever the losses, no certified lower bound of a summary exceeds that of the losses."""
+    """Whatever the losses, no certified lower bound of a summary exceeds that of the losses, nor one of a merged summary its."""
     rng = np.random.default_rng(seed)
     member = np.concatenate([first, rng.normal(-1, 1, 40)])
     losses = Losses(member, np.concatenate([second, rng.lognormal(0, 1, 40)]))
-    binned = Summary.of(losses, bits=bits).losses
+    binned = Summary.of(losses, bits=bits)
     for name, (bound, rounding) in BOUNDS.items():
-        own, counted = bound(losses).lower or 0.0, bound(binned).lower or 0.0
+        own, counted, merged = (
+            bound(item).lower or 0.0 for item in (losses, binned.losses, binned.merged().losses)
+        )
         assert counted <= own + rounding, name
+        assert merged <= counted + rounding, name
 
 
 def test_where_audits_are_drawn_no_statistic_is_larger(rng):
     """Of many records, whose bound rests on drawn audits, the hits at every rank are at most those of the losses."""
     losses = Losses(rng.normal(-1, 1, 20_000), rng.normal(0, 1, 30_000))
-    own, counted = (Hits.of(item) for item in (losses, Summary.of(losses, bits=16).losses))
-    assert (counted.below <= own.below).all()
-    assert (counted.above <= own.above).all()
+    binned = Summary.of(losses, bits=16)
     law = Statistic(20_000, 30_000, delta=1e-5, alpha=0.05)
-    assert law.largest(counted)[0] < law.largest(own)[0]
+    found = [Hits.of(item) for item in (losses, binned.losses, binned.merged().losses)]
+    for own, counted in pairwise(found):
+        assert (counted.below <= own.below).all()
+        assert (counted.above <= own.above).all()
+        assert law.largest(counted)[0] < law.largest(own)[0]
 
 
 def test_summaries_add_up_in_any_order(rng):
@@ -106,18 +112,17 @@ def test_summaries_add_up_in_any_order(rng):
     assert (whole.n_member, whole.n_nonmember) == (1000, 900)
 
 
+LAWS = {
+    "normal": lambda rng, shift, n: rng.normal(-shift, 1, n),
+    "exponential": lambda rng, shift, n: rng.exponential(1 / (1 + shift), n),
+    "Laplace": lambda rng, shift, n: rng.laplace(-shift, 1, n),
+    "discrete": lambda rng, shift, n: rng.binomial(20, 0.45 - 0.15 * shift, n) / 20,
+    "lognormal": lambda rng, shift, n: rng.lognormal(-shift, 1, n),
+}
+
+
 # Twenty audits of each law lose .004 nats on average at most, and the worst of them .012.
-@pytest.mark.parametrize(
-    "law",
-    [
-        lambda rng, shift, n: rng.normal(-shift, 1, n),
-        lambda rng, shift, n: rng.exponential(1 / (1 + shift), n),
-        lambda rng, shift, n: rng.laplace(-shift, 1, n),
-        lambda rng, shift, n: rng.binomial(20, 0.45 - 0.15 * shift, n) / 20,
-        lambda rng, shift, n: rng.lognormal(-shift, 1, n),
-    ],
-    ids=["normal", "exponential", "Laplace", "discrete", "lognormal"],
-)
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_little_is_lost_at_the_default(rng, law):
     """At 22 bits the certified bound loses at most .01 nats on average, and nothing on few values."""
     bound, _ = BOUNDS["melded"]
@@ -173,7 +178,8 @@ def test_files_of_every_kind_are_counted_alike(table, tmp_path, monkeypatch, cap
         part.to_parquet(f"parts/{at}.parquet", row_group_size=300)
     table[1700:2500].to_csv("third.csv", index=False)
     Summary.from_files([table[2500:]]).write("fourth.parquet")
-    assert run("summarise", "parts", "third.csv", "fourth.parquet", "--out", "all.parquet") == 0
+    files = ("parts", "third.csv", "fourth.parquet")
+    assert run("summarise", *files, "--every-bin", "--out", "all.parquet") == 0
     assert "auditor audit all.parquet" in capsys.readouterr().out
     found = Summary.read("all.parquet")
     assert same(found, whole)
@@ -209,9 +215,18 @@ def changed(path, **about):
         ("summarise losses.csv --bits 12", "bits must be a whole number of 13 or more, got 12"),
         ("summarise losses.csv --bits 30", "bits must be at most 24, got 30"),
         ("summarise nothing.parquet", "file 'nothing.parquet' does not exist"),
-        ("summarise later.parquet", "must be a summary of version 1, got version 7"),
+        ("summarise later.parquet", "must be a summary of version 1 or 2, got version 7"),
         ("summarise cut.parquet", "is not a whole summary (its counts do not add up)"),
         ("summarise wrong.parquet", "is not a whole summary (scale must be one of"),
+        (
+            "summarise merged.parquet",
+            "must count at least 10 members and 10 non-members to be merged, got 4 and 9",
+        ),
+        (
+            "summarise good.parquet merged.parquet --every-bin",
+            "must hold every bin to be added, got file 'merged.parquet' whose bins were merged",
+        ),
+        ("summarise alone.parquet", "at least 10 members and 10 non-members to be merged, got"),
         ("summarise empty.csv", "files must hold at least one record, got none"),
         ("audit alone.parquet", "nonmember losses need at least 2 records, got a summary of 0"),
         ("audit good.parquet --label-column x", "--label-column goes with a table of losses"),
@@ -242,6 +257,8 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     Summary.from_files([table]).write("good.parquet")
     Summary.from_files([table], bits=14).write("coarse.parquet")
     Summary.from_files([table[table.member == 1]]).write("alone.parquet")
+    few = Summary.of(Losses(member=[0.1, 0.2, 0.3, 0.4], nonmember=np.linspace(0.15, 0.35, 9)))
+    few.merged(least=2).write("merged.parquet")
     for name, about in (
         ("later", {"auditor_summary": 7}),
         ("cut", {"counts": [1, 2]}),
@@ -324,3 +341,141 @@ def test_the_query_of_the_documentation_gives_the_same_counts(table):
     counts = polars.SQLContext(losses=polars.from_pandas(whole)).execute(query).collect()
     found = Summary(**{name: counts[name].to_numpy() for name in ("bin", "member", "nonmember")})
     assert same(found, Summary.from_files([whole]))
+
+
+# --- Merged bins ---
+
+_COUNTS = st.lists(
+    st.tuples(*[st.one_of(st.integers(0, 3), st.integers(0, 40))] * 2), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    _COUNTS, st.integers(1, 25), st.sampled_from([-(2**20), -30, 0, 2**20]), st.integers(1, 1000), st.data()
+)
+def test_a_merged_bin_holds_no_few_records(counts, least, first, step, data):
+    """Each merged bin takes in neighbours, is numbered between them, and holds none or enough of each group; nothing is lost."""
+    counts.insert(data.draw(st.integers(0, len(counts))), (least, least))
+    counts = np.array(counts)
+    numbers = first + step * np.arange(len(counts))
+    found = Summary(numbers, *counts.T).merged(least=least)
+    merged = np.stack([found.member, found.nonmember], axis=1)
+    assert ((merged == 0) | (merged >= least)).all()
+    assert merged.any(axis=1).all()
+    assert merged.sum(axis=0).tolist() == counts.sum(axis=0).tolist()
+    used = counts.any(axis=1)
+    numbers, upto = numbers[used], counts[used].cumsum(axis=0).tolist()
+    stops = [upto.index(cut) + 1 for cut in merged.cumsum(axis=0).tolist()]
+    for number, start, stop in zip(found.bin, [0, *stops], stops, strict=False):
+        assert numbers[start] <= number <= numbers[stop - 1]
+    assert found.is_merged == (found.bin.size < numbers.size)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_merging_lowers_the_certified_bound_a_little(rng, law):
+    """On every law the bound of a merged summary is at most that of the summary, and keeps more than half of it."""
+    whole = Summary.of(Losses(law(rng, 1.0, 1500), law(rng, 0.0, 1000)))
+    merged = whole.merged()
+    every, fewer = (auditor.audit(item)["epsilon_bound.clopper_pearson"].lower for item in (whole, merged))
+    assert every / 2 < fewer <= every
+    fits = [auditor.audit(item)["auc"].value for item in (whole, merged)]
+    assert fits[1] == pytest.approx(fits[0], abs=0.01)
+
+
+def test_the_number_of_a_merged_bin_is_that_of_its_mean_loss(rng):
+    """The mean of each group by the merged bins misses that of its losses by a hundredth of their spread at most."""
+    losses = Losses(rng.normal(-1, 1, 1000), rng.normal(0, 1, 1000))
+    found = Summary.of(losses).merged().losses
+    for own, binned in ((losses.member, found.member), (losses.nonmember, found.nonmember)):
+        assert np.average(binned.levels, weights=binned.counts) == pytest.approx(own.mean(), abs=0.01)
+    # A mean that is rounded below its bins, 254 of 3,000 of which are, stays in them.
+    for members in rng.integers(10**14, 8 * 10**15, 300):
+        assert Summary([10**6, 10**6 + 1], [members, 0], [1, 10]).merged().bin.tolist() == [10**6]
+    largest = np.repeat(1.7976931348623157e308, 12)
+    (level,) = Summary.of(Losses([*largest, 1.0], [-1.0, *largest])).merged().losses.member.levels
+    assert 1e308 < level < math.inf
+
+
+def test_merged_summaries_are_added_to_nothing(rng):
+    """A sum with a merged summary on either side is refused with the way, which leads to the merged whole."""
+    losses = Losses(rng.normal(-1, 1, 300), rng.normal(0, 1, 200))
+    one, other = parts_of(losses, 2)
+    for pair in ((one.merged(), other), (one, other.merged()), (one.merged(), other.merged())):
+        with pytest.raises(
+            auditor.InputError, match=r"hold every bin to be added, got one .*add those, and merge"
+        ):
+            sum(pair)
+    assert same((one + other).merged(), Summary.of(losses).merged())
+    assert (one + other).is_merged is False
+
+
+def test_the_command_merges_unless_every_bin_is_kept(table, tmp_path, monkeypatch, capsys):
+    """Files to share are merged, and one line says at what cost; parts keep every bin, and their sum is the merged whole."""
+    monkeypatch.chdir(tmp_path)
+    whole = Summary.from_files([table])
+    for name, part in (("north", table[:1000]), ("south", table[1000:])):
+        part.to_csv(f"{name}.csv", index=False)
+        assert run("summarise", f"{name}.csv", "--every-bin", "--out", f"{name}.parquet") == 0
+    assert "became" not in capsys.readouterr().out
+    assert same(Summary.read("north.parquet"), Summary.from_files([table[:1000]]))
+    assert run("summarise", "north.parquet", "south.parquet", "--out", "all.parquet") == 0
+    found = Summary.read("all.parquet")
+    assert same(found, whole.merged())
+    assert found.is_merged
+    (line,) = (text for text in capsys.readouterr().out.splitlines() if "became" in text)
+    assert line.startswith(
+        f"{whole.bin.size:,} bins became {found.bin.size:,}, each with 0 or at least 10 members"
+    )
+    assert "can only lower a bound" in line
+    assert run("summarise", "all.parquet", "--quiet", "--out", "again.parquet") == 0
+    assert capsys.readouterr().out == ""
+    assert same(Summary.read("again.parquet"), found)
+    assert run("summarise", "north.csv", "all.parquet", "--every-bin", "--out", "none.parquet") == 2
+
+
+def test_an_audit_of_a_merged_summary_says_so(table, tmp_path, capsys):
+    """The file of a merged summary is audited and verified as any other, and the check of its bins says that they were merged."""
+    path, result = tmp_path / "s.parquet", tmp_path / "r.json"
+    whole = Summary.from_files([table])
+    for summary, words, status in (
+        (whole, "each up to 1/1,024 of its value", "warn"),
+        (whole.merged(), "neighbours merged", "ok"),
+    ):
+        summary.write(path)
+        found = answer(capsys, "audit", path)
+        (check,) = (item for item in found["checks"] if item["name"] == "bins")
+        assert words in check["message"]
+        assert check["status"] == status
+        assert check["details"]["merged"] is summary.is_merged
+        assert run("audit", path, "--json", result, "--quiet") == 0
+        assert run("verify", result, "--losses", path) == 0
+
+
+def test_files_say_whether_bins_were_merged(table, tmp_path):
+    """Files of earlier releases were not merged, and those refuse a merged one, whose version they do not know."""
+    path = tmp_path / "s.parquet"
+    for summary, version in ((Summary.from_files([table]), 1), (Summary.from_files([table]).merged(), 2)):
+        summary.write(path)
+        assert Summary.read(path).is_merged is summary.is_merged
+        about = json.loads(parquet.read_schema(path).metadata[b"note"])
+        assert about["auditor_summary"] == version
+    Summary.from_files([table]).write(path)
+    found = parquet.read_table(path)
+    about = json.loads(found.schema.metadata[b"note"])
+    del about["is_merged"]
+    parquet.write_table(found.replace_schema_metadata({b"note": json.dumps(about)}), path)
+    assert Summary.read(path).is_merged is False
+
+
+def test_a_few_records_are_not_merged(table, tmp_path, monkeypatch, capsys):
+    """Fewer than ten records of a group cannot be merged, and are kept with every bin where that is asked for."""
+    monkeypatch.chdir(tmp_path)
+    few = pd.concat([table[table.member == 0], table[table.member == 1][:9]])
+    few.to_csv("few.csv", index=False)
+    assert "--every-bin" in refused(capsys, "summarise", "few.csv", "--out", "few.parquet")
+    assert not Path("few.parquet").exists()
+    assert run("summarise", "few.csv", "--every-bin", "--out", "few.parquet") == 0
+    assert Summary.read("few.parquet").n_member == 9
+    with pytest.raises(auditor.InputError, match="least must be a whole number of 1 or more, got 0"):
+        Summary.read("few.parquet").merged(least=0)
