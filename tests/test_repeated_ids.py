@@ -213,17 +213,17 @@ def test_people_on_both_sides_are_left_out_counted_and_named(rng, choice):
     """Two strays leave the numbers of an audit without them, and a result that says who they are, or only how many."""
     losses = strayed(rng, 2)
     kept = [~np.isin(column, ["p0", "p1"]) for column in losses.person]
-    about = {"split": RandomSplit(), "delta": 1e-5, "training_size": 400}
+    about = {"split": RandomSplit(), "delta": 1e-5, "training_size": 400, "disclosure": "insiders"}
     without = auditor.audit(losses.take(member=kept[0], nonmember=kept[1]), **about)
-    found = auditor.audit(losses, persons=choice, **about)
+    found = auditor.audit(losses, persons=choice, top_records=10, **about)
     assert values_of(found) == pytest.approx(values_of(without), nan_ok=True)
     assert (found.data["n_member"], found.data["n_nonmember"], found.data["left_out"]) == (10, 12, 2)
     check = found.check("persons")
     assert check.status is Status.WARN
-    assert "2 more person(s) have records in both groups" in check.message
+    assert "Fewer than 10 more people have records in both groups" in check.message
     assert check.details["left_out_persons"] == ["p0", "p1"]
     assert (
-        "2 person(s) with records in both groups were left out"
+        "fewer than 10 people with records in both groups were left out"
         in found.estimate("epsilon_bound.one_run").assumptions
     )
     unnamed = auditor.audit(losses, persons=choice, top_records=0, **about).check("persons").details
@@ -278,7 +278,7 @@ def test_several_models_of_repeated_ids_are_those_of_ids(rng):
         )
         assert values_of(found) == pytest.approx(values_of(plain), nan_ok=True)
     about["claim"] = StatedClaim(0.1, 1e-5, "replace-one")
-    results = [auditor.audit(item, delta=1e-5, split=RandomSplit()) for item in models]
+    results = [auditor.audit(item, delta=1e-5, split=RandomSplit(), disclosure="insiders") for item in models]
     for given in (models, results):
         judged = (
             auditor.audit_instances(given, together=auditor.IndependentRuns(), **about).comparisons[0].claim

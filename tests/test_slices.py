@@ -85,7 +85,9 @@ def test_no_group_of_few_is_shown_or_found_by_subtraction(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.choice([0, 1, 3, 9, 10, 12, 40, 200], size=(rng.integers(2, 7), 2))
     sizes[0] = rng.integers(30, 300, 2)
-    labels = [np.repeat([f"name{at}" for at in range(len(sizes))], column).astype(object) for column in sizes.T]
+    labels = [
+        np.repeat([f"name{at}" for at in range(len(sizes))], column).astype(object) for column in sizes.T
+    ]
     for column in labels:
         column[rng.random(column.size) < rng.choice([0, 0.01, 0.2])] = None
     losses = Losses(*(rng.normal(size=column.size) for column in labels), group=tuple(labels))

@@ -11,8 +11,14 @@ import auditor
 from auditor.core import DPSGD, Adjacency, Claim, Losses, Sample
 from auditor.curves import count, fit_gaussian_pair, published
 from auditor.estimators import fit_gap
-from auditor.results import curves, histograms
+from auditor.results import claimed_line, fitted as of_fits, histograms, measured
 from auditor.theory import claimed_curve
+
+
+def curves(losses, counts, pair, *, claim, promised=None, confidence, members):
+    """Every line of the plot."""
+    found = measured(losses, counts, confidence, members), of_fits(pair, None, is_shared=False)
+    return (*found[0], *found[1], *claimed_line(claim, promised))
 
 
 def fitted(losses, rng):

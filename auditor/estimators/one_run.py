@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from auditor.core import options
+from auditor.core.numbers import about
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
@@ -83,7 +84,7 @@ def _of_neighbours(units: PersonsFound) -> Iterator[str]:
     elif units.by_id.combined:
         yield "the rows of an id are scorings of one training record (declared, not checked)"
     if units.left_out:
-        yield f"{len(units.left_out):,} person(s) with records in both groups were left out"
+        yield f"{about(len(units.left_out))} people with records in both groups were left out"
 
 
 _NAME = "epsilon_bound.one_run"

@@ -180,8 +180,8 @@ class View:
     @property
     def is_small(self) -> bool:
         """Whether a group has too few records for a shared result to show how they are spread."""
-        sizes = [self.result.data.get(name) or 0 for name in ("n_member", "n_nonmember")]
-        return bool(min(sizes) < FEWEST) and not self.audience
+        sizes = [self.result.data.get(name) or math.inf for name in ("n_member", "n_nonmember")]
+        return bool(self.result.data.get("disclosure") == Disclosure.PUBLIC and min(sizes) < FEWEST)
 
     @cached_property
     def units(self) -> Units:

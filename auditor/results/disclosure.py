@@ -111,7 +111,7 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
 
 def as_shared(result: _Document) -> _Document:
     """Return a stored result as it may be shown: one that does not say for whom it is, as of an older release, is shared."""
-    if result.data.get("disclosure") is not None or not isinstance(
+    if result.data.get("disclosure") in tuple(Disclosure) or not isinstance(
         result, document.AuditDocument | document.InstancesDocument | document.LabelsDocument
     ):
         return result

@@ -101,6 +101,10 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     failed = failed_validity(checks)
     verdict, reason = _verdict(claim, estimate, failed, blind=why_blind(checks))
     p_value, e_value = _evidence(estimate) if verdict is not Verdict.NOT_EVALUABLE else (None, None)
+    if (
+        p_value is not None and verdict is not Verdict.REFUTED
+    ):  # a published bound is rounded, and that decides
+        p_value = max(p_value, math.nextafter(1 - (estimate.confidence or 1.0), 1.0))
     return Comparison(claim, estimate.name, verdict, reason, estimate.subject, p_value, e_value)
 
 

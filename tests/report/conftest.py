@@ -178,6 +178,7 @@ def overfitted():
             "members": "sample",
             "split": "unknown",
             "scale": "log-odds",
+            "disclosure": "public",
             "history": ["published transform"],
             "saturated": [0, 0],
             "claim": None,
@@ -309,7 +310,14 @@ def hostile(refuted):
     return replace(
         refuted,
         data=dict.fromkeys(refuted.data, HOSTILE)
-        | {"n_nonmember": 2000, "delta": None, "confidence": None, "saturated": None, "shown": None},
+        | {
+            "disclosure": "public",
+            "n_nonmember": 2000,
+            "delta": None,
+            "confidence": None,
+            "saturated": None,
+            "shown": None,
+        },
         estimates=(odd, empty),
         claims=(claim,),
         comparisons=(Comparison(claim, HOSTILE, Verdict.INCONCLUSIVE, HOSTILE),),

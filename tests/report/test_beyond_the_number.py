@@ -260,7 +260,9 @@ def test_twins_that_chance_explains_are_no_warning():
     cells = rng.integers(0, 40, (800, 2))
     loss = rng.normal(0, 1, 800)
     features = Features(cells[:400], cells[400:])
-    found = auditor.audit(Losses(loss[:400], loss[400:]), delta=DELTA, features=features)
+    found = auditor.audit(
+        Losses(loss[:400], loss[400:]), delta=DELTA, features=features, disclosure="insiders"
+    )
     details = found.check("duplicates").details
     assert details["contents_in_both"] > 50
     assert abs(details["contents_in_both"] - details["contents_in_both_expected"]) < 30

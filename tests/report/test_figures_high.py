@@ -106,7 +106,9 @@ def above():
     """An audit of a model that never gives a training record a loss above 1, which two of three others have."""
     rng = np.random.default_rng(3)
     return auditor.audit(
-        auditor.Losses(member=rng.uniform(0.01, 1, 800), nonmember=rng.uniform(0.01, 3, 800)), seed=0
+        auditor.Losses(member=rng.uniform(0.01, 1, 800), nonmember=rng.uniform(0.01, 3, 800)),
+        seed=0,
+        disclosure="insiders",
     )
 
 

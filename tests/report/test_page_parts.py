@@ -62,7 +62,7 @@ def test_named_records(named, overfitted):
     assert "patient-3 2 — — 1 to 2" in shown
     assert "patient-9 3 south — over 1,000,000 to 1" in shown
     assert "not a certified probability for any one person" in shown
-    assert "--top-records 0" in shown
+    assert "For the data's owner only: ids are personal data" in shown
     persons = at_risk(replace(named, data={**named.data, "unit": "person (mean loss)"}))
     assert "Persons that stand out The persons in the training data whose losses" in persons
     assert "No record is named here" in at_risk(replace(named, top_records=()))

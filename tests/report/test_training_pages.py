@@ -96,7 +96,9 @@ def test_the_curve_of_several_models_is_the_mean_of_their_hits():
     """One model that tells all apart and one that tells nothing: half of what the attack finds beyond its errors."""
     perfect = Losses(member=np.arange(100.0) / 1000 - 5, nonmember=np.arange(100.0) / 1000)
     nothing = Losses(member=np.arange(100.0) + 200, nonmember=np.arange(100.0))
-    found = auditor.audit_instances([perfect, nothing], delta=1e-5, split=RandomSplit())
+    found = auditor.audit_instances(
+        [perfect, nothing], delta=1e-5, split=RandomSplit(), disclosure="insiders"
+    )
     measured = curves(found)["empirical"]
     # At the smallest known error rate, 1 in 100, all members of one model and none of the other are called.
     assert dict(zip(measured.fpr, measured.tpr, strict=True))[0.01] == pytest.approx(0.5)
@@ -284,7 +286,7 @@ def test_instances_write_a_page(tmp_path, rng):
     """Results of several models make one page with their verdict and a gate's outcome."""
     paths = [tmp_path / f"{number}.json" for number in range(6)]
     for path in paths:
-        auditor.audit(made(rng, runs=300)).to_json(path)
+        auditor.audit(made(rng, runs=300), disclosure="insiders").to_json(path)
     page = tmp_path / "page.html"
     claim = ("--claim-epsilon", 0.2, "--claim-delta", 1e-5, "--split", "random")
     assert (
