@@ -490,7 +490,7 @@ def _reachable(place: str) -> Iterator[None]:
         raise
     except Exception as error:  # each file system has errors of its own
         raise InputError(
-            f"{place} cannot be read ({validate.one_line(error)}); check the address."
+            f"{place} cannot be read ({validate.one_line(error)}); check the address and its credentials."
         ) from error
 
 
