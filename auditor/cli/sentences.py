@@ -30,6 +30,11 @@ def _sentence(error: Exception) -> str:
         return with_options(str(error))
     if hasattr(error, "format_message"):
         return _of_parser(error)
+    if isinstance(error, MemoryError):
+        return (
+            f"there is not enough memory ({str(error) or 'none is left'}); free some; auditor summarise counts any number of records in"
+            " constant memory."
+        )
     return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
 
 

@@ -3,13 +3,14 @@
 import io
 import os
 import re
+import shutil
 import stat
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, OutputError
@@ -185,6 +186,27 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def temporary(name: str, content: IO[bytes] | None = None) -> Iterator[Path]:
+    """Yield the path of a temporary file, with this content if there is any; afterwards it is removed.
+
+    Raises:
+        OutputError: It cannot be written, as on a full disk.
+    """
+    with ExitStack() as stack:
+        try:
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="auditor-")), name)
+            if content is not None:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(content, file)
+        except OSError as error:
+            raise OutputError(
+                f"temporary file {name!r} cannot be written: {error.strerror}; make room in the folder for temporary files, or"
+                " name another one in the environment variable TMPDIR."
+            ) from None
+        yield path
 
 
 def kept(text: str, path: Any) -> str:
