@@ -45,7 +45,7 @@ except auditor.AuditorError as error:
 print(json.dumps(found))
 """
 WRITERS = {
-    "audit - --quiet": "temporary file 'standard input.csv' cannot be written: File too large; make room",
+    "audit - --quiet": "temporary file 'standard input.csv' cannot be written: File too large; make room, or name another folder",
     "verify result.json --losses -": "temporary file 'standard input.csv' cannot be written: File too large",
     "audit losses.csv --quiet --json more.json": "output path 'more.json' cannot be written: File too large.",
     "report result.json --html page.html": "output path 'page.html' cannot be written: File too large.",
@@ -75,17 +75,21 @@ def test_a_full_disk_is_one_sentence_and_nothing_half_written(tmp_path, rng, mon
 @pytest.mark.parametrize(
     ("command", "place", "words"),
     [
-        ("report result.json", "json.loads", "there is not enough memory (3 GiB); free some"),
-        ("compare result.json result.json", "json.loads", "there is not enough memory (3 GiB); free some"),
-        ("verify result.json", "json.loads", "there is not enough memory (3 GiB); free some"),
-        ("site . --out site", "json.loads", "there is not enough memory (3 GiB); free some"),
+        ("report result.json", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
+        (
+            "compare result.json result.json",
+            "json.loads",
+            "there is not enough memory (3 GiB); free some, or take fewer",
+        ),
+        ("verify result.json", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
+        ("site . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
         ("audit losses.csv", "pyarrow.csv.open_csv", "'losses.csv' does not fit in memory (3 GiB)"),
         ("audit -", "pyarrow.csv.open_csv", "standard input does not fit in memory (3 GiB)"),
         ("summarise losses.csv --out s.parquet", "pyarrow.csv.open_csv", "does not fit in memory (3 GiB)"),
         (
             "audit losses.csv",
             "auditor.pipeline.simultaneous_band",
-            "there is not enough memory (3 GiB); free some",
+            "there is not enough memory (3 GiB); free some, or take fewer",
         ),
     ],
 )

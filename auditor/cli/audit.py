@@ -16,7 +16,7 @@ from auditor.core.errors import AuditorError, InputError
 from auditor.core.files import temporary
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
-from auditor.results.document import ALTERED, AuditDocument, ceiling, content_hash, input_hash, kept_hash
+from auditor.results.document import ALTERED, AuditDocument, ceiling, content_hash, input_hash, take_hash
 from auditor.verdicts.gates import ExitCode
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
@@ -569,7 +569,7 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) ->
 
     _, raw, content = raw_result(stored.result)
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
-    kept = kept_hash(raw)
+    kept = take_hash(raw)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
     if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
         found.append((False, "Altered since it was written, before its present hash was made."))

@@ -32,8 +32,7 @@ def _sentence(error: Exception) -> str:
         return _of_parser(error)
     if isinstance(error, MemoryError):
         return (
-            f"there is not enough memory ({str(error) or 'none is left'}); free some; auditor summarise counts any number of records in"
-            " constant memory."
+            f"there is not enough memory ({str(error) or 'none is left'}); free some, or take fewer records."
         )
     return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
 

@@ -202,10 +202,8 @@ def temporary(name: str, content: IO[bytes] | None = None) -> Iterator[Path]:
                 with path.open("wb") as file:
                     shutil.copyfileobj(content, file)
         except OSError as error:
-            raise OutputError(
-                f"temporary file {name!r} cannot be written: {error.strerror}; make room in the folder for temporary files, or"
-                " name another one in the environment variable TMPDIR."
-            ) from None
+            words = f"temporary file {name!r} cannot be written: {error.strerror}"
+            raise OutputError(f"{words}; make room, or name another folder in the variable TMPDIR.") from None
         yield path
 
 

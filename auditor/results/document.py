@@ -814,13 +814,13 @@ def content_hash(raw: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def kept_hash(raw: Mapping[str, Any]) -> Any:
-    """Return the hash that a result keeps of its content; null in one of a release that kept none.
+def take_hash(raw: Mapping[str, Any]) -> Any:
+    """Remove the hash that a result keeps of its content, and return it; null in one of a release that kept none.
 
     Every release that writes this schema version keeps one: where it was removed, the word ``none`` stands for it.
     """
     origin, absent = raw.get("provenance"), "none" if raw["schema_version"] == SCHEMA_VERSION else None
-    return (origin.get(CONTENT_HASH) or absent) if isinstance(origin, dict) else None
+    return (origin.pop(CONTENT_HASH, None) or absent) if isinstance(origin, dict) else None
 
 
 def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:

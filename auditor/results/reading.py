@@ -270,10 +270,8 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
     if kind is None:
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
-    kept_hash = document.kept_hash(raw)
+    kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
     altered = bool(kept_hash) and document.content_hash(json.loads(content)) != kept_hash
-    if isinstance(raw.get("provenance"), dict):  # whenever a result is written it gets a new hash
-        raw["provenance"].pop(document.CONTENT_HASH, None)
     too_large = validate.problem(raw)
     if too_large is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
@@ -295,7 +293,8 @@ def _refuse_impossible(result: document.Document) -> None:
     for item in chain(result.estimates, *(part.estimates for part in parts)):
         if describe(item).lower_bound and None not in (item.value, item.lower) and item.value != item.lower:
             raise ValueError(f"{item.name} must equal its lower end, {item.lower!r}, got {item.value!r}")
-    for problem in _never_shown(result, document.shown_by(result)) if result.kind is None else ():
+    shown = document.shown_by(result) if result.kind is None else None
+    for problem in () if shown is None else _never_shown(result, shown):
         raise ValueError(f"data.shown {problem}")
 
 
@@ -304,10 +303,8 @@ _GUESSING = {"advantage": 0.0, "auc": 0.5, "auc.upper": 0.5}
 _UNIT, _DRAWN = 1.01, 1e-6
 
 
-def _never_shown(result: document.Document, shown: Mapping[str, Any] | None) -> Iterator[str]:
+def _never_shown(result: document.Document, shown: Any) -> Iterator[str]:
     """What contradicts `auditor.pipeline.shown_together`."""
-    if shown is None:
-        return
     names, limits, point, behind = (shown.get(key) for key in ("names", "limits", "point", "reversed"))
     if names is None or (shown.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
@@ -318,10 +315,10 @@ def _never_shown(result: document.Document, shown: Mapping[str, Any] | None) -> 
     for name in names:
         above, guessing = name != "auc.upper", _GUESSING.get(name, 0.0)
         row = as_evidence(document.find(result, name if above else "auc"), result)
-        own = None if row is None else row.lower if above else row.upper
-        if row is None or own is None or not (own * _UNIT > guessing if above else own < guessing * _UNIT):
+        own: Any = getattr(row, "lower" if above else "upper", None)
+        if own is None or not (own * _UNIT > guessing if above else own < guessing * _UNIT):
             yield f"names {name[:40]!r}, of which no estimate is beyond guessing"
-        elif row.subject is Subject.MECHANISM and (point or names[1:]):
+        elif getattr(row, "subject", None) is Subject.MECHANISM and (point or names[1:]):
             yield f"names {name!r}, which is looked at only where nothing else is found"
         elif name in (limits or {}) and not guessing <= (limits[name] or -1) <= own * _UNIT:
             yield f"has a limit of {name} that is not between {guessing:g} and that of its interval, {own:.3g}"
@@ -329,14 +326,13 @@ def _never_shown(result: document.Document, shown: Mapping[str, Any] | None) -> 
         yield "has a point outside the band of the trade-off curve"
 
 
-def _in_band(point: Mapping[str, Any], result: document.Document) -> bool:
+def _in_band(point: Any, result: document.Document) -> bool:
     """Whether the band that is drawn, at a lower confidence, has as many hits at so many errors."""
     errors, hits, end = (point.get(key) for key in ("errors", "hits", "end"))
-    lower = next((curve for curve in result.curves if curve.name == "band_lower"), None)
-    if lower is None or None in (errors, hits, end):
+    lower = (zip(item.fpr, item.tpr, strict=True) for item in result.curves if item.name == "band_lower")
+    if None in (errors, hits, end):
         return False
-    pairs = zip(lower.fpr, lower.tpr, strict=True)
-    there = pairs if end == "low" else ((1 - tpr, 1 - fpr) for fpr, tpr in pairs)
+    there = ((x, y) if end == "low" else (1 - y, 1 - x) for x, y in chain.from_iterable(lower))
     most = max((y for x, y in there if x <= errors * _UNIT + _DRAWN), default=0.0)
     return end in ("low", "high") and 0 < errors < hits <= most * _UNIT
 
