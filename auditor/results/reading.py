@@ -17,7 +17,7 @@ from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import read_bytes
-from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import document
 from auditor.results.converter import Schema, object_schema, read
 from auditor.results.metrics import METRICS, METRICS_OF_RUNS, describe
@@ -318,8 +318,6 @@ def _never_shown(result: document.Document, shown: Any) -> Iterator[str]:
         own: Any = getattr(row, "lower" if above else "upper", None)
         if own is None or not (own * _UNIT > guessing if above else own < guessing * _UNIT):
             yield f"names {name[:40]!r}, of which no estimate is beyond guessing"
-        elif getattr(row, "subject", None) is Subject.MECHANISM and (point or names[1:]):
-            yield f"names {name!r}, which is looked at only where nothing else is found"
         elif name in (limits or {}) and not guessing <= (limits[name] or -1) <= own * _UNIT:
             yield f"has a limit of {name} that is not between {guessing:g} and that of its interval, {own:.3g}"
     if point is not None and not _in_band(point, result):

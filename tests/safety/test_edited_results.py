@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from command_line import run
+from sklearn.tree import DecisionTreeClassifier
 
 import auditor
 from auditor.results.document import content_hash
@@ -37,6 +38,10 @@ def made(folder):
             auditor.Losses(member=rng.normal(-3, 1, 40), nonmember=rng.normal(0, 1, 40)), delta=1e-5
         ),
     }
+    x, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    results["labels"] = auditor.audit_labels(
+        DecisionTreeClassifier().fit(x, y), (x, y), probabilities=np.full((300, 2), 0.5)
+    )
     found = {kind: json.loads(result.to_json()) for kind, result in results.items()}
     path = folder / "claim.json"
     line = [
@@ -95,7 +100,7 @@ def originals(tmp_path_factory):
     return made(tmp_path_factory.mktemp("results"))
 
 
-@pytest.mark.parametrize("kind", ["audit", "instances", "runs", "claim"])
+@pytest.mark.parametrize("kind", ["audit", "instances", "runs", "labels", "claim"])
 def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(originals, kind, tmp_path, capsys):
     """A sentence and exit code 2, or the mark of an altered result, or a page that commands nothing; never a traceback."""
     raw, draw, outcomes = originals[kind], random.Random(kind), []  # noqa: S311 - no secret
