@@ -2,12 +2,13 @@
 #
 #   docker build --tag privacy-auditor .
 #   docker run --rm --network none --user "$(id -u):$(id -g)" --volume "$PWD:/work" privacy-auditor audit losses.csv --html report.html
-FROM python:3.12-slim-bookworm AS build
-COPY pyproject.toml README.md LICENSE /source/
+FROM python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254 AS build
+COPY pyproject.toml README.md LICENSE constraints.txt /source/
+COPY .ci /source/.ci
 COPY auditor /source/auditor
-RUN python -m venv /opt/auditor && /opt/auditor/bin/pip install --no-cache-dir --no-compile /source
+RUN PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1 bash /source/.ci/install /opt/auditor python
 
-FROM python:3.12-slim-bookworm
+FROM python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 COPY --from=build /opt/auditor /opt/auditor
 RUN useradd --create-home --uid 10001 auditor
 # Matplotlib keeps its list of fonts here, whoever runs the image.

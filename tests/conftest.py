@@ -19,7 +19,7 @@ EXTRAS = {
     "onnx": ("onnxruntime", "skl2onnx"),
     "http": ("httpx",),
     "ray": ("ray",),
-    "remote": ("fsspec",),
+    "remote": ("fsspec", "s3fs", "aiohttp"),
     "language": ("torch", "transformers"),
     "notebooks": ("jupytext", "nbclient", "ipykernel"),
 }

@@ -160,7 +160,7 @@ def test_a_stored_result_is_printed_as_the_audit_was(table, stored, capsys):
     assert run("report", stored) == 1
     assert capsys.readouterr() == printed
     quiet = stored.with_name("quiet.json")
-    raw = json.loads(stored.read_text(encoding="utf-8")) | {"verdict": None}
+    raw = json.loads(stored.read_text(encoding="utf-8")) | {"verdict": None, "schema_version": "2"}
     del raw["provenance"]["content_sha256"]  # as a release wrote it that kept none
     quiet.write_text(json.dumps(raw), encoding="utf-8")
     assert run("report", quiet, "--quiet") == 3  # a claim without a verdict is one that could not be judged

@@ -13,6 +13,15 @@ from safety.formats import Markup
 
 import auditor
 from auditor.report import site
+from auditor.results.document import content_hash
+
+# What the index and the page say of a result that was altered, and of one of a release that kept no hash.
+MARKS = [
+    "Altered since it was written",
+    "it was altered since it was written",
+    "no hash",
+    "A release that kept no SHA-256 of the content wrote this result, or is said to have",
+]
 
 
 @cache
@@ -27,6 +36,7 @@ def written(folder, *, name, model, shift=1.0, created="2026-01-02T03:04:05+00:0
     """Write an audit of so large a leak, made at that time."""
     found = audited(len(name), shift, model)
     raw = {**found.to_dict(), "provenance": {**found.provenance, "created": created}}
+    raw["provenance"]["content_sha256"] = content_hash(raw)
     path = folder / name
     path.parent.mkdir(exist_ok=True, parents=True)
     path.write_text(json.dumps(raw), encoding="utf-8")
@@ -48,6 +58,10 @@ def results(tmp_path):
     training = ("--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1, "--delta", 1e-5)
     assert run("claim", *training, "--json", folder / "claim.json", "--quiet") == 0
     (folder / "altered.json").write_text(old.replace("Release", "Altered"), encoding="utf-8")
+    for version, name in (("3", "Removed"), ("2", "Earlier")):
+        raw = json.loads(old.replace("Release", name)) | {"schema_version": version}
+        del raw["provenance"]["content_sha256"]
+        (folder / f"{name}.json").write_text(json.dumps(raw), encoding="utf-8")
     (folder / "copy.json").write_text(old, encoding="utf-8")
     (folder / "package.json").write_text("{}", encoding="utf-8")
     (folder / "notes.txt").write_text("{}", encoding="utf-8")
@@ -69,7 +83,7 @@ def test_a_site(results, tmp_path, capsys):
     ):
         assert words in said
     pages = {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()}
-    assert len(pages) == 8
+    assert len(pages) == 10
     assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in pages)
     links = {
         name: [to["href"] for _, to in Markup(text).elements if "href" in to] for name, text in pages.items()
@@ -93,7 +107,23 @@ def test_a_site(results, tmp_path, capsys):
     releases = [place for place, text in enumerate(rows) if "Release" in text]
     assert [dates[place] for place in releases] == ["2026-03-02 00:00", "2026-01-02 03:04"]
     assert releases[1] == releases[0] + 1
-    assert [text for text in rows if "altered" in text] == [text for text in rows if "Altered" in text]
+    names = {
+        name: text
+        for text in rows
+        for name in ("Altered ", "Removed ", "Earlier ", "Release ")
+        if name in text[:60]
+    }
+    assert (
+        {name: [words for words in MARKS if words in text] for name, text in names.items()}
+        == {
+            "Altered ": MARKS[:2],  # the hash does not fit
+            "Removed ": MARKS[:2],  # there is none, as in no result of this schema version
+            "Earlier ": MARKS[2:],
+            "Release ": [],
+        }
+    )
+    (earlier,) = (text for name, text in pages.items() if name.startswith("earlier"))
+    assert MARKS[3] in Markup(earlier).text
     assert any("promised, proven" in text and "DP-SGD" in text for text in rows)
     # The row of the runs has the number that its sentence has, rounded down.
     (told,) = (text for text in rows if "many runs" in text)

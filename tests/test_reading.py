@@ -1,6 +1,8 @@
 """Reading results: those of every release, those that others made, and those that are none."""
 
 import dataclasses
+import decimal
+import hashlib
 import json
 import math
 import os
@@ -87,8 +89,10 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     for old, new in zip(raw["estimates"], now["estimates"], strict=True):
         assert old == new
     assert len(now["provenance"].pop("content_sha256")) == 64
-    for key in ("verdict", "data", "checks", "curves", "histograms", "provenance"):
+    for key in ("verdict", "data", "curves", "histograms", "provenance"):
         assert raw[key] == now[key]
+    assert raw["checks"] == now["checks"][:-1]
+    assert now["checks"][-1]["name"] == "no_hash_of_its_content"
     for old, new in zip(raw["claims"], now["claims"], strict=True):
         assert old.items() <= new.items()
     assert [item["label"] for item in raw.get("slices", [])] == [item.label for item in read.slices]
@@ -131,6 +135,129 @@ def test_a_record_of_the_first_second_version_is_read(tmp_path, result):
         without = [{key: value for key, value in raw["top_records"][0].items() if key != name}]
         words = refused(written(tmp_path, json.dumps(raw | {"top_records": without})))
         assert f"is damaged: top_records[0] has no '{name}'." in words
+
+
+# --- Edited results: what is said to hold together ------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def leaking():
+    """The JSON of an audit that names a bound, an advantage, an AUC and a point."""
+    rng = np.random.default_rng(3)
+    found = auditor.audit(Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500)))
+    raw = json.loads(found.to_json())
+    assert raw["data"]["shown"]["names"] == ["epsilon_bound.clopper_pearson", "advantage", "auc"]
+    assert raw["data"]["shown"]["point"]["end"] == "low"
+    return raw
+
+
+def hashed(raw, **changed):
+    """The same JSON with other findings, and the hash of that: who edits can make one."""
+    data = raw["data"] | {"shown": raw["data"]["shown"] | changed}
+    origin = {name: item for name, item in raw["provenance"].items() if name != "content_sha256"}
+    raw = raw | {"data": data, "provenance": origin}
+    text = json.dumps(raw, sort_keys=True, separators=(",", ":"))
+    return raw | {"provenance": origin | {"content_sha256": hashlib.sha256(text.encode()).hexdigest()}}
+
+
+BOUND, THREE = "epsilon_bound.clopper_pearson", ["epsilon_bound.clopper_pearson", "advantage", "auc"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        *(({"looks": looks}, "looks of 1 or more") for looks in (0, -6, None, "6", 0.5)),
+        *(({"names": names}, "must have a list of names") for names in (None, 3, "auc")),
+        *(({"reversed": x}, "reversed from 0 to 1") for x in (-0.1, 1.5, None, "x", [0.5])),
+        ({"reversed": 0.2}, "reversed 0 beside a point and beside other names"),
+        ({"reversed": 0.2, "point": None}, "reversed 0 beside a point and beside other names"),
+        ({"reversed": 0.2, "names": [], "limits": {}}, "reversed 0 beside a point"),
+        ({"names": [*THREE, "nobody"]}, "names 'nobody', of which no estimate is beyond guessing"),
+        ({"names": [*THREE, "auc.upper"]}, "names 'auc.upper', of which no estimate is beyond guessing"),
+        ({"names": [*THREE, "epsilon_bound.one_run"]}, "names 'epsilon_bound.one_run', of which no estimate"),
+        ({"names": [*THREE, ""]}, "names '', of which no estimate"),
+        ({"limits": {}}, "must have limits of advantage and auc where it names them"),
+        ({"limits": {"auc": 0.6}}, "must have limits of advantage and auc where it names them"),
+        ({"names": [BOUND]}, "must have limits of advantage and auc where it names them, and no others"),
+        *(({"limits": {"advantage": x, "auc": 0.6}}, "a limit of advantage") for x in (0.9, 1.0, -0.1, None)),
+        *(({"limits": {"advantage": 0.1, "auc": x}}, "a limit of auc") for x in (0.99, 1.0, 0.2, "x")),
+        *(
+            ({"point": {"errors": x, "hits": y, "end": end}}, "has a point outside the band")
+            for x, y, end in (
+                *((0.001, 0.9, "low"), (0.001, 0.9, "high"), (0.0, 0.1, "low"), (0.5, 0.4, "low")),
+                *((0.01, 1.5, "low"), (-0.1, 0.2, "low"), (0.01, 0.02, "middle"), (None, 0.1, "low")),
+                *((0.01, "x", "low"), (0.01, 0.02, None)),
+            )
+        ),
+        ({"point": {}}, "has a point outside the band"),
+    ],
+)
+def test_findings_that_cannot_hold_together_are_refused(tmp_path, leaking, changed, words):
+    """Names that no estimate has, limits beyond its interval, a point outside the band, no looks: each is one sentence."""
+    sentence = refused(written(tmp_path, json.dumps(hashed(leaking, **changed))))
+    assert "is damaged: data.shown " in sentence
+    assert words in sentence
+
+
+def test_a_point_without_a_band_is_refused(tmp_path, leaking):
+    """The band cannot be taken away so that any point would pass."""
+    curves = [item for item in leaking["curves"] if item["name"] != "band_lower"]
+    assert "has a point outside" in refused(
+        written(tmp_path, json.dumps(hashed(leaking | {"curves": curves})))
+    )
+
+
+@pytest.mark.parametrize("shift", [-1.0, -0.2, 0.0, 0.2, 0.5, 3.0])
+@pytest.mark.parametrize("members", [auditor.Sample(), auditor.Census()])
+def test_findings_of_audits_are_read_also_rounded_outward(tmp_path, shift, members):
+    """What an audit shows together is read back as it is, and with its limits rounded outward to three digits."""
+    rng = np.random.default_rng(8)
+    losses = Losses(member=rng.normal(-shift, 1, 400), nonmember=rng.normal(0, 1, 300))
+    found = auditor.audit(losses, members=members, split=auditor.RandomSplit())
+    raw = json.loads(found.to_json())
+    assert auditor.read_result(written(tmp_path, json.dumps(raw))).to_json() == found.to_json()
+    for item in raw["estimates"]:
+        if item["name"] in ("auc", "advantage"):
+            for holder in (item, item["details"].get("as_draws", {})):
+                for end, toward in (("lower", decimal.ROUND_FLOOR), ("upper", decimal.ROUND_CEILING)):
+                    if isinstance(holder.get(end), float):
+                        holder[end] = in_three_digits(holder[end], toward)
+    shown = raw["data"]["shown"]
+    limits = {name: in_three_digits(x, decimal.ROUND_FLOOR) for name, x in shown["limits"].items()}
+    point = shown["point"] and {
+        "errors": in_three_digits(shown["point"]["errors"], decimal.ROUND_CEILING),
+        "hits": in_three_digits(shown["point"]["hits"], decimal.ROUND_FLOOR),
+        "end": shown["point"]["end"],
+    }
+    text = json.dumps(hashed(raw, limits=limits, point=point))
+    assert not auditor.read_result(written(tmp_path, text)).altered
+
+
+def in_three_digits(value, toward):
+    """A number rounded to three significant digits in one direction."""
+    return float(decimal.Context(prec=3, rounding=toward).create_decimal_from_float(value))
+
+
+@pytest.mark.parametrize("absent", ["gone", None, ""])
+@pytest.mark.parametrize(
+    ("version", "name"), [("3", "altered_since_it_was_written"), ("2", "no_hash_of_its_content")]
+)
+def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, name):
+    """Without a hash a result of this schema version was altered; one that says to be older says that none was kept."""
+    origin = leaking["provenance"] | {"content_sha256": absent}
+    if absent == "gone":
+        del origin["content_sha256"]
+    raw = leaking | {"provenance": origin, "schema_version": version}
+    found = auditor.read_result(written(tmp_path, json.dumps(raw)))
+    assert found.altered == (version == "3")
+    found.to_json(tmp_path / "again.json")
+    for result in (
+        found,
+        auditor.read_result(tmp_path / "again.json"),
+    ):  # the mark stays when it is written again
+        assert [item.name for item in result.checks if item.name.startswith(("altered", "no_hash"))] == [name]
+        assert ("Altered since it was written" in result.to_html()) == (version == "3")
+        assert ("A release that kept no SHA-256 of the content" in result.to_html()) == (version == "2")
 
 
 # --- Not results ----------------------------------------------------------------------------------

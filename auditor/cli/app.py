@@ -23,6 +23,7 @@ from auditor.cli.mechanism import claim, instances, labels, parameters, power, r
 from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
 from auditor.core.errors import INTERRUPTED, without_credentials
+from auditor.core.lazy import docstring
 from auditor.verdicts.gates import ExitCode
 
 # --- Help: options in sections, commands by purpose; plain text, in a terminal as in a pipe ---
@@ -30,7 +31,7 @@ from auditor.verdicts.gates import ExitCode
 
 def texts(command: Callable[..., Any]) -> dict[str, Any]:
     """Return what a docstring says before and after the options; from its examples on every line stays as it is."""
-    words, title, examples = (inspect.getdoc(command) or "").partition("\n\nExamples:\n")
+    words, title, examples = docstring(command).partition("\n\nExamples:\n")
     return {"help": words, "epilog": (title + examples).replace("\n    ", "\n  ")}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,10 +14,10 @@ from typing import Any, Literal
 from auditor.cli import console, options as shared, settings
 from auditor.core import options as choices
 from auditor.core.errors import AuditorError, InputError
-from auditor.core.files import scratch, sweep
+from auditor.core.files import sweep, temporary
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
-from auditor.results.document import ALTERED, CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
+from auditor.results.document import ALTERED, AuditDocument, ceiling, content_hash, input_hash, take_hash
 from auditor.verdicts.gates import ExitCode
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
@@ -163,10 +162,11 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         if self.losses != shared.STANDARD:
             yield self
             return
-        with scratch(Path(tempfile.gettempdir())) as folder:
-            path = folder / "standard input.csv"
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+        if sys.stdin is None:
+            raise InputError(
+                "standard input is closed; send it a table with | or <, or name a file in place of -."
+            )
+        with temporary("standard input.csv", sys.stdin.buffer) as path:
             try:
                 yield replace(self, losses=path)
             except AuditorError as error:
@@ -572,7 +572,7 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) ->
 
     _, raw, content = raw_result(stored.result)
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
-    kept = origin.get(CONTENT_HASH)
+    kept = take_hash(raw)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
     if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
         found.append((False, "Altered since it was written, before its present hash was made."))

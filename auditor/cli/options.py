@@ -19,6 +19,7 @@ from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.files import MEMORY, check_writable, write_all
+from auditor.core.lazy import docstring
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, judged, parse, standing
 
@@ -72,7 +73,7 @@ def _of_group(group: Any) -> dict[str, inspect.Parameter]:
     hints = typing.get_type_hints(group)
     for item in dataclasses.fields(group):
         name = item.name
-        more: dict[str, Any] = {"help": words[name], "rich_help_panel": group.title}
+        more: dict[str, Any] = {"help": words.get(name, ""), "rich_help_panel": group.title}
         if "argument" in item.metadata:
             about = typer.Argument(metavar=item.metadata["argument"], **more)
         else:
@@ -90,9 +91,7 @@ def _of_group(group: Any) -> dict[str, inspect.Parameter]:
 
 def _words(group: type) -> dict[str, str]:
     """What the docstrings of a group, and of what it extends, say of its attributes."""
-    documents = "\n".join(
-        inspect.getdoc(kind) or "" for kind in reversed(group.__mro__) if kind is not object
-    )
+    documents = "\n".join(docstring(kind) for kind in reversed(group.__mro__) if kind is not object)
     entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", documents, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}
 

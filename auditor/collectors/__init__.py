@@ -5,4 +5,4 @@ Importing it loads numpy only; everything heavier is imported in the functions t
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__)

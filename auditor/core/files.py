@@ -9,11 +9,12 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, OutputError
@@ -304,6 +305,25 @@ def _hold(folder: Path, stack: ExitStack, *, wait: bool = False) -> None:
     handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))  # not that of a pipe, which waits
     stack.callback(os.close, handle)
     take(handle, wait=wait)
+
+
+@contextmanager
+def temporary(name: str, content: IO[bytes] | None = None) -> Iterator[Path]:
+    """Yield the path of a temporary file, with this content if there is any; afterwards it is removed.
+
+    Raises:
+        OutputError: It cannot be written, as on a full disk.
+    """
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(scratch(Path(tempfile.gettempdir()))) / name
+            if content is not None:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(content, file)
+        except OSError as error:
+            words = f"temporary file {name!r} cannot be written: {error.strerror}"
+            raise OutputError(f"{words}; make room, or name another folder in the variable TMPDIR.") from None
+        yield path
 
 
 def kept(text: str, path: Any) -> str:

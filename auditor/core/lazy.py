@@ -1,17 +1,20 @@
-"""Faces of folders: the names that a folder offers, loaded from its modules when they are first used (PEP 562)."""
+"""What the package reads of its own files: the names that a folder offers, loaded when first used (PEP 562), and docstrings."""
 
+import ast
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
+from importlib import resources
 from typing import Any
 
 Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
-def face(package: str, file: str) -> Face:
+def face(package: str) -> Face:
     """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, as told by its stub, for type checkers too (SPEC 1).
 
     The stub says ``from package.module import name as name`` of what is promised; ``import name`` of what is for the other
@@ -19,14 +22,13 @@ def face(package: str, file: str) -> Face:
 
     Args:
         package: The package's ``__name__``.
-        file: Its ``__file__``; the stub is beside it.
 
     >>> import auditor.theory
-    >>> getattribute, _, names = face("auditor.theory", auditor.theory.__file__)
+    >>> getattribute, _, names = face("auditor.theory")
     >>> "epsilon" in names, "StepPair" in names, getattribute("StepPair").__name__
     (True, False, 'StepPair')
     """
-    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    stub = (resources.files(package) / "__init__.pyi").read_text(encoding="utf-8")
     named = [
         (name, module, bool(again))
         for module, names in _IMPORT.findall(stub)
@@ -45,3 +47,27 @@ def face(package: str, file: str) -> Face:
         return value
 
     return load, lambda: promised, promised
+
+
+_NO_DOCSTRINGS = 2  # python -OO
+
+
+def docstring(of: Any) -> str:
+    """Return the docstring of a class or function of a module, cleaned; under ``python -OO`` from the source, where there is one.
+
+    >>> docstring(face)[:25]
+    "Return a package's ``__ge"
+    """
+    if sys.flags.optimize < _NO_DOCSTRINGS:
+        return inspect.getdoc(of) or ""
+    return _in_source(of.__module__).get(of.__name__, "")
+
+
+@cache
+def _in_source(module: str) -> dict[str, str]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):  # compiled files alone
+        return {}
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return {node.name: ast.get_docstring(node) or "" for node in tree.body if isinstance(node, kinds)}

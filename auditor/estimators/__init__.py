@@ -2,4 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__)

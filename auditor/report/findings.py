@@ -68,7 +68,7 @@ def finding(result: Document) -> Statement:
     failed = failed_validity(result.checks)
     if result.altered:
         return Statement(
-            _ALTERED, "Nothing here can be relied on: its content is not that of its own SHA-256."
+            _ALTERED, "Nothing here can be relied on: its SHA-256 is missing or not that of its content."
         )
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))

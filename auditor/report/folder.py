@@ -12,7 +12,7 @@ from auditor.core.files import sweep, unwritable, write_folder
 from auditor.report import comparison
 from auditor.report.html import render, rendered
 from auditor.report.view import view_of
-from auditor.results.document import made_at
+from auditor.results.document import ALTERED, NO_HASH, made_at
 from auditor.results.reading import KINDS, raw_result, read_result
 
 _INDEX, _COMPARISON = "index.html", "comparison.html"
@@ -112,4 +112,5 @@ def _entry(path: Path, *, root: Path) -> dict[str, Any]:
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
         "sentence": view.opening[0].sentence,
         "altered": view.result.altered,
+        "mark": next((item.message for item in view.result.checks if item.name in (ALTERED, NO_HASH)), ""),
     }

@@ -17,6 +17,7 @@ from auditor.results.rows import Row, at_least, fit_sentences, out_of_many
 from auditor.results.views import (
     ATTACKS,
     InstanceRates,
+    claimed_line,
     fitted,
     histograms,
     measured,

@@ -5,7 +5,6 @@ the known keys are described; the marks of `auditor.core.values` say what a hint
 """
 
 import dataclasses
-import inspect
 import math
 import re
 import sys
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Required, U
 
 import numpy as np
 
+from auditor.core.lazy import docstring
 from auditor.core.values import FILLED_IN, LATER, OR_TEXT, Keys, Must, SameLength
 
 Schema = dict[str, Any]
@@ -91,7 +91,7 @@ def object_schema(cls: Any, names: Mapping[Any, str]) -> Schema:
     if typing.is_typeddict(cls):
         required = [name for name in described if name in cls.__required_keys__]
         return {"type": "object", "properties": described, "required": required}
-    first = (inspect.getdoc(cls) or "").split("\n")[0]
+    first = docstring(cls).split("\n")[0]
     closed = {"required": list(described), "additionalProperties": False}
     return {"type": "object", **_description(first), "properties": described, **closed}
 
@@ -143,7 +143,7 @@ def _open_schema(hint: Hint, names: Mapping[Any, str]) -> Schema:
 
 def _attributes(cls: type) -> dict[str, str]:
     """What a docstring says of each attribute, as plain text."""
-    _, _, section = (inspect.getdoc(cls) or "").partition("Attributes:\n")
+    _, _, section = docstring(cls).partition("Attributes:\n")
     section = section.split("\n\n")[0]
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
     return {name: re.sub(r"\s+", " ", words).replace("``", "") for name, words in found}

@@ -804,6 +804,8 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accou
 CONTENT_HASH = "content_sha256"
 # A check that fails, of a result whose content is not that of its hash.
 ALTERED = "altered_since_it_was_written"
+# A check that is unknown, of a result of a release that kept no hash.
+NO_HASH = "no_hash_of_its_content"
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:
@@ -817,6 +819,15 @@ def content_hash(raw: Mapping[str, Any]) -> str:
     origin = {key: item for key, item in raw["provenance"].items() if key != CONTENT_HASH}
     text = json.dumps({**raw, "provenance": origin}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def take_hash(raw: Mapping[str, Any]) -> Any:
+    """Remove the hash that a result keeps of its content, and return it; null in one of a release that kept none.
+
+    Every release that writes this schema version keeps one: where it was removed, the word ``none`` stands for it.
+    """
+    origin, absent = raw.get("provenance"), "none" if raw["schema_version"] == SCHEMA_VERSION else None
+    return (origin.pop(CONTENT_HASH, None) or absent) if isinstance(origin, dict) else None
 
 
 def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:

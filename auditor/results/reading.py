@@ -17,11 +17,13 @@ from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import read_bytes
+from auditor.core.options import Disclosure
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import document
 from auditor.results.converter import Schema, object_schema, read
 from auditor.results.disclosure import as_shared
 from auditor.results.metrics import METRICS, METRICS_OF_RUNS, describe
+from auditor.results.rows import as_evidence
 
 # --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
 #
@@ -270,35 +272,81 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
     if kind is None:
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
-    origin = raw.get("provenance")
-    # Whenever a result is written it gets a new hash.
-    kept_hash = origin.pop(document.CONTENT_HASH, None) if isinstance(origin, dict) else None
+    kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
     altered = bool(kept_hash) and document.content_hash(json.loads(content)) != kept_hash
     too_large = validate.problem(raw)
     if too_large is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     try:
         found = read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
-        _refuse_two_bounds(found)
-        return as_shared(_marked(found) if altered else found)
+        _refuse_impossible(found)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
         raise InputError(f"{named} is damaged: {words}.") from None
+    found = as_shared(found)
+    if not kept_hash:
+        old = Check(document.NO_HASH, Status.UNKNOWN, _OLD)
+        return replace(found, checks=(*(item for item in found.checks if item.name != old.name), old))
+    return _marked(found) if altered else found
 
 
-def _refuse_two_bounds(result: document.Document) -> None:
-    """Refuse a certified bound whose value is not its lower end: it is one number, which is written twice."""
+def _refuse_impossible(result: document.Document) -> None:
+    """Refuse what no audit finds: a certified bound that is not its lower end, and findings that cannot hold together."""
     parts = (*getattr(result, "slices", ()), *getattr(result, "policies", ()))
     for item in chain(result.estimates, *(part.estimates for part in parts)):
         if describe(item).lower_bound and None not in (item.value, item.lower) and item.value != item.lower:
             raise ValueError(f"{item.name} must equal its lower end, {item.lower!r}, got {item.value!r}")
+    shown = document.shown_by(result) if result.kind is None else None
+    for problem in () if shown is None else _never_shown(result, shown):
+        raise ValueError(f"data.shown {problem}")
+
+
+_GUESSING = {"advantage": 0.0, "auc": 0.5, "auc.upper": 0.5}
+# Numbers may be rounded outward to three digits, of which a unit is at most 1%; curves have six digits.
+_UNIT, _DRAWN = 1.01, 1e-6
+
+
+def _never_shown(result: document.Document, shown: Any) -> Iterator[str]:
+    """What contradicts `auditor.pipeline.shown_together`."""
+    names, limits, point, behind = (shown.get(key) for key in ("names", "limits", "point", "reversed"))
+    if names is None or (shown.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
+        yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
+    if behind and (point or {*names} - {"auc.upper"}):
+        yield "must have reversed 0 beside a point and beside other names than auc.upper"
+    if limits is not None and {*limits} != {*names} & {"advantage", "auc"}:
+        yield "must have limits of advantage and auc where it names them, and no others"
+    for name in names:
+        above, guessing = name != "auc.upper", _GUESSING.get(name, 0.0)
+        row = as_evidence(document.find(result, name if above else "auc"), result)
+        own: Any = getattr(row, "lower" if above else "upper", None)
+        if own is None or not (own * _UNIT > guessing if above else own < guessing * _UNIT):
+            yield f"names {name[:40]!r}, of which no estimate is beyond guessing"
+        elif name in (limits or {}) and not guessing <= (limits[name] or -1) <= own * _UNIT:
+            yield f"has a limit of {name} that is not between {guessing:g} and that of its interval, {own:.3g}"
+    coarse = result.data.get("disclosure") == Disclosure.PUBLIC  # its band is known at a few cuts
+    if point is not None and not coarse and not _in_band(point, result):
+        yield "has a point outside the band of the trade-off curve"
+
+
+def _in_band(point: Any, result: document.Document) -> bool:
+    """Whether the band that is drawn, at a lower confidence, has as many hits at so many errors."""
+    errors, hits, end = (point.get(key) for key in ("errors", "hits", "end"))
+    lower = (zip(item.fpr, item.tpr, strict=True) for item in result.curves if item.name == "band_lower")
+    if None in (errors, hits, end):
+        return False
+    there = ((x, y) if end == "low" else (1 - y, 1 - x) for x, y in chain.from_iterable(lower))
+    most = max((y for x, y in there if x <= errors * _UNIT + _DRAWN), default=0.0)
+    return end in ("low", "high") and 0 < errors < hits <= most * _UNIT
+
+
+_OTHER = "The content of this result is not that of its SHA-256, or it keeps none: it was altered since it was written."
+_OLD = "A release that kept no SHA-256 of the content wrote this result, or is said to have: no change of it can be seen."
 
 
 def _marked(result: document.Document) -> document.Document:
     """Return an altered result with that as a failed check, so that it passes no gate and has no verdict."""
-    words = "The content of this result is not that of the SHA-256 that it keeps: it was altered since it was written."
-    failed = Check(document.ALTERED, Status.FAIL, words)
-    none, reason = Verdict.NOT_EVALUABLE, f"A validity check failed ({failed.name}): {words}"
+    failed = Check(document.ALTERED, Status.FAIL, _OTHER)
+    none, reason = Verdict.NOT_EVALUABLE, f"A validity check failed ({failed.name}): {_OTHER}"
     rows = tuple(
         replace(item, verdict=none, reason=reason, p_value=None, e_value=None) if item.verdict else item
         for item in result.comparisons

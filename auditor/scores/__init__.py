@@ -8,4 +8,4 @@ records a score is a fixed function of the record, so that every estimate and bo
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__)

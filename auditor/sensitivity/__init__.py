@@ -5,4 +5,4 @@ PyTorch and TensorFlow are loaded only when their tracker is built.
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__)

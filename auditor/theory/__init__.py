@@ -7,4 +7,4 @@ this package loads nothing heavy; each function imports what it needs.
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = face(__name__)

@@ -104,7 +104,8 @@ def test_curve_stops_where_records_do(refuted):
 def test_staircase_keeps_its_corners(overfitted):
     """On logarithmic axes a staircase has its own corners, not points beside them, and bends a slanted line."""
     stairs = NamedCurve("empirical", "measured", (0.0, 0.0, 0.02, 0.02, 1.0), (0.0, 0.1, 0.1, 0.6, 1.0))
-    result = replace(overfitted, data=dict(overfitted.data) | {"n_nonmember": 100}, curves=(stairs,))
+    data = dict(overfitted.data) | {"n_nonmember": 100, "disclosure": "insiders"}
+    result = replace(overfitted, data=data, curves=(stairs,))
     axes = tradeoff.tradeoff_log_figure(result).axes[0]
     (line,) = [line for line in axes.get_lines() if line.get_label() == "Measured"]
     x, y = line.get_data()

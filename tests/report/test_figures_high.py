@@ -52,7 +52,7 @@ def test_drawn_where_the_bound_comes_from_there(overfitted, details, value, draw
 def test_seen_from_the_other_end(overfitted):
     """A curve is drawn at 1 - TPR and 1 - FPR, from one training record on, and guessing stays guessing."""
     curve = NamedCurve("empirical", "measured", (0.0, 0.2, 0.7, 1.0), (0.0, 0.5, 1.0, 1.0))
-    data = dict(overfitted.data) | {"n_member": 100, "n_nonmember": 7}
+    data = dict(overfitted.data) | {"n_member": 100, "n_nonmember": 7, "disclosure": "insiders"}
     lines = _lines(_bound(overfitted, HIGH, curves=(curve,), data=data), "tradeoff-high")
     x, y = lines["Measured"].get_data()
     # One of 100 members is 0.01. From (0, 0.3) to (0.5, 0.8) the line is straight: 0.3 + 0.01 there.

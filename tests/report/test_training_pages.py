@@ -214,6 +214,7 @@ def test_results_of_earlier_releases_have_a_page(stopped, models, tmp_path):
         for name in later:
             del raw[name]
         del raw["provenance"]["content_sha256"]  # which they did not keep
+        raw["schema_version"] = "2"
         (tmp_path / "r.json").write_text(json.dumps(raw), encoding="utf-8")
         words = told(auditor.read_result(tmp_path / "r.json").to_html())
         assert "Claim refuted" in words

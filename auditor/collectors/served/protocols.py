@@ -329,9 +329,9 @@ def _values(output: Mapping[str, Any]) -> npt.NDArray[Any]:
     shape, kind = output.get("shape"), _FLOATS.get(str(output.get("datatype")), np.object_)
     # A number beyond the type becomes infinite, which is refused by row.
     with contextlib.suppress(ValueError, TypeError, OverflowError), np.errstate(over="ignore"):
-        data = np.asarray(output["data"], dtype=np.object_).ravel()
+        data = np.asarray(output["data"], dtype=kind).ravel()
         if isinstance(shape, list) and min(shape) >= 0:
-            return data.reshape(shape).astype(kind)
+            return data.reshape(shape)
     fix = "look into the server's log"
     raise UnusableError("answered with data that are no tensor of the shape {said}", said=str(shape), fix=fix)
 

@@ -288,7 +288,7 @@ _FIXES: Final = {
 }
 
 
-def _of_status(response: Any, body: bytes, *, variables: Sequence[str]) -> UnusableError:
+def _of_status(response: Any, body: bytearray, *, variables: Sequence[str]) -> UnusableError:
     """Return what an answer without success means."""
     status = int(response.status_code)
     if status in (401, 403):
@@ -515,13 +515,13 @@ class Transport:
         except (self._httpx.TransportError, self._httpx.InvalidURL) as error:
             raise _unreached(error, httpx=self._httpx) from None
         if response.is_success:
-            found = body if method == "GET" else _parsed(body)
+            found = bytes(body) if method == "GET" else _parsed(body)
             return found if request.read is None else request.read(found)
         if method == "GET" and response.is_client_error and response.status_code not in (401, 403, 429):
             return None
         raise _of_status(response, body, variables=connection.variables)
 
-    async def _body(self, response: Any) -> bytes:
+    async def _body(self, response: Any) -> bytearray:
         """Return a body that is not too large, or the beginning of that of an error; nothing that is compressed."""
         good, encoding = response.is_success, response.headers.get("Content-Encoding", "").strip()
         if encoding.lower() not in ("", "identity"):
@@ -529,7 +529,7 @@ class Transport:
             fix = "turn compression off in the server or the proxy before it"
             if good:
                 raise UnusableError(words, said=encoding, fix=fix)
-            return b""
+            return bytearray()
         most, body = self.connection.max_response_bytes if good else _ERROR_BYTES, bytearray()
         async for part in response.aiter_raw():
             body += part
@@ -538,7 +538,7 @@ class Transport:
         if good and len(body) > most:
             fix = "raise max_response_bytes=, or lower max_request_records="
             raise UnusableError(f"answered with more than {most:,} bytes", fix=fix)
-        return bytes(body)
+        return body
 
     def _pause(self, done: int, trouble: UnusableError) -> float:
         """Return the seconds before the next attempt: doubled each time, and spread so that requests do not meet."""
@@ -557,11 +557,15 @@ def _run(loop: asyncio.AbstractEventLoop, client: Any) -> None:
         loop.run_until_complete(client.aclose())
 
 
-def _parsed(body: bytes) -> Any:
+def _parsed(body: bytearray) -> Any:
+    """Return what a body says, which is emptied: bytes, text and values at once would take too much memory."""
+    text = ""
     try:
-        return json.loads(body)
+        text = body.decode(json.detect_encoding(body), "surrogatepass")
+        body.clear()
+        return json.loads(text)
     except (ValueError, RecursionError):
-        said = body[:_LOOKED].decode("utf-8", errors="replace")
+        said = text[:_LOOKED] or body[:_LOOKED].decode("utf-8", errors="replace")
         fix = "check that the address is that of the model, and look into the server's log"
         raise UnusableError(
             "answered with what is no whole JSON ('{said}')", said=said, fix=fix, passes=True

@@ -1,11 +1,9 @@
 """Members and non-members and any supported model become `Losses`, in memory or in a file that is written part by part."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.files import scratch
+from auditor.core.files import temporary
 from auditor.core.values import Losses, OutputPolicy, PerGroup
 from auditor.records.features import Features, fingerprints
 
@@ -102,9 +100,9 @@ def collect(
     """
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
-        with scratch(Path(tempfile.gettempdir())) as folder:
+        with temporary("losses.parquet") as path:
             report = collect_to(
-                folder / "losses.parquet",
+                path,
                 model,
                 members=members,  # type: ignore[arg-type]  # pairs are refused there
                 nonmembers=nonmembers,  # type: ignore[arg-type]

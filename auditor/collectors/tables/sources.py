@@ -278,7 +278,7 @@ def _damaged(path: Path, error: Exception) -> InputError:
     if isinstance(error, UnicodeDecodeError) and kind in TEXTS:
         return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 {kind} file.")
     words = validate.one_line(error, longest=200) or type(error).__name__
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or "launch worker thread" in words:
         return InputError(
             f"{file} does not fit in memory ({words}); it is damaged, or too large to audit here."
         )

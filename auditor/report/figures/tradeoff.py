@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditor.core import numbers
+from auditor.core.options import Disclosure
 from auditor.core.registry import Role
 from auditor.core.values import Claim, Estimate
 from auditor.report.figures import canvas
@@ -284,9 +285,8 @@ def _draw_logarithmic(
 
     def shape(name: str) -> tuple[canvas.Floats, canvas.Floats]:
         rates = np.asarray(curves[name].fpr)
-        seen = max(
-            finest, float(rates[rates > 0].min(initial=1.0))
-        )  # a shared curve begins at its first cell
+        is_shared = result.data.get("disclosure") == Disclosure.PUBLIC  # its curve begins at the first cell
+        seen = max(finest, float(rates[rates > 0].min(initial=1.0))) if is_shared else finest
         starts, lowest = seen if name == "empirical" else least, least / 10 if name in _BAND else 0.0
         return canvas.logarithmic(curves[name], least=starts, lowest=lowest)
 

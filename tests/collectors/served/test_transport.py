@@ -3,6 +3,7 @@
 import concurrent.futures
 import gc
 import gzip
+import json
 import pickle
 import socket
 import ssl
@@ -14,11 +15,14 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 from collectors.common import refused
 
 from auditor import InputError
 from auditor.collectors.served import Connection, Request, Transport
+from auditor.collectors.served.payload import Wanted, answer_rows
+from auditor.collectors.served.protocols import _of_tensors, _predictions
 
 SECRET = "tok-5e1f-very-secret"  # noqa: S105 - of no server
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
@@ -158,6 +162,28 @@ def test_a_time_that_is_over_does_not_end_later_requests(serve):
     asked = transport(server, timeout=1, retries=0, concurrency=1)
     assert asked.many([Request(b"{}")] * 100) == [{}] * 100
     assert len(ports) == 1
+
+
+@pytest.mark.parametrize("form", ["rows", "tensor", "float32"])
+def test_a_large_answer_takes_no_more_than_four_times_its_size(serve, form):
+    """Numbers of all digits, as servers write them, cost less than four times their bytes, from the first to the last."""
+    rng = np.random.default_rng(3)
+    values = rng.random((25_000, 10)).astype("float32" if form == "float32" else "float64")
+    data = [float(str(value)) for value in values.ravel()]
+    tensor = {"name": "probs", "shape": [25_000, 10], "datatype": f"FP{values.itemsize * 8}", "data": data}
+    rows = {"predictions": np.reshape(data, (-1, 10)).tolist()}
+    body = json.dumps(rows if form == "rows" else {"outputs": [tensor]}).encode()
+    wanted = Wanted(None, probabilities=True)
+    read = _predictions if form == "rows" else _of_tensors
+    asked = transport(serve(then((200, {}, body))))
+    tracemalloc.start()
+    try:
+        found = asked.post(Request(b"{}", read=lambda answer: answer_rows(read(answer, wanted), n=25_000)))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found, values)
+    assert most < 4 * len(body)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "deflate", "br", "GZIP"])
