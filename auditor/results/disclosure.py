@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -46,8 +46,8 @@ _FEW = frozenset(
         "records_alone",
     ]
 )
-# What would give such a count away.
-_LEFT_OUT = frozenset({"nonmembers_with_twin_share", "contents_in_both_expected"})
+# What would give such a count away, and components of a mixture, which may be of few records.
+_LEFT_OUT = frozenset({"nonmembers_with_twin_share", "contents_in_both_expected", "weights", "means", "sds"})
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
 _DOWN = re.compile(r"(.*_)?lower|least|hits|tpr_lower|tnr_lower|e_value|reversed")
@@ -85,8 +85,9 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
     """
     if isinstance(result, document.ClaimDocument | document.RunsDocument):
         return result
+    declared = {name: result.data[name] for name in ("utility", "context") if name in result.data}
     changed: dict[str, Any] = {
-        "data": {**_details(result.data, partition), "disclosure": str(Disclosure.PUBLIC)},
+        "data": {**_details(result.data, partition), **declared, "disclosure": str(Disclosure.PUBLIC)},
         "estimates": shared_rows(result.estimates, partition),
         "checks": tuple(replace(item, details=_details(item.details, partition)) for item in result.checks),
         "comparisons": tuple(
@@ -133,6 +134,8 @@ def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[st
 def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partition | None) -> Any:
     if isinstance(value, Mapping):
         return _details(value, partition)
+    if isinstance(value, list | tuple) and "overlap" in beside and key in ("members", "others"):
+        return _bars(value)
     if isinstance(value, list | tuple):
         return [_detail(key, item, beside, partition) for item in value]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -151,6 +154,16 @@ def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Part
     if isinstance(value, int) or _CHOSEN.fullmatch(key):
         return value
     return _number(value, "down" if _DOWN.fullmatch(key) else "up" if _UP.fullmatch(key) else "nearest")
+
+
+def _bars(counts: Sequence[int]) -> list[int]:
+    """Return the bars of a histogram, each with 0 or at least 10 records: fewer are counted in the next bar."""
+    found, waiting = [], 0
+    for count in counts:
+        waiting += count
+        found.append(STEP * round(waiting / STEP) if waiting >= LEAST else 0)
+        waiting = 0 if found[-1] else waiting
+    return found
 
 
 def _number(value: float | None, toward: str) -> float | None:

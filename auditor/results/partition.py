@@ -53,7 +53,7 @@ class Partition:
         if min(sizes) < FEWEST:
             return None
         cells = min(min(sizes) // _RECORDS_EACH, _MOST)
-        offered = np.unique([cut for group in groups for cut in _candidates(group, max(cells // 2, 1))])
+        offered = np.unique([cut for group in groups for cut in _candidates(group, cells // 2 + 1)])
         below = np.array([np.searchsorted(group, offered, side="left") for group in groups])
         kept: list[int] = []
         counts = np.zeros(2, dtype=np.int64)
@@ -63,6 +63,9 @@ class Partition:
                 counts = upto
         while kept and not _enough(np.array(sizes) - below[:, kept[-1]]):
             kept.pop()
+        while len(kept) >= max(cells, 1):
+            ends = np.concatenate([[0], below[:, kept].sum(axis=0), [sum(sizes)]])
+            kept.pop(int(np.argmin(ends[2:] - ends[:-2])))
         if not kept:
             return None
         member, nonmember = (
@@ -131,11 +134,11 @@ def _enough(counts: _Integers) -> bool:
     return bool(((counts == 0) | (counts >= LEAST)).all() and counts.any())
 
 
-def _candidates(ordered: Any, cells: int) -> list[float]:
-    """Cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
+def _candidates(ordered: Any, cuts: int) -> list[float]:
+    """So many cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
     size = ordered.size
     end = float(special.logit(LEAST / size))
-    levels = special.expit(np.linspace(end, -end, cells + 1)) if cells > 1 else np.array([0.5])
+    levels = special.expit(np.linspace(end, -end, cuts)) if cuts > 1 else np.array([0.5])
     ranks = np.round(levels * size)
     found = []
     for before, rank, after in zip(
