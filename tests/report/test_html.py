@@ -41,6 +41,11 @@ def result(request):
 @pytest.mark.parametrize("result", ["refuted", "hostile"], indirect=True)
 def test_the_same_page_each_time(result, tmp_path):
     """The same result gives the same page, below 1.5 MB, also when it was written and read."""
+    if result.curves and isinstance(
+        result.data["shown"], dict
+    ):  # made by hand, with a point beyond its curves
+        shown = {**result.data["shown"], "point": None}
+        result = replace(result, data={**result.data, "shown": shown})
     result.to_json(tmp_path / "result.json")
     assert render([result]) == render([read_result(tmp_path / "result.json")]) == page_of(result)
     assert len(page_of(result).encode()) < 1_500_000
