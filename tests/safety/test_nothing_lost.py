@@ -215,7 +215,7 @@ def test_a_fault_at_every_step_leaves_all_outputs_old_or_all_new(here, monkeypat
 
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM, errno.EACCES], ids=["EBUSY", "EPERM", "EACCES"])
-@pytest.mark.parametrize("stays", [{"a"}, {"c"}, {"a", "b", "c"}], ids="".join)
+@pytest.mark.parametrize("stays", [{"a"}, {"c"}, {"a", "b", "c"}], ids=["a", "c", "abc"])
 def test_a_file_whose_name_stays_is_written_in_place(tmp_path, monkeypatch, number, stays):
     """Where a rename is refused for the name's sake the same file gets the content; a later fault puts it back."""
     paths = {name: tmp_path / name for name in "abcd"}
