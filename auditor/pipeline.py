@@ -139,7 +139,8 @@ def _curves(evidence: Evidence, partition: Partition | None) -> tuple[NamedCurve
 
 
 def _histograms(evidence: Evidence, partition: Partition | None) -> tuple[Histogram, ...]:
-    what = evidence.losses, evidence.transformed, evidence.normals
     if partition is not None:
-        return views.shared_histograms(partition, *what)
-    return () if evidence.asked.is_shared else views.histograms(*what)
+        return views.shared_histograms(partition, evidence.losses, evidence.normals)
+    if evidence.asked.is_shared:
+        return ()
+    return views.histograms(evidence.losses, evidence.transformed, evidence.normals)

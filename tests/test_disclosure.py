@@ -84,7 +84,8 @@ def test_all_views_are_unions_of_the_same_cells(law, n):
     }
     bands = [item for item in found["slices"] if item["kind"] == "percentile"]
     upto = np.cumsum([(item["n_member"], item["n_nonmember"]) for item in bands], axis=0)
-    assert {tuple(pair) for pair in upto.tolist()} <= exact
+    for bands_before, pair in enumerate(upto.tolist(), start=1):  # whose counts are rounded to 5
+        assert any(np.abs(np.subtract(pair, other)).max() <= 2.5 * bands_before for other in exact)
     threshold = found["estimates"][0]["details"]["threshold"]
     assert threshold is None or threshold in cuts
 

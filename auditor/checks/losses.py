@@ -42,6 +42,7 @@ def direction(auc: Estimate) -> Check:
 
 
 _MANY = 0.01
+_NOT_FEW = 10
 # Fewer distinct losses than this share of the records outside the largest piles are rounded ones.
 _MOSTLY = 0.5
 _LABELS = 2
@@ -63,11 +64,11 @@ def ties(losses: Losses) -> Check:
     pooled = np.sort(np.concatenate(groups), kind="stable")  # a merge, since both are sorted
     distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
     details = {
-        "member_share": shares[0],
-        "nonmember_share": shares[1],
-        # One record's loss stays out of the result; a value that many share is no record's own.
-        "member_value": runs[0][1] if piled[0] else None,
-        "nonmember_value": runs[1][1] if piled[1] else None,
+        # The loss of a few records stays out of the result; a value that many share is no record's own.
+        "member_share": shares[0] if runs[0][0] >= _NOT_FEW else None,
+        "nonmember_share": shares[1] if runs[1][0] >= _NOT_FEW else None,
+        "member_value": runs[0][1] if piled[0] and runs[0][0] >= _NOT_FEW else None,
+        "nonmember_value": runs[1][1] if piled[1] and runs[1][0] >= _NOT_FEW else None,
         "distinct": distinct,
         "all_equal": distinct == 1,
     }
@@ -79,12 +80,16 @@ def ties(losses: Losses) -> Check:
         return Check("ties", Status.WARN, message, details)
     rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
     if not any(piled) and not rounded:
-        return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
+        return Check("ties", Status.OK, "No loss is shared by more than 1% of a group.", details)
     # Where the piles differ, what is named is the larger one's.
     value = runs[int(np.argmax(shares))][1]
+    seen = [
+        percent(share) if length >= _NOT_FEW else about(length if length > 1 else 0)
+        for (length, _), share in zip(runs, shares, strict=True)
+    ]
     masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))
     message = (
-        f"{words}: {percent(shares[0])} of the members and {percent(shares[1])} of the non-members share one loss with"
+        f"{words}: {seen[0]} of the members and {seen[1]} of the non-members share one loss with"
         f" others of their group. {_MASKED}"
     )
     return Check("ties", Status.WARN, message, {**details, "masked": masked})
@@ -283,7 +288,7 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
             f" {found.records[0]:,} members are worth about {members} and {found.records[1]:,} non-members about {others},"
             f" so the intervals are too narrow, and lower limits can be above the truth. Ask for one score per person."
         )
-    words = f"{records:,} records of {people:,} persons: intervals count persons."
+    words = f"{records:,} records of {about(people) if found.in_both else f'{people:,}'} persons: intervals count persons."
     if blank:
         words += f" {about(blank).capitalize()} records name nobody and count as one person each."
     if found.left_out:

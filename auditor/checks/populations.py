@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.numbers import percent, unit
+from auditor.core.numbers import about, percent, unit
 from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup, Status
 from auditor.curves.tradeoff import count
 from auditor.records.features import (
@@ -139,7 +139,7 @@ def _judged(details: dict[str, Any]) -> Check:
     level = percent(details["confidence"], toward="down")
     seen = (
         f"AUC {unit(details['auc'])}, {unit(details['lower'], toward='down')} to {unit(details['upper'], toward='up')}"
-        f" at {level} confidence, on {details['members']:,} members and {details['nonmembers']:,} non-members; 0.5 is chance"
+        f" at {level} confidence, on {about(details['members'])} members and {about(details['nonmembers'])} non-members; 0.5 is chance"
     )
     if details["lower"] > _CHANCE:
         message = (

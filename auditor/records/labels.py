@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.numbers import about
 from auditor.core.options import (
     EachRecord,
     OnePerPerson,
@@ -391,7 +392,7 @@ def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
     left = [np.unique(owner[side]).size for owner, side in zip(_owners(found), kept, strict=True)]
     if min(left) < _LEAST:
         return by_id, ()
-    step = f"{both.size:,} person(s) with records in both groups left out"
+    step = f"{about(both.size)} people with records in both groups left out"
     losses = by_id.losses.take(member=kept[0], nonmember=kept[1], step=step)
     sizes = PerGroup(*(size[side] for size, side in zip(by_id.sizes, kept, strict=True)))
     return replace(by_id, losses=losses, sizes=sizes), tuple(map(str, found.labels[both].tolist()))
@@ -425,19 +426,19 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
         return "ids repeat, and a group has fewer than two of them, so that records are not independent"
     if found.combined and found.in_both:
         return (
-            f"{found.in_both:,} person(s) have records in both groups, so how many records their combined score rests on"
+            f"{about(found.in_both)} people have records in both groups, so how many records their combined score rests on"
             " depends on which of them were members; audit each record, or split by person"
         )
     expected, seen = found.in_both_by_chance, found.in_both
     if not found.combined and found.by_person:
         return (
-            f"only {seen:,} person(s) have records in both groups where independent coins would have put about"
+            f"{about(seen)} people have records in both groups where independent coins would have put about"
             f" {expected:,.0f}: membership was decided by person, so records are not independent; audit one score per"
             " person"
         )
     if not (found.combined or strata) and seen > expected and _tail(seen, expected, found.several) < _SURELY:
         return (
-            f"{seen:,} person(s) have records in both groups where independent coins would have put about {expected:,.0f}: the"
+            f"{about(seen)} people have records in both groups where independent coins would have put about {expected:,.0f}: the"
             " records of a person were dealt between the groups, so they are not independent; give the person as the group of each"
             " record and declare a stratified random split"
         )

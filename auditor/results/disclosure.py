@@ -8,14 +8,15 @@ from typing import Any, TypeVar
 
 from auditor.core.numbers import rounded
 from auditor.core.options import Disclosure
-from auditor.core.values import Estimate
+from auditor.core.values import Check, Estimate, Status
 from auditor.results import document
 from auditor.results.partition import LEAST, STEP, Partition
 
 _Document = TypeVar("_Document", bound=document.Document)
 
 # Views of single records, or of few: `Partition` has the views that are shared.
-_FINE_CURVES = re.compile(r"empirical|band_.*|ranks\..*")
+_FINE_CURVES = re.compile(r"empirical|band_.*|gaussian|mixture|ranks\..*")
+_COUNTING = frozenset({"duplicates", "persons", "saturation", "collection", "ties", "bins"})
 # In units of the loss: shown as the nearest cut of the partition, or not at all.
 _LOSSES = frozenset({"threshold", "threshold_below", "threshold_above"})
 # Counts of records, each with the key of the number that it is of.
@@ -25,8 +26,7 @@ _COUNTS = {
     "false_positives": "nonmembers",
     "true_negatives": "nonmembers",
     "correct": "guesses",
-    "inside": "",
-    "distinct": "",
+    "inside": "guesses",
 }
 # Counts of what should not be there: 10 stands for 1 to 10.
 _FEW = frozenset(
@@ -46,11 +46,24 @@ _FEW = frozenset(
         "records_alone",
     ]
 )
-# What would give such a count away, and components of a mixture, which may be of few records.
-_LEFT_OUT = frozenset({"nonmembers_with_twin_share", "contents_in_both_expected", "weights", "means", "sds"})
+# What would give such a count away; components of a mixture, which may be of few records; and the means and spreads on the scale
+# of the published transform, from which the smallest and the largest loss would follow.
+_LEFT_OUT = frozenset(
+    [
+        "nonmembers_with_twin_share",
+        "contents_in_both_expected",
+        "more_than_chance_p_value",
+        "fewer_than_chance_p_value",
+        "inclusion_range",
+        "weights",
+        "means",
+        "sds",
+        "sd",
+    ]
+)
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
-_DOWN = re.compile(r"(.*_)?lower|least|hits|tpr_lower|tnr_lower|e_value|reversed")
+_DOWN = re.compile(r"(.*_)?lower|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
 _UP = re.compile(r"(.*_)?upper|largest|errors|variances|(.*_)?p_value|(.*_)?p_values")
 
 
@@ -70,10 +83,18 @@ def shared_rows(rows: tuple[Estimate, ...], partition: Partition | None = None) 
 
 
 def _row(row: Estimate, partition: Partition | None) -> Estimate:
-    lower, upper = _number(row.lower, "down"), _number(row.upper, "up")
-    ends = {row.lower: lower, row.upper: upper}
-    value = ends.get(row.value, _number(row.value, "nearest"))
-    return replace(row, value=value, lower=lower, upper=upper, details=_details(row.details, partition))
+    return replace(
+        row,
+        value=_between(row.value, row.lower, row.upper),
+        lower=_number(row.lower, "down"),
+        upper=_number(row.upper, "up"),
+        details=_details(row.details, partition),
+    )
+
+
+def _between(value: float | None, lower: float | None, upper: float | None) -> float | None:
+    """A value rounded as the end of its interval that it is, or else to the nearest."""
+    return _number(value, "down" if value == lower else "up" if value == upper else "nearest")
 
 
 def shared(result: _Document, partition: Partition | None = None) -> _Document:
@@ -96,9 +117,7 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
         ),
     }
     if isinstance(result, document.AuditDocument):
-        changed["slices"] = tuple(
-            replace(item, estimates=shared_rows(item.estimates)) for item in result.slices
-        )
+        changed["slices"] = tuple(map(_slice, result.slices))
         changed["policies"] = tuple(
             replace(
                 item,
@@ -110,6 +129,14 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
     return replace(result, **changed)
 
 
+def _slice(found: document.Slice) -> document.Slice:
+    """A slice with its numbers rounded; of a band of losses the counts too."""
+    counts = {}
+    if found.kind is document.SliceKind.PERCENTILE:
+        counts = {name: STEP * round(getattr(found, name) / STEP) for name in ("n_member", "n_nonmember")}
+    return replace(found, estimates=shared_rows(found.estimates), **counts)
+
+
 def as_shared(result: _Document) -> _Document:
     """Return a stored result as it may be shown: one that does not say for whom it is, as of an older release, is shared."""
     if result.data.get("disclosure") in tuple(Disclosure) or not isinstance(
@@ -117,40 +144,70 @@ def as_shared(result: _Document) -> _Document:
     ):
         return result
     kept = tuple(item for item in result.curves if not _FINE_CURVES.fullmatch(item.name))
-    less: dict[str, Any] = {"curves": kept}
+    hidden = {"source", "command", "config"} & result.provenance.keys()  # which had paths
+    less: dict[str, Any] = {
+        "curves": kept,
+        "provenance": {**result.provenance, **dict.fromkeys(hidden)},
+        "checks": tuple(_check_of_before(item) for item in result.checks),
+    }
     if isinstance(result, document.AuditDocument):
-        less |= {"histograms": (), "top_records": ()}
+        less |= {"data": {**result.data, "history": []}, "histograms": (), "top_records": ()}
         less["slices"] = tuple(
-            item for item in result.slices if item.kind is not document.SliceKind.PERCENTILE
+            item
+            for item in result.slices
+            if item.kind is not document.SliceKind.PERCENTILE
+            and min(item.n_member, item.n_nonmember) >= LEAST
         )
     return shared(replace(result, **less))
 
 
+def _check_of_before(found: Check) -> Check:
+    """A check of an older release, without the counts of a few records that its sentence may have."""
+    if found.name not in _COUNTING or found.status is Status.OK:
+        return found
+    return Check(
+        found.name,
+        found.status,
+        "An older release counted records here; audit the losses again to see how many.",
+    )
+
+
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
-    kept = (key for key in details if key not in _LEFT_OUT)
-    return {key: _detail(key, details[key], details, partition) for key in kept}
+    is_fit = "sd" in details
+    kept = (key for key in details if key not in _LEFT_OUT and not (is_fit and key == "mean"))
+    found = {key: _detail(key, details[key], details, partition) for key in kept}
+    if "value" in found and {"lower", "upper"} & found.keys():  # of another row
+        found["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
+    return found
 
 
 def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partition | None) -> Any:
     if isinstance(value, Mapping):
-        return _details(value, partition)
-    if isinstance(value, list | tuple) and "overlap" in beside and key in ("members", "others"):
-        return _bars(value)
+        # Lower limits of advantage and AUC, which share the error of a headline.
+        down = key == "limits"
+        return (
+            {name: _number(item, "down") for name, item in value.items()}
+            if down
+            else _details(value, partition)
+        )
     if isinstance(value, list | tuple):
+        if "overlap" in beside and key in ("members", "others"):
+            return _bars(value)
+        if "variances" in beside and key in ("least", "largest"):  # of one record each
+            return [float(key == "largest")] * len(value)
         return [_detail(key, item, beside, partition) for item in value]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return _measured(key, value, beside, partition) if is_number else value
 
 
 def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Partition | None) -> float | None:
-    if key in _LOSSES and "fnr" not in beside and beside.get("rule") != "FixedThreshold":
-        return None if partition is None else partition.nearest(value)
+    if key in _LOSSES and beside.get("rule") != "FixedThreshold":
+        return None if partition is None or "fnr" in beside else partition.nearest(value)
     if key in _FEW and value:
         return max(LEAST, STEP * math.ceil(value / STEP))
     if key in _COUNTS:
-        count = STEP * round(value / STEP)
-        most: float = beside.get(_COUNTS[key], count)
-        return min(count, most)
+        most: float = beside.get(_COUNTS[key], math.inf)
+        return value if most < LEAST else min(max(STEP * round(value / STEP), STEP * (value > 0)), most)
     if isinstance(value, int) or _CHOSEN.fullmatch(key):
         return value
     return _number(value, "down" if _DOWN.fullmatch(key) else "up" if _UP.fullmatch(key) else "nearest")

@@ -1,6 +1,7 @@
 """One partition of the losses for all that a shared result shows of them: no cell holds fewer than ten records of a group."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.core.values import Density, Floats, Losses, weighted
+from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
 
 _Integers = npt.NDArray[np.int64]
@@ -117,17 +118,22 @@ class Partition:
         )
         return np.concatenate([[cuts[0] - first], cuts, [cuts[-1] + last]])
 
-    def means(self, ordered: Any, counts: _Integers, law: Density) -> tuple[Floats, Floats, Floats]:
-        """Return, for each cell that holds records of a group, its middle rank's share, the mean loss and that of the fit."""
-        values, repeats = weighted(ordered)
-        ends = counts.cumsum()
-        kept = counts > 0
-        starts, ends = (ends - counts)[kept], ends[kept]
-        losses = values if repeats is None else np.repeat(values, repeats)
-        fitted = law.quantile((np.arange(ends[-1]) + 0.5) / ends[-1])
-        sums = (np.add.reduceat(column, starts) for column in (losses, fitted))
-        observed, expected = (np.asarray(total / (ends - starts), dtype=np.float64) for total in sums)
-        return (starts + ends) / 2 / ends[-1], observed, expected
+    @staticmethod
+    def means(
+        counts: _Integers, observed: Floats, fitted: Callable[[Floats], Floats]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return, of each cell that holds records of a group, the share of its middle rank and the mean loss, observed and fitted.
+
+        Args:
+            counts: Shape (k,), how many of the group each cell holds.
+            observed: Shape (n,), ascending losses of the group.
+            fitted: The fitted losses at shares of the group.
+        """
+        ends = counts[counts > 0].cumsum()
+        starts = np.append(0, ends[:-1])
+        columns = observed, fitted((np.arange(observed.size) + 0.5) / observed.size)
+        first, second = (np.add.reduceat(column, starts) / (ends - starts) for column in columns)
+        return (starts + ends) / 2 / observed.size, first, second
 
 
 def _enough(counts: _Integers) -> bool:

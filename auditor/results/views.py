@@ -11,7 +11,7 @@ import numpy.typing as npt
 from auditor.core.errors import InputError
 from auditor.core.numbers import enough_digits, given, percent
 from auditor.core.options import Members, Sample
-from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
+from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses, weighted
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
 from auditor.estimators.band import simultaneous_band
@@ -299,30 +299,41 @@ def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[H
     return (after, Histogram("loss", _rounded(edges), _whole(counts[0]), _whole(counts[1])))
 
 
-def shared_histograms(
-    partition: Partition, losses: Losses, transformed: Losses, pair: FittedPair
-) -> tuple[Histogram, ...]:
-    """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells."""
-    groups = losses.member, losses.nonmember
-    ends = np.array([np.min([group.min() for group in groups]), np.max([group.max() for group in groups])])
-    cuts = published(Losses(member=ends, nonmember=np.append(ends, partition.cuts))).nonmember[2:]
+def shared_histograms(partition: Partition, losses: Losses, pair: FittedPair) -> tuple[Histogram, ...]:
+    """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells.
+
+    The published transform is drawn with the ends of the drawn cells in place of the smallest and the largest loss, which would
+    follow from it.
+    """
+    rounded, places = partition.rounded, partition.edges(partition.cuts)
+    groups = losses.sorted_member, losses.sorted_nonmember
+    ends = np.array([min(group.min() for group in groups), max(group.max() for group in groups)])
+    drawn, exact = np.array([places[0], places[-1]]), _transformed(np.append(ends, partition.cuts), ends)[2:]
     quantiles: dict[str, tuple[float, ...]] = {}
-    sides = (
-        ("member", transformed.sorted_member, partition.member, pair.member),
-        ("nonmember", transformed.sorted_nonmember, partition.nonmember, pair.nonmember),
-    )
-    for name, ordered, counts, law in sides:
+    for name, group, counts, law in (
+        ("member", groups[0], partition.member, pair.member),
+        ("nonmember", groups[1], partition.nonmember, pair.nonmember),
+    ):
+        values, repeats = weighted(group)
+        observed = _transformed(values if repeats is None else np.repeat(values, repeats), drawn)
+
+        def fitted(shares: Floats, law: Density = law) -> Floats:
+            share = np.log1p(np.exp(law.quantile(shares))) - 1
+            return _transformed(ends[0] + share * (ends[1] - ends[0]), drawn)
+
         columns = zip(
-            ("probability", "observed", "fitted"), partition.means(ordered, counts, law), strict=True
+            ("probability", "observed", "fitted"), partition.means(counts, observed, fitted), strict=True
         )
         quantiles |= {f"{name}_{kind}": _rounded(column, digits=3) for kind, column in columns}
-    rounded = partition.rounded
-    edges = partition.edges(np.array(enough_digits(lambda digits: _rounded(cuts, digits=digits), _ascending)))
-    after = _with_fits(edges, rounded, pair, quantiles, cuts=np.concatenate([[-np.inf], cuts, [np.inf]]))
-    return (
-        after,
-        Histogram("loss", _rounded(partition.edges(partition.cuts)), _whole(rounded[0]), _whole(rounded[1])),
-    )
+    edges = enough_digits(lambda digits: _rounded(_transformed(places, drawn), digits=digits), _ascending)
+    cuts = np.concatenate([[-np.inf], exact, [np.inf]])
+    after = _with_fits(np.array(edges), rounded, pair, quantiles, cuts=cuts)
+    return (after, Histogram("loss", _rounded(places), _whole(rounded[0]), _whole(rounded[1])))
+
+
+def _transformed(values: Floats, ends: Floats) -> Floats:
+    """The published transform with these ends, within which values are brought."""
+    return published(Losses(member=ends, nonmember=np.append(ends, np.clip(values, *ends)))).nonmember[2:]
 
 
 def _with_fits(
@@ -332,7 +343,7 @@ def _with_fits(
     quantiles: dict[str, tuple[float, ...]],
     cuts: Floats | None = None,
 ) -> Histogram:
-    at, digits = (edges, 6) if cuts is None else (cuts, 3)
+    at, digits = (edges, 6) if cuts is None else (cuts, 2)
     return Histogram(
         scale="published transform",
         edges=_rounded(edges),

@@ -83,22 +83,11 @@ def features(x, document, n):
     """What the published numbers say of each value, for an attacker who knows the standard normal law of all losses."""
     rows = {row["name"]: row for row in document["estimates"]}
     rank = stats.norm.cdf(x)
-    half = stats.norm.ppf(1 - 1 / (4 * n))  # about where the least and the largest loss lie
-
-    def transform(loss):
-        return np.log(np.expm1(1 + np.clip((loss + half) / (2 * half), 0, 1)))
-
-    known = transform(stats.norm.ppf((np.arange(2000) + 0.5) / 2000))
-    z = (transform(x) - known.mean()) / known.std()
     own, other = (rows["epsilon_star.gaussian"]["details"]["fit"][side] for side in ("member", "nonmember"))
     placed = rows["auc"]["details"]["placements"]["variances"]
     found = [
-        (own["mean"] - known.mean()) / known.std() * z,
-        (own["mean"] - other["mean"]) / known.std() * z,
-        (own["sd"] / known.std() - 1) * (z**2 - 1),
-        (own["sd"] / other["sd"] - 1) * (z**2 - 1),
-        (own["skew"] - other["skew"]) * (z**3 - 3 * z) / 6,
-        (own["kurtosis"] - other["kurtosis"]) * (z**4 - 6 * z**2 + 3) / 24,
+        (own["skew"] - other["skew"]) * (x**3 - 3 * x) / 6,
+        (own["kurtosis"] - other["kurtosis"]) * (x**4 - 6 * x**2 + 3) / 24,
         (rows["auc"]["value"] - 0.5) * (0.5 - rank),
         rows["advantage"]["value"] * ((rank < 0.5) - 0.5),
         (12 * n * placed[0] - 1) * ((rank - 0.5) ** 2 - 1 / 12),
@@ -110,7 +99,12 @@ def features(x, document, n):
         shown = document["histograms"][1]
         cuts = np.array(shown["edges"][1:-1])
         expected = n * np.diff(stats.norm.cdf(cuts), prepend=0, append=1)
-        found.append((np.array(shown["member"]) / expected - 1)[np.searchsorted(cuts, x, side="right")])
+        cell = np.searchsorted(cuts, x, side="right")
+        found.append((np.array(shown["member"]) / expected - 1)[cell])
+        # What the fits say of the same cells.
+        fitted = [np.array(document["histograms"][0][f"{side}_fit"]) for side in ("member", "nonmember")]
+        found.append((fitted[0] / expected - 1)[cell])
+        found.append((fitted[1] / expected - 1)[cell])
     return np.column_stack(found)
 
 

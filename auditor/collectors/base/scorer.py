@@ -18,6 +18,7 @@ from auditor.collectors.base.records import Records, listed, spelled
 from auditor.collectors.base.tasks import BatchLosses, Classification, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, MissingExtraError
+from auditor.core.numbers import about
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
 
 # --- A model as the collectors see it: features in, outputs out, and what is known of the outputs ---
@@ -266,7 +267,7 @@ def collection_history(
     steps = [words, *_of_outputs(hard=hard, shown=shown)]
     if any(saturated) and not hard:  # else all are saturated
         steps.append(
-            f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
+            f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
         )
     return tuple(steps)

@@ -11,7 +11,7 @@ from auditor.collectors.base.records import Batch, Source
 from auditor.collectors.base.scorer import BY_CHANCE
 from auditor.collectors.tables.sources import Column
 from auditor.core.errors import InputError
-from auditor.core.numbers import percent
+from auditor.core.numbers import about, percent
 from auditor.records import labels
 from auditor.records.features import hashes_of
 
@@ -78,7 +78,9 @@ class SharedRows:
                     f"members and non-members must have different ids, got {seen}; take those records out of one group,"
                     f" read no ids (id=None) if they count anew in each table, {_ALLOW}."
                 )
-            warnings.append(f"there are {seen}: the groups overlap, which was allowed.")
+            warnings.append(
+                f"{about(by_id.different)} ids are in both groups: they overlap, which was allowed."
+            )
         if by_content is not None:
             seen = (
                 f"{by_content.counts[0]:,} non-member and {by_content.counts[1]:,} member records"
@@ -94,7 +96,11 @@ class SharedRows:
                     f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
                     f" take them out of one group, {_ALLOW}."
                 )
-            warnings.append(f"there are {seen}: {_TOO_MANY if p < _SURELY else BY_CHANCE}.")
+            twins = (
+                f"{about(by_content.counts[0])} non-member and {about(by_content.counts[1])} member records are equal to one of the other"
+                " group in features and label"
+            )
+            warnings.append(f"{twins}: {_TOO_MANY if p < _SURELY else BY_CHANCE}.")
         return warnings
 
     def _id(self, found: "_Overlap") -> str:
