@@ -86,7 +86,9 @@ def slices_of(
     the members' share is given beside their share of all records, which is how often an attacker is right who calls
     such records members. Bands are cut at quantiles of all losses together, so they do not depend on who is a member:
     given the losses, the members in a band are a sum of independent coins, or of coins tied only by their total, and
-    such a sum is less spread than a binomial of the same mean (Hoeffding 1956), which Clopper-Pearson limits cover.
+    such a sum is less spread than a binomial of the same mean (Hoeffding 1956), which Clopper-Pearson limits cover. The cuts of
+    a shared result lie near these quantiles, where no cell has few records of a group, and so depend on membership a little:
+    simulated audits without a leak keep the level, without a proof.
 
     Args:
         losses: With ``label`` for slices by class and ``group`` for slices by group.
