@@ -15,12 +15,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
 from auditor.theory.gaussian import (
     StepPair,
-    array_of,
     gaussian_deltas,
     gaussian_epsilons,
     relation_of,
@@ -84,7 +84,7 @@ class PrivacyLoss(ABC):
         >>> round(float(law.hockey_stick(np.e)), 8)  # statistics.md: delta(mu = 1, eps = 1)
         0.12693674
         """
-        factor = array_of("a", a, lambda x: x > 0, "above 0")
+        factor = validate.numbers("a", a, lambda x: x > 0, "be above 0")
         logs = np.clip(np.log(factor), -_LARGEST_EPSILON, _LARGEST_EPSILON)
         return self._excess(np.atleast_1d(logs)).reshape(factor.shape)
 
@@ -106,7 +106,9 @@ class PrivacyLoss(ABC):
         Args:
             epsilon: Any shape, 0 or more, in nats.
         """
-        eps = array_of("epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "0 or more and finite")
+        eps = validate.numbers(
+            "epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "be 0 or more and finite"
+        )
         eps = np.minimum(eps, _LARGEST_EPSILON)
         found = np.atleast_1d(self.between(eps)[1]).ravel()
         flat = np.atleast_1d(eps).ravel()
@@ -114,15 +116,6 @@ class PrivacyLoss(ABC):
         if open_.any():
             found[open_] = np.maximum(found[open_], self.between(flat[open_], backward=True)[1])
         return found.reshape(eps.shape)
-
-    def delta_between(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the smallest delta at an epsilon, the larger one of both orders.
-
-        Args:
-            epsilon: In nats, 0 or more.
-        """
-        both = [self.between(np.array(epsilon), backward=order) for order in (False, True)]
-        return max(float(low) for low, _ in both), max(float(high) for _, high in both)
 
     @abstractmethod
     def epsilon_at(self, delta: float) -> float:
@@ -148,7 +141,7 @@ class PrivacyLoss(ABC):
 
         Source: Neyman and Pearson 1933; Mahloujifar et al. 2022, Corollary 11, with its least over a.
         """
-        rate = array_of("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "in [0, 1]")
+        rate = validate.numbers("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "be in [0, 1]")
         flat = np.atleast_1d(rate).ravel()
         found = np.array([self._lowest_line(float(value)) for value in flat])
         return np.asarray(np.clip(found, flat, 1.0).reshape(rate.shape))
