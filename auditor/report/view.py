@@ -20,7 +20,6 @@ from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
-from auditor.results.metrics import Sign
 from auditor.results.partition import FEWEST
 from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
@@ -46,7 +45,7 @@ class CheckLine:
     title: str
     question: str
     status: values.Status
-    sign: Sign
+    sign: metrics.Sign
     message: str
     advice: str
 
@@ -110,11 +109,11 @@ class ClaimLine:
         return metrics.shown_value(self.claim.value, name=self.claim.metric)
 
     @property
-    def outcome(self) -> Sign:
+    def outcome(self) -> metrics.Sign:
         """What became of the claim."""
         if self.comparison.verdict is not None:
             return metrics.VERDICT[self.comparison.verdict]
-        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
+        return metrics.Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
 
     @property
     def deltas(self) -> tuple[str, str]:
@@ -128,7 +127,7 @@ class ClaimLine:
         return shown, claimed
 
 
-_INSIDERS = Sign("For insiders only", "!", "caution")
+_INSIDERS = metrics.Sign("For insiders only", "!", "caution")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
-from auditor.theory.gaussian import (
-    StepPair,
-    gaussian_deltas,
-    gaussian_epsilons,
-    relation_of,
-    sampled_deltas,
-)
+from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
 from auditor.theory.steps import Steps, step_epsilons, together
 
@@ -203,7 +197,7 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     >>> round(law.total_variation(), 6)
     0.264352
     """
-    return _law_of(training, relation_of(training, adjacency))
+    return _law_of(training, gaussian.relation_of(training, adjacency))
 
 
 def only_a_bound(training: DPSGD) -> str:
@@ -221,7 +215,7 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     """The law, kept for the next question about the same run."""
     if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
-    pair = StepPair.of(training, adjacency)
+    pair = gaussian.StepPair.of(training, adjacency)
     sampled = [phase for phase in training.phases if not _is_gaussian(phase, training)]
     shifts = (
         # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
@@ -275,12 +269,12 @@ class _GaussianLaw(PrivacyLoss):
         least: float = 0.0,  # noqa: ARG002 - all are close
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
-        found = gaussian_deltas(self.mu, epsilons=epsilon)
+        found = gaussian.gaussian_deltas(self.mu, epsilons=epsilon)
         return found, found
 
     def epsilon_at(self, delta: float) -> float:
         """See `PrivacyLoss.epsilon_at`."""
-        return float(gaussian_epsilons(self.mu, deltas=delta))
+        return float(gaussian.gaussian_epsilons(self.mu, deltas=delta))
 
 
 @dataclass(frozen=True)
@@ -289,7 +283,7 @@ class _OneStepLaw(PrivacyLoss):
 
     noise: float
     rate: float
-    pair: StepPair
+    pair: gaussian.StepPair
 
     def between(
         self,
@@ -300,12 +294,14 @@ class _OneStepLaw(PrivacyLoss):
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
         eps = np.minimum(np.asarray(epsilon, dtype=np.float64), _LARGEST_EPSILON)
-        if self.pair is StepPair.REPLACE_ONE:
+        if self.pair is gaussian.StepPair.REPLACE_ONE:
             found = self._replaced(eps)
         else:  # of batches of a fixed size both orders are as the forward one
             mu = self.pair.distance / self.noise
-            orders = sampled_deltas(lambda at: gaussian_deltas(mu, epsilons=at), eps, rate=self.rate)
-            found = orders[backward and self.pair is StepPair.ADD_REMOVE]
+            orders = gaussian.sampled_deltas(
+                lambda at: gaussian.gaussian_deltas(mu, epsilons=at), eps, rate=self.rate
+            )
+            found = orders[backward and self.pair is gaussian.StepPair.ADD_REMOVE]
         found = np.clip(found, 0.0, 1.0)
         return found, found
 
