@@ -376,11 +376,7 @@ _DELONG = (
 
 
 def differences(
-    old: AuditDocument,
-    new: AuditDocument,
-    *,
-    together: int = 1,
-    losses: tuple[Losses, Losses] | None = None,
+    old: AuditDocument, new: AuditDocument, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
     """Return what changed between two audits, one row for each quantity that either of them has.
 
