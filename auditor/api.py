@@ -13,27 +13,9 @@ import numpy.typing as npt
 
 from auditor import report
 from auditor.comparison.compare import ComparedAudits
-from auditor.core import numbers
+from auditor.core import numbers, options
 from auditor.core.errors import InputError, MissingExtraError
 from auditor.core.files import kept
-from auditor.core.options import (
-    Adjacency,
-    Context,
-    Disclosure,
-    IndependentRuns,
-    Members,
-    MembershipSplit,
-    Mixture,
-    OneRunTest,
-    Persons,
-    RankGrid,
-    Sample,
-    Split,
-    ThresholdRule,
-    TrainingClaim,
-    UnknownSplit,
-    Utility,
-)
 from auditor.core.values import Estimate, Losses, Verdict
 from auditor.estimators.asked import Asked
 from auditor.results.document import (
@@ -296,24 +278,24 @@ def audit(
     delta: float | None = None,
     confidence: float = 0.95,
     looks: int = 1,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
-    split: MembershipSplit = UnknownSplit(),  # noqa: B008
-    claim: TrainingClaim | None = None,
+    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
+    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
+    claim: options.TrainingClaim | None = None,
     training_size: int | None = None,
-    threshold: ThresholdRule = RankGrid(),  # noqa: B008
+    threshold: options.ThresholdRule = options.RankGrid(),  # noqa: B008
     fpr: Iterable[float] = (0.1, 0.01, 0.001),
-    persons: Persons | None = None,
-    mixture: Mixture | None = None,
-    one_run_test: OneRunTest | None = None,
+    persons: options.Persons | None = None,
+    mixture: options.Mixture | None = None,
+    one_run_test: options.OneRunTest | None = None,
     features: "Features | None" = None,
     reference: Losses | None = None,
     seed: int = 0,
     model: str | None = None,
     strategy: str | None = None,
-    utility: Utility | None = None,
-    context: Context | None = None,
+    utility: options.Utility | None = None,
+    context: options.Context | None = None,
     top_records: int = 0,
-    disclosure: Disclosure | str = Disclosure.PUBLIC,
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
     source: str | None = None,
     command: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -434,11 +416,11 @@ def audit_instances(
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
-    split: MembershipSplit = UnknownSplit(),  # noqa: B008 - a frozen value
-    claim: TrainingClaim | None = None,
-    together: IndependentRuns | None = None,
+    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008 - a frozen value
+    claim: options.TrainingClaim | None = None,
+    together: options.IndependentRuns | None = None,
     seed: int = 0,
-    disclosure: Disclosure | str = Disclosure.PUBLIC,
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> InstancesResult:
     """Audit a training mechanism from several models that it trained.
 
@@ -482,9 +464,9 @@ def audit_runs(
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-    claim: TrainingClaim | None = None,
-    threshold: ThresholdRule = Split(),  # noqa: B008 - a frozen value
+    adjacency: options.Adjacency | str = options.Adjacency.ADD_REMOVE,
+    claim: options.TrainingClaim | None = None,
+    threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
     threshold_runs: Losses | None = None,
     test: "RunsTest | None" = None,
 ) -> RunsResult:
@@ -553,7 +535,7 @@ def audit_labels(
     looks: int = 1,
     seed: int = 0,
     model_name: str | None = None,
-    disclosure: Disclosure | str = Disclosure.PUBLIC,
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> LabelsResult:
     """Audit what a model gives away about the labels it was trained on: no record is needed that it was not trained on.
 

@@ -18,12 +18,7 @@ _FALSE_ALARMS = 0.01  # of both directions, where the groups are alike
 _TELLING = 10  # so many different losses are no coincidence when all of them agree
 
 
-def placebo(
-    reference: Losses | None,
-    *,
-    audited: Losses | None = None,
-    delta: float,
-) -> Check | None:
+def placebo(reference: Losses | None, *, audited: Losses | None = None, delta: float) -> Check | None:
     """Fail when a reference model, trained on neither group, separates members from non-members; None without one.
 
     Both directions are looked at, with half of the error each: members that are easier for any model make the audit

@@ -39,9 +39,8 @@ def _sentence(error: Exception) -> str:
     if hasattr(error, "format_message"):
         return _of_parser(error)
     if isinstance(error, MemoryError):
-        return (
-            f"there is not enough memory ({str(error) or 'none is left'}); free some, or take fewer records."
-        )
+        reason = str(error) or "none is left"
+        return f"there is not enough memory ({reason}); free some, or take fewer records."
     known = isinstance(error, OSError | ImportError)
     words = error if known else "its words, which may quote records, are left out"
     return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"

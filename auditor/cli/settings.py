@@ -49,10 +49,8 @@ REFUSED = {
 }
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 _WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
-# What writes a file.
-OUTPUTS = {
-    *("out", "coins", "ranking", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"),
-}
+# What writes a file; ``records`` does in ``audit`` alone, elsewhere it names a table to read.
+OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"}
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -342,7 +340,8 @@ def settled(context: Any, given: dict[str, Any]) -> dict[str, Any]:
         InputError: The file would write outside its own folder, links followed; the command line may.
     """
     used, defaults = _USED.get(), context.default_map or {}
-    for key in OUTPUTS & used.settings.keys():
+    read = set() if context.info_name == "audit" else {"records"}
+    for key in (OUTPUTS - read) & used.settings.keys():
         folder, path = Path(used.file).parent.resolve(), defaults[key.replace("-", "_")]
         if path != "-" and not Path(path).resolve().is_relative_to(folder):
             raise InputError(

@@ -8,19 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.comparison.runs import (
-    COMPARED,
-    Ends,
-    Measurement,
-    Run,
-    error_share,
-    find_run,
-    interval_at,
-    measured,
-    read_runs,
-    too_narrow,
-    with_table,
-)
+from auditor.comparison import runs as audited
 from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -118,7 +106,7 @@ class RunChange:
         differences: One for each quantity. All intervals of all audits of the comparison hold at once.
     """
 
-    run: Run
+    run: audited.Run
     differences: tuple[Difference, ...]
 
     @property
@@ -143,16 +131,16 @@ class ComparedAudits:
     """
 
     measure: str
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[audited.Measurement, ...]
     strategies: tuple[Strategy, ...]
-    baseline: Run | None = None
+    baseline: audited.Run | None = None
     changes: tuple[RunChange, ...] = ()
     no_landscape: str | None = None
     no_frontier: str | None = None
     no_order: str | None = None
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[audited.Run, ...]:
         """The audits, in the order of the results."""
         return tuple(item.run for item in self.measurements)
 
@@ -163,7 +151,7 @@ class ComparedAudits:
         return tuple(sorted(found, key=lambda item: item.utility.mean if item.utility else 0.0))
 
     @property
-    def history(self) -> tuple[Measurement, ...]:
+    def history(self) -> tuple[audited.Measurement, ...]:
         """Three or more usable audits of one scale, each made on a day of its own, the oldest first; else none."""
         used = [item for item in self.measurements if item.reason is None]
         days = {item.day for item in used if item.day is not None}
@@ -230,18 +218,18 @@ def compare_audits(
     losses: Iterable[Losses] = (),
 ) -> ComparedAudits:
     """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
-    runs = read_runs(results)
+    runs = audited.read_runs(results)
     if about is not None:
-        runs = with_table(runs, about)
+        runs = audited.with_table(runs, about)
     names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
-    measure = COMPARED[0] if measure is None else validate.known("measure", measure, names)
-    measurements = measured(runs, measure=measure)
+    measure = audited.COMPARED[0] if measure is None else validate.known("measure", measure, names)
+    measurements = audited.measured(runs, measure=measure)
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
     unranked = reason or why_not_ranked(found, measurements, measure=measure)
     base = runs[0] if len(runs) == _PAIR else None
     if baseline is not None:
-        base = find_run(runs, baseline, argument="baseline")
+        base = audited.find_run(runs, baseline, argument="baseline")
     return ComparedAudits(
         measure=measure,
         measurements=measurements,
@@ -254,7 +242,7 @@ def compare_audits(
     )
 
 
-def _losses_of(runs: Sequence[Run], losses: Iterable[Any]) -> list[Losses]:
+def _losses_of(runs: Sequence[audited.Run], losses: Iterable[Any]) -> list[Losses]:
     """The losses that each audit was made of, by the hash that its result keeps; none where none were given."""
     by_hash: dict[str | None, Losses] = {}
     for place, item in enumerate(losses, start=1):
@@ -278,7 +266,9 @@ def _losses_of(runs: Sequence[Run], losses: Iterable[Any]) -> list[Losses]:
     return [by_hash[run.sha256] for run in runs if by_hash]
 
 
-def _changes(runs: Sequence[Run], base: Run | None, losses: Sequence[Losses]) -> tuple[RunChange, ...]:
+def _changes(
+    runs: Sequence[audited.Run], base: audited.Run | None, losses: Sequence[Losses]
+) -> tuple[RunChange, ...]:
     if base is None:
         if losses:
             raise InputError(
@@ -294,7 +284,7 @@ def _changes(runs: Sequence[Run], base: Run | None, losses: Sequence[Losses]) ->
     return tuple(found)
 
 
-def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
+def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
     """Why the strategies have no places in one plane, if so."""
     found = [item.run.utility for item in measurements if item.run.utility is not None]
     if not found:
@@ -316,14 +306,12 @@ def _rows(comparison: "ComparedAudits") -> list[dict[str, Any]]:
     return [_row(item, on) for item in comparison.measurements]
 
 
-def _row(item: Measurement, on: Container[int] | None) -> dict[str, Any]:
+def _row(item: audited.Measurement, on: Container[int] | None) -> dict[str, Any]:
     run, estimate, utility = item.run, item.estimate, item.run.utility
     verdict = run.result.verdict
     return {
         "number": run.number,
-        "model": run.model,
-        "strategy": run.strategy,
-        "category": run.category,
+        **{name: getattr(run, name) for name in ("model", "strategy", "category")},
         "utility": utility and utility.value,
         "utility_name": utility and utility.name,
         "higher_is_better": utility and utility.higher_is_better,
@@ -388,11 +376,7 @@ _DELONG = (
 
 
 def differences(
-    old: AuditDocument,
-    new: AuditDocument,
-    *,
-    together: int = 1,
-    losses: tuple[Losses, Losses] | None = None,
+    old: AuditDocument, new: AuditDocument, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
     """Return what changed between two audits, one row for each quantity that either of them has.
 
@@ -433,14 +417,14 @@ def differences(
             refusal or "the losses were given, so that another row compares the same records, which says more"
         )
     done = {item.name for item in paired}
-    rest = (name for name in dict.fromkeys((*COMPARED, *pairs[1], *pairs[0])) if name not in done)
+    rest = (name for name in dict.fromkeys((*audited.COMPARED, *pairs[1], *pairs[0])) if name not in done)
     rows = (
         _difference(
             name, (pairs[0].get(name), pairs[1].get(name)), (old.data, new.data), refusal, together=together
         )
         for name in rest
     )
-    return (*paired, *(replace(row, decides=row.name in COMPARED and losses is None) for row in rows))
+    return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
 
 
 def headline(found: Iterable[Difference]) -> Headline:
@@ -476,13 +460,14 @@ def _difference(
     together: int,
 ) -> Difference:
     old, new = pair
-    reason = _row_refusal(old, new, two_sided=name in COMPARED) or refusal
+    reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
     if old is None or new is None or old.value is None or new.value is None or reason is not None:
         return _not_comparable(name, old, new, reason or "a value is missing")
     confidence = min(item.confidence or 0.0 for item in (old, new))
-    share = error_share(confidence, audits=together + 1)
+    share = audited.error_share(confidence, audits=together + 1)
     first, second = (
-        interval_at(name, item, data=at, alpha=share) for item, at in zip((old, new), data, strict=True)
+        audited.interval_at(name, item, data=at, alpha=share)
+        for item, at in zip((old, new), data, strict=True)
     )
     if first is None or second is None:
         return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
@@ -501,7 +486,9 @@ def _for_all(together: int) -> str:
     return "" if together == 1 else f", for all {together} comparisons together"
 
 
-def _judged(name: str, values: Ends, at: Ends, *, confidence: float, together: int) -> Difference:
+def _judged(
+    name: str, values: audited.Ends, at: audited.Ends, *, confidence: float, together: int
+) -> Difference:
     """A difference with the verdict that is read off its interval."""
     old, new = values
     lower, upper = at
@@ -567,7 +554,7 @@ def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reaso
     )
 
 
-def _sentence(name: str, values: Ends, at: Ends, verdict: Change, *, level: str) -> str:
+def _sentence(name: str, values: audited.Ends, at: audited.Ends, verdict: Change, *, level: str) -> str:
     went = f"from {unit(values[0])} to {unit(values[1])}"
     words = _WORDS[name]
     if verdict is Change.WORSE:
@@ -634,7 +621,7 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
             " nothing; for attackers who threshold the loss, the row advantage says what changed"
         )
     if old.upper is not None and new.upper is not None:
-        return f"only {' and '.join(COMPARED)} are compared: which rows decide was fixed before any audit was seen"
+        return f"only {' and '.join(audited.COMPARED)} are compared: which rows decide was fixed before any audit was seen"
     if old.lower is None and new.lower is None:
         return "both values are point estimates without an interval"
     if old.lower is None or new.lower is None:
@@ -647,7 +634,7 @@ def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):
             return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
-        if (blind := why_blind(result.checks) or too_narrow(result)) is not None:
+        if (blind := why_blind(result.checks) or audited.too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
     units = [str(result.data.get("unit", "record")) for result in (old, new)]
     if units[0] != units[1]:

@@ -39,18 +39,24 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     """
     draft = folder / f"{_DRAFT}{uuid.uuid4().hex}"  # which `drafts` finds if this process is killed
     try:
-        yield draft
-        _synced(draft)
-        _like(draft, path)
-        draft.replace(path)
-        _synced_names(path.parent)
+        with _writing(path):
+            yield draft
+            _synced(draft)
+            _put(draft, path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Let whatever the system has against writing a file become one sentence, with the cause kept."""
+    try:
+        yield
     except AuditorError:
         raise
     except OSError as error:
         raise unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _put(draft: Path, target: Path) -> None:
@@ -228,28 +234,23 @@ def write_folder(path: Path, texts: dict[str, str]) -> None:
         OutputError: The path cannot be written.
     """
     target = _resolved(path)
-    try:
-        with scratch(target.parent) as beside:
-            new = beside / "new"
-            new.mkdir()
-            for name, text in texts.items():
-                (new / name).write_bytes(_content(text))
-                _synced(new / name)
-                _like(new / name, target / name)
-            _synced_names(new)
-            _like(new, target)
-            if not target.exists():
-                new.rename(target)
-            elif not _exchanged(new, target):  # as where it is a mount, and on other systems
-                # In turn, so that the first, which leads to the others, is the last to be replaced.
-                write_all({target / name: texts[name] for name in reversed(texts)})
-                for other in set(target.iterdir()) - {target / name for name in texts}:
-                    other.unlink()
-            _synced_names(target.parent)
-    except AuditorError:
-        raise
-    except OSError as error:
-        raise unwritable(path, error) from None
+    with _writing(path), scratch(target.parent) as beside:
+        new = beside / "new"
+        new.mkdir()
+        for name, text in texts.items():
+            (new / name).write_bytes(_content(text))
+            _synced(new / name)
+            _like(new / name, target / name)
+        _synced_names(new)
+        _like(new, target)
+        if not target.exists():
+            new.rename(target)
+        elif not _exchanged(new, target):  # as where it is a mount, and on other systems
+            # In turn, so that the first, which leads to the others, is the last to be replaced.
+            write_all({target / name: texts[name] for name in reversed(texts)})
+            for other in set(target.iterdir()) - {target / name for name in texts}:
+                other.unlink()
+        _synced_names(target.parent)
 
 
 def _exchanged(one: Path, other: Path) -> bool:

@@ -366,9 +366,8 @@ def _column(name: str, values: Any) -> Any:
 
 
 def _range(value: Any) -> str:
-    return (
-        f"{given(min(value))} to {given(max(value))} (by step)" if isinstance(value, tuple) else given(value)
-    )
+    by_step = isinstance(value, tuple)
+    return f"{given(min(value))} to {given(max(value))} (by step)" if by_step else given(value)
 
 
 # --- What other libraries recorded of a run ---
@@ -1129,10 +1128,8 @@ def stored(choice: Any) -> Any:
     """
     if not is_dataclass(choice):
         return json.loads(json.dumps(plain(choice), default=float))  # a decimal is a number too
-    return {
-        "choice": type(choice).__name__,
-        **{item.name: stored(getattr(choice, item.name)) for item in fields(choice)},
-    }
+    found = {item.name: stored(getattr(choice, item.name)) for item in fields(choice)}
+    return {"choice": type(choice).__name__, **found}
 
 
 def restored(raw: Any) -> Any:

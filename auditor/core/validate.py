@@ -8,7 +8,7 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,20 @@ def fraction(name: str, value: object, *, zero: bool = False, one: bool = False)
         interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
         raise InputError(f"{name} must lie in {interval}, got {result:g}.")
     return result
+
+
+def numbers(name: str, values: npt.ArrayLike, good: Callable[[_Floats], Any], words: str) -> _Floats:
+    """Return an array of numbers that are all good, or name the first that is not; it must ``words``."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
+    wrong = np.ravel(~good(found))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        where = f" at position {at}, counting from 0" if found.ndim else ""
+        raise InputError(f"{name} must {words}, got {found.ravel()[at]:g}{where}.")
+    return found
 
 
 def confidence(value: object) -> float:

@@ -111,11 +111,7 @@ def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gau
 
 
 def fit_gaussian_pair(
-    losses: Losses,
-    *,
-    rng: np.random.Generator,
-    transform: str = "none",
-    sample_sizes: Sequence[int] = (),
+    losses: Losses, *, rng: np.random.Generator, transform: str = "none", sample_sizes: Sequence[int] = ()
 ) -> FittedPair:
     """Fit a normal to each group and test each fit on held-out records; the published test is kept beside it.
 
@@ -131,10 +127,7 @@ def fit_gaussian_pair(
     (250, False)
     """
     member, nonmember = (
-        (
-            fit_gaussian(values),
-            *held_out_tests(values, fit_gaussian, rng=rng, sample_sizes=sample_sizes),
-        )
+        (fit_gaussian(values), *held_out_tests(values, fit_gaussian, rng=rng, sample_sizes=sample_sizes))
         for values in (losses.member, losses.nonmember)
     )
     return paired(losses, member, nonmember, transform=transform)
@@ -234,11 +227,7 @@ def _exact_ks_p_value(apart: int, m: int) -> float:
 
 
 def published_tests(
-    held: Floats,
-    density: Density,
-    *,
-    rng: np.random.Generator,
-    sizes: Sequence[int] = SAMPLE_SIZES,
+    held: Floats, density: Density, *, rng: np.random.Generator, sizes: Sequence[int] = SAMPLE_SIZES
 ) -> list[GoodnessOfFit]:
     """Return the published test at every sample size that the held-out records allow, or at all of them where they are few.
 

@@ -385,16 +385,7 @@ class TradeoffCurve:
 
 def _within(name: str, values: npt.ArrayLike, most: float) -> Floats:
     """Return numbers from 0 to this one, or name the first that is not."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
-    wrong = ~((array >= 0) & (array <= most)).ravel()
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        where = f" at position {at}" if array.ndim else ""
-        raise InputError(f"{name} must lie in [0, {most:g}], got {array.ravel()[at]:g}{where}.")
-    return array
+    return validate.numbers(name, values, lambda x: (x >= 0) & (x <= most), f"lie in [0, {most:g}]")
 
 
 def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -327,12 +327,7 @@ def _test_details(fit: GoodnessOfFit) -> dict[str, Any]:
 
 
 def standard_error(
-    branch: Branch,
-    member: Gaussian,
-    nonmember: Gaussian,
-    *,
-    sizes: tuple[float, float],
-    normal: bool = True,
+    branch: Branch, member: Gaussian, nonmember: Gaussian, *, sizes: tuple[float, float], normal: bool = True
 ) -> float:
     """Return the standard error of one branch's epsilon; infinite where the branch is a ceiling.
 
@@ -432,11 +427,7 @@ class QuantileVariance:
 
 
 def mixture_standard_error(
-    branch: Branch,
-    member: QuantileVariance,
-    nonmember: QuantileVariance,
-    *,
-    sizes: tuple[float, float],
+    branch: Branch, member: QuantileVariance, nonmember: QuantileVariance, *, sizes: tuple[float, float]
 ) -> float:
     """Return the standard error of one branch's epsilon; infinite where there is none.
 
@@ -470,12 +461,7 @@ def _mixture_errors(
 
 
 _MIXTURES = _Family(
-    "mixture",
-    "mixtures of normals",
-    "mixtures of normals",
-    2000,
-    supremum.mixture_supremum,
-    _mixture_errors,
+    "mixture", "mixtures of normals", "mixtures of normals", 2000, supremum.mixture_supremum, _mixture_errors
 )
 
 

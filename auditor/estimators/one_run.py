@@ -20,7 +20,6 @@ from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guess_tests import first_enough, steinke_bound
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
 from auditor.records.labels import PersonsFound, claim_reason
 
@@ -265,7 +264,7 @@ class Question:
             return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
         if not self.guesses.fair:
             return guess_tests.own_odds_bound(self.guesses, sets, alpha=self.alpha)
-        bound = partial(steinke_bound, bits=bits, delta=self.delta, alpha=share)
+        bound = partial(guess_tests.steinke_bound, bits=bits, delta=self.delta, alpha=share)
         found = ((bound(guesses=item.guesses, correct=item.correct), item) for item in sets)
         return max(found, key=lambda pair: pair[0])
 
@@ -329,7 +328,7 @@ class Question:
         for size, part in {item.guesses: item.share for item in sets}.items():
             # Of all coins half are guessed "in", however many are.
             if not (coins and part == 1) and enough(size, size):
-                needed = first_enough(partial(enough, size), 0, size)
+                needed = guess_tests.first_enough(partial(enough, size), 0, size)
                 right = float(special.betaincinv(needed, size - needed + 1, _OFTEN))
                 found.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
         return (2.0 if coins else math.sqrt(2)) * min(found) if found else None
@@ -349,4 +348,4 @@ def pairs_needed(smallest_fpr: guess_tests.SmallestFpr, *, alpha: float) -> int 
     def enough(bits: int) -> bool:
         return guess_tests.rejects(smallest_fpr, bits=bits, guesses=bits, correct=bits, alpha=alpha)
 
-    return first_enough(enough, 0, _MOST_PAIRS) if enough(_MOST_PAIRS) else None
+    return guess_tests.first_enough(enough, 0, _MOST_PAIRS) if enough(_MOST_PAIRS) else None

@@ -20,16 +20,8 @@ from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
 from auditor.records.labels import group_reason, mechanism_reason, per_person
+from auditor.results import document
 from auditor.results.disclosure import shared, shared_rows
-from auditor.results.document import (
-    AuditDocument,
-    InstancesDocument,
-    NamedCurve,
-    detail,
-    find,
-    input_hash,
-    made_now,
-)
 from auditor.results.views import ATTACKS, InstanceRates, against_claim, averaged, on_common_grid, rank_curves
 from auditor.theory.accountant import claimed_curve
 from auditor.verdicts.judging import judge, overall
@@ -37,7 +29,7 @@ from auditor.verdicts.judging import judge, overall
 # --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---
 
 
-_Instance = Losses | AuditDocument
+_Instance = Losses | document.AuditDocument
 _RECORDS = options.EachRecord()
 
 _BY_PERSON = (
@@ -48,7 +40,7 @@ _BY_PERSON = (
 
 def _checks_of(instance: _Instance) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
-    if isinstance(instance, AuditDocument):
+    if isinstance(instance, document.AuditDocument):
         return instance.checks
     found = per_person(instance, choice=_RECORDS).losses
     return direction(auc(count(found))), ties(found), duplicates(instance)
@@ -83,7 +75,7 @@ def _trained(instance: _Instance) -> tuple[int, int]:
     return int(few), int(many)
 
 
-def _of_result(result: AuditDocument) -> str | None:
+def _of_result(result: document.AuditDocument) -> str | None:
     """What `mechanism_reason` said, as far as a result tells."""
     for details in _details(result, "duplicates"):
         within = details.get("within_members") or details.get("within_nonmembers")
@@ -99,7 +91,7 @@ def _of_result(result: AuditDocument) -> str | None:
 
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
-    results = (item for item in instances if isinstance(item, AuditDocument))
+    results = (item for item in instances if isinstance(item, document.AuditDocument))
     people = [found for item in results for found in _details(item, "persons") if found.get("combined")]
     held = [_trained(item) for item in instances]
     if options.for_persons(claim):
@@ -114,7 +106,7 @@ def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim 
     return about
 
 
-def _details(result: AuditDocument, name: str) -> Iterator[Mapping[str, Any]]:
+def _details(result: document.AuditDocument, name: str) -> Iterator[Mapping[str, Any]]:
     return (check.details for check in result.checks if check.name == name)
 
 
@@ -426,14 +418,14 @@ def _guesses_of(
         if isinstance(guesses, NoGuesses):
             return guesses
         return _Sets(guesses.bits, guesses.sets, guesses.adjacency, guesses.assumptions)
-    row = find(instance, "epsilon_bound.one_run")
-    tried = detail(row, "tried")
+    row = document.find(instance, "epsilon_bound.one_run")
+    tried = document.detail(row, "tried")
     same = instance.data.get("split") == SPLIT_NAMES[type(split)]
     if row is None or row.adjacency is None or not tried or "order" not in tried[0] or not same:
         return NoGuesses(_NO_ORDERS)
     if isinstance(split, options.BernoulliSplit):
-        inclusion, declared = detail(row, "inclusion"), split.inclusion
-        unfair = inclusion != _FAIR and detail(row, "thinned_to") is None
+        inclusion, declared = document.detail(row, "inclusion"), split.inclusion
+        unfair = inclusion != _FAIR and document.detail(row, "thinned_to") is None
         if unfair or declared not in (None, inclusion):
             return NoGuesses(_OTHER_COINS)
     sets = tuple(GuessSet(**item) for item in tried)
@@ -468,7 +460,7 @@ def audit_instances(
     together: options.IndependentRuns | None = None,
     seed: int = 0,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
-) -> InstancesDocument:
+) -> document.InstancesDocument:
     """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
     found = _checked(instances)
     validate.instance("split", split, get_args(options.MembershipSplit))
@@ -509,7 +501,7 @@ def audit_instances(
     made = [_checks_of(item) for item in found]
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
-    result = InstancesDocument(
+    result = document.InstancesDocument(
         data={
             "disclosure": str(disclosure),
             **_data(units, evidence, stated_at, confidence, split, claim),
@@ -521,13 +513,13 @@ def audit_instances(
         verdict=overall(judged),
         checks=_at_worst(made),
         curves=(averaged(evidence, is_shared=is_shared), *against_claim(bound, audited, whole)),
-        provenance={**made_now(), "inputs_sha256": hashes, "seed": seed},
+        provenance={**document.made_now(), "inputs_sha256": hashes, "seed": seed},
     )
     return shared(result) if is_shared else result
 
 
 def _checked(instances: Any) -> tuple[_Instance, ...]:
-    if isinstance(instances, Losses | AuditDocument) or not isinstance(instances, Sequence):
+    if isinstance(instances, Losses | document.AuditDocument) or not isinstance(instances, Sequence):
         raise InputError(
             f"instances must be a sequence of losses or results, one for each model, got {type(instances).__name__};"
             " a single model is audited with audit()."
@@ -555,7 +547,11 @@ def _hashes(instances: Sequence[_Instance]) -> list[str]:
     """The hash of every instance's losses; the same losses twice are one model counted twice."""
     seen: dict[str, int] = {}
     for index, item in enumerate(instances):
-        found = input_hash(item) if isinstance(item, Losses) else str(item.provenance.get("input_sha256"))
+        found = (
+            document.input_hash(item)
+            if isinstance(item, Losses)
+            else str(item.provenance.get("input_sha256"))
+        )
         if found in seen:
             raise InputError(
                 f"instances {seen[found]} and {index} (counting from 0) hold the same losses; each must be a model of"
@@ -565,7 +561,7 @@ def _hashes(instances: Sequence[_Instance]) -> list[str]:
     return list(seen)
 
 
-def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
+def _curves(index: int, instance: _Instance) -> Mapping[str, document.NamedCurve]:
     curves = rank_curves(instance) if isinstance(instance, Losses) else instance.curves
     by_name = {curve.name: curve for curve in curves}
     if not ATTACKS.keys() <= by_name.keys():

@@ -15,7 +15,6 @@ from auditor.core.numbers import given
 from auditor.core.values import Floats, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, guess_tests
-from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.certified import grid_ceiling, is_exact
 from auditor.estimators.exact_test import Statistic, chances_up_to, drawn_places, least_epsilons
 from auditor.estimators.guess_tests import PURE_STEP, first_enough, rejects
@@ -745,12 +744,12 @@ def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
     """After how many pairs simulated audits refute, one more than are looked at if they do not; fewer of long ones."""
     if isinstance(attack, PerfectAttack):
         return np.array([betting.pairs_needed(audit.whole, alpha=audit.alpha) or _MOST_PAIRS + 1])
-    rng, lines, enough = np.random.default_rng(0), Lines.of_curve(audit.whole), -math.log(audit.alpha)
+    rng, lines, enough = np.random.default_rng(0), betting.Lines.of_curve(audit.whole), -math.log(audit.alpha)
     found: list[int] = []
     while len(found) < _AUDITS[1] and (
         sum(found) < _SETTLED or (len(found) < _AUDITS[0] and min(found) <= _MOST_PAIRS)
     ):
-        bets = Bets(lines)
+        bets = betting.Bets(lines)
         while bets.most < enough and bets.pairs <= _MOST_PAIRS:
             bets.add(*map(float, attack.losses(np.array([attack.fpr(rng.random(1))[0], rng.random()]))))
         found.append(bets.pairs)

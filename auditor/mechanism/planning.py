@@ -8,27 +8,15 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number, plain
 from auditor.core.values import Subject
-from auditor.mechanism.planned_audits import (
-    DRAWS,
-    Attack,
-    Audit,
-    LabelsAudit,
-    ModelAudit,
-    OneRunAudit,
-    PerfectAttack,
-    PropensityAudit,
-    RunsAudit,
-    SequentialAudit,
-    common_inclusion,
-    neighbours,
-)
+from auditor.mechanism import planned_audits as planned
 from auditor.mechanism.whole_curve import RunsTest, Sequential
 from auditor.theory.accountant import claimed_curve
 
 # --- How many records certify an epsilon, or refute a claim, if the attack is as assumed ---
 
-_PERFECT = PerfectAttack()
-_BOUNDS = (ModelAudit, OneRunAudit, LabelsAudit)  # audits whose target can be an epsilon
+_PERFECT = planned.PerfectAttack()
+# Audits whose target can be an epsilon.
+_BOUNDS = (planned.ModelAudit, planned.OneRunAudit, planned.LabelsAudit)
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ def records_needed(
     confidence: float = 0.95,
     members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
     split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
-    attack: Attack = _PERFECT,
+    attack: planned.Attack = _PERFECT,
     power: float = 0.8,
     adjacency: options.Adjacency = options.Adjacency.ADD_REMOVE,
     labels: int | None = None,
@@ -128,10 +116,10 @@ def records_needed(
     (19, 'epsilon_bound.one_run')
     """
     power, confidence = validate.fraction("power", power), validate.confidence(confidence)
-    validate.instance("attack", attack, get_args(Attack))
+    validate.instance("attack", attack, get_args(planned.Attack))
     validate.instance("split", split, get_args(options.MembershipSplit))
     alpha = 1 - confidence
-    audit: Audit
+    audit: planned.Audit
     if claim is not None and epsilon is None and delta is None and labels is None:
         audit = _refuting(claim, alpha, split, runs, options.Adjacency.named(adjacency))
         target = f"refute the claim of {claim.in_words()}"
@@ -169,7 +157,7 @@ def _certifying(
     members: options.Members,
     split: options.MembershipSplit,
     labels: int | None = None,
-) -> ModelAudit | OneRunAudit | LabelsAudit:
+) -> planned.ModelAudit | planned.OneRunAudit | planned.LabelsAudit:
     """The audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     validate.instance("members", members, get_args(options.Members))
@@ -181,12 +169,12 @@ def _certifying(
     if labels is not None:
         if not isinstance(split, options.UnknownSplit):
             raise InputError(f"split must be left out in the plan of an audit of labels, got {split}.")
-        return LabelsAudit(validate.at_least("labels", labels, least=2), alpha, epsilon)
+        return planned.LabelsAudit(validate.at_least("labels", labels, least=2), alpha, epsilon)
     if isinstance(split, options.UnknownSplit):
-        return ModelAudit(epsilon, delta, alpha, members)
+        return planned.ModelAudit(epsilon, delta, alpha, members)
     if isinstance(split, options.Propensity):
-        return PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
-    return OneRunAudit(split, alpha, epsilon, delta)
+        return planned.PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
+    return planned.OneRunAudit(split, alpha, epsilon, delta)
 
 
 def _refuting(
@@ -195,7 +183,7 @@ def _refuting(
     split: options.MembershipSplit,
     runs: RunsTest | None,
     adjacency: options.Adjacency,
-) -> OneRunAudit | RunsAudit | SequentialAudit:
+) -> planned.OneRunAudit | planned.RunsAudit | planned.SequentialAudit:
     """The audit that is planned to refute a claim."""
     validate.instance("runs", runs, (*get_args(RunsTest), type(None)))
     if isinstance(split, options.NO_CHANCE) == (runs is None):
@@ -203,16 +191,18 @@ def _refuting(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"
             " of the two."
         )
-    found = claimed_curve(claim, adjacency=adjacency if runs is not None else neighbours(split))
+    found = claimed_curve(claim, adjacency=adjacency if runs is not None else planned.neighbours(split))
     curve = found.curve
     if curve is None:
         raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {found.note}.")
     if isinstance(split, options.NO_CHANCE):
-        return (SequentialAudit if isinstance(runs, Sequential) else RunsAudit)(curve, alpha, adjacency)
+        return (planned.SequentialAudit if isinstance(runs, Sequential) else planned.RunsAudit)(
+            curve, alpha, adjacency
+        )
     at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
-        return OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)
-    return OneRunAudit(split, alpha, 0.0, at_none, curve)
+        return planned.OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)
+    return planned.OneRunAudit(split, alpha, 0.0, at_none, curve)
 
 
 def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
@@ -220,11 +210,11 @@ def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
         return n // 2, n - n // 2
     if not isinstance(split, options.BernoulliSplit):
         return n, n
-    inside = min(max(round(n * common_inclusion(split)), 1), n - 1)
+    inside = min(max(round(n * planned.common_inclusion(split)), 1), n - 1)
     return inside, n - inside
 
 
-def _why_not(audit: Audit, attack: Attack, target: str) -> str:
+def _why_not(audit: planned.Audit, attack: planned.Attack, target: str) -> str:
     if audit.in_reach(attack):
         return f"even {audit.marks[-1]:,} {audit.counted} do not {target}"
     if isinstance(audit, _BOUNDS) and audit.whole is None:
@@ -240,11 +230,11 @@ _CLOSE = 1 / 200  # as a share; a perfect attack's number is exact
 _EARLIER = (0.76, 0.8, 0.84, 0.88, 0.92, 0.96)
 
 
-def _fewest(audit: Audit, attack: Attack, power: float) -> int | None:
+def _fewest(audit: planned.Audit, attack: planned.Attack, power: float) -> int | None:
     """Return it, null if there is none: between two marks of an audit the chance grows with the number, but for rounding."""
-    close = 0.0 if isinstance(attack, PerfectAttack) else _CLOSE
+    close = 0.0 if isinstance(attack, planned.PerfectAttack) else _CLOSE
     # The first that looks good enough is a lucky one: simulated, it has to be better by two standard errors.
-    power = min(1.0, power + 2 * math.sqrt(power * (1 - power) / DRAWS))
+    power = min(1.0, power + 2 * math.sqrt(power * (1 - power) / planned.DRAWS))
 
     def enough(n: int) -> bool:
         return audit.chance(n, attack) >= power

@@ -15,7 +15,6 @@ from auditor.estimators import betting, joint_test
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 from auditor.estimators.guess_tests import first_enough
-from auditor.estimators.joint_test import JointTest
 from auditor.theory.accountant import ClaimedCurve, claimed_curve
 
 ORDER_STATISTICS, SEQUENTIAL = "epsilon_bound.order_statistics", "epsilon_bound.sequential"
@@ -277,11 +276,11 @@ def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
     """
 
     def clear(runs: int) -> bool:
-        test = JointTest(runs, runs, curve)
+        test = joint_test.JointTest(runs, runs, curve)
         return test.number_of_ranks * math.exp(test.about(test.perfect)) <= alpha
 
     def enough(runs: int) -> bool:
-        test = JointTest(runs, runs, curve)
+        test = joint_test.JointTest(runs, runs, curve)
         return test.judge_hits(test.perfect, alpha=alpha, steps=1).rejected(alpha)
 
     if not clear(_MOST_RUNS):

@@ -8,18 +8,9 @@ from typing import Any, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
+from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import about
-from auditor.core.options import (
-    EachRecord,
-    OnePerPerson,
-    Persons,
-    Rows,
-    TrainingClaim,
-    for_equal_groups,
-    for_persons,
-)
 from auditor.core.values import Floats, Losses, PerGroup
 
 # --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
@@ -245,7 +236,7 @@ class PersonsFound:
     """
 
     losses: Losses
-    choice: Persons
+    choice: options.Persons
     by_id: RecordsFound
     named: bool
     records: tuple[int, int]
@@ -263,7 +254,7 @@ class PersonsFound:
     @property
     def combined(self) -> bool:
         """Whether any score stands for several records."""
-        return isinstance(self.choice, OnePerPerson) and self.largest > 1
+        return isinstance(self.choice, options.OnePerPerson) and self.largest > 1
 
     @property
     def by_person(self) -> bool:
@@ -277,7 +268,7 @@ class PersonsFound:
         return 1 if self.combined else self.trained[1]
 
 
-def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
+def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
     """Return one score per person and group, or per record, with the numbers of both.
 
     Members and non-members are combined apart. A person with records in both groups is left out of `OnePerPerson` where
@@ -296,15 +287,15 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
     >>> losses = Losses(
     ...     member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], person=(["ann", "ann", "bob"], ["cy", "di"])
     ... )
-    >>> found = per_person(losses, choice=OnePerPerson("min"))
+    >>> found = per_person(losses, choice=options.OnePerPerson("min"))
     >>> found.losses.member, found.records, found.persons
     (array([0.1, 0.4]), (3, 2), (2, 2))
     """
     validate.instance("losses", losses, (Losses,))
-    validate.instance("persons", choice, get_args(Persons))
+    validate.instance("persons", choice, get_args(options.Persons))
     by_id = per_record(losses, by=choice.by)
     found = _spread(by_id, choice)
-    if not isinstance(choice, OnePerPerson):
+    if not isinstance(choice, options.OnePerPerson):
         return found
     if not found.named:
         raise InputError(
@@ -329,14 +320,14 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
 
 def default_units(losses: Losses) -> PersonsFound:
     """Return people, where the records name them and were not split record by record; else one unit per record."""
-    found = per_person(losses, choice=EachRecord())
+    found = per_person(losses, choice=options.EachRecord())
     split = found.in_both and not found.by_person
     if found.largest == 1 or split or min(found.persons) < _LEAST:
         return found
-    return per_person(losses, choice=OnePerPerson())
+    return per_person(losses, choice=options.OnePerPerson())
 
 
-def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
+def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     """Return how records and people are spread, with the records as they are."""
     losses = by_id.losses
     records = losses.n_member, losses.n_nonmember
@@ -368,9 +359,9 @@ def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
     )
 
 
-def _trained(by_id: RecordsFound, choice: Persons) -> PerGroup:
+def _trained(by_id: RecordsFound, choice: options.Persons) -> PerGroup:
     """How many training records each record may have been: its rows, unless they are scorings of one."""
-    return PerGroup(*map(np.ones_like, by_id.sizes)) if choice.rows is Rows.SCORINGS else by_id.sizes
+    return PerGroup(*map(np.ones_like, by_id.sizes)) if choice.rows is options.Rows.SCORINGS else by_id.sizes
 
 
 def row_units(losses: Losses, *, persons: bool) -> PerGroup:
@@ -445,14 +436,14 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
     return None
 
 
-def claim_reason(found: PersonsFound, claim: TrainingClaim | None = None) -> str | None:
+def claim_reason(found: PersonsFound, claim: options.TrainingClaim | None = None) -> str | None:
     """Return why a bound on these units cannot judge a claim, or None.
 
     Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record. A
     claim for people, or for groups of records (`PersonsFound.group`), allows for that.
     """
     most = found.trained[1]
-    if found.combined and most > 1 and not for_persons(claim):
+    if found.combined and most > 1 and not options.for_persons(claim):
         return (
             f"scores combine up to {most:,} records of one person, so the bound is about adding or removing a person,"
             " and a claim about single records allows a person with several records a larger epsilon"
@@ -460,7 +451,7 @@ def claim_reason(found: PersonsFound, claim: TrainingClaim | None = None) -> str
     return group_reason(found.trained, claim)
 
 
-def group_reason(trained: tuple[int, int], claim: TrainingClaim | None) -> str | None:
+def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) -> str | None:
     """Return why scores that stand for so few and so many records cannot judge a claim that is converted for them, or None."""
     least, most = trained
     stated = None if claim is None else claim.records_per_person
@@ -469,8 +460,8 @@ def group_reason(trained: tuple[int, int], claim: TrainingClaim | None) -> str |
             f"a score stands for up to {most:,} records, and the claim is for people with up to {stated:,}; state it for"
             f" records_per_person={most}"
         )
-    converted = stated is not None or not for_persons(claim)
-    if claim is not None and converted and least < most and for_equal_groups(claim):
+    converted = stated is not None or not options.for_persons(claim)
+    if claim is not None and converted and least < most and options.for_equal_groups(claim):
         return (
             f"scores stand for {least:,} to {most:,} records, and a claim about replaced records alone says nothing of"
             " training sets of different sizes; audit equally many rows of each"

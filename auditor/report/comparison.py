@@ -8,23 +8,14 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from auditor.comparison import runs as audited
 from auditor.comparison.compare import Change, Difference, measure_title, utility_title
-from auditor.comparison.runs import (
-    REJECTED,
-    Measurement,
-    Run,
-    higher_is_better,
-    is_lower_bound,
-    leakage,
-    more_is_worse,
-)
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
 from auditor.core.registry import Role
 from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
 from auditor.report.figures import landscape
-from auditor.report.figures.landscape import CROWDED, DENSE, NAMED
 from auditor.report.view import LABEL_ONLY, texts
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
@@ -90,7 +81,7 @@ def _measure_words(comparison: "ComparedAudits") -> str:
 
 def _bounds(comparison: "ComparedAudits") -> str:
     """Return what the values are where they are lower bounds, or nothing."""
-    if not is_lower_bound(comparison.measure):
+    if not audited.is_lower_bound(comparison.measure):
         return ""
     found = [item.estimate for item in comparison.measurements]
     if under := next(
@@ -112,7 +103,7 @@ def _frontier(comparison: "ComparedAudits") -> str:
     if comparison.no_frontier is not None:
         return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
     names = [numbers.quoted(item.name) for item in comparison.frontier]
-    better = "more" if higher_is_better(comparison.runs) else "smaller"
+    better = "more" if audited.higher_is_better(comparison.runs) else "smaller"
     are = "is" if len(names) == 1 else "are"
     what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
     return (
@@ -151,7 +142,7 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     found = []
     used = [item for item in comparison.measurements if item.reason is None]
-    if rejected := sum(REJECTED in item.marks for item in used):
+    if rejected := sum(audited.REJECTED in item.marks for item in used):
         found.append(
             f"In {rejected} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
             " advantage and the AUC need no fit."
@@ -175,14 +166,14 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
     return found
 
 
-def _nearly_the_same(one: Run, other: Run) -> bool:
+def _nearly_the_same(one: audited.Run, other: audited.Run) -> bool:
     """Whether the two may have nearly the same records: a group of one has a few more than that of the other."""
     sizes = ([run.result.data.get(name) or 0 for run in (one, other)] for name in ("n_member", "n_nonmember"))
     apart = [abs(first - second) for first, second in sizes]
     return bool(0 < max(apart) < LEAST)
 
 
-def _other_size(base: Run, other: Run) -> bool:
+def _other_size(base: audited.Run, other: audited.Run) -> bool:
     """Whether one audit has more than one and a half times the members or the others of the other."""
     for name in ("n_member", "n_nonmember"):
         sizes = [run.result.data.get(name) or 0.0 for run in (base, other)]
@@ -228,7 +219,11 @@ def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
     """The strategies with what gives most away first; those without a value last."""
 
     def key(item: Strategy) -> float:
-        return math.inf if item.measure is None else -leakage(item.measure.mean, measure=comparison.measure)
+        return (
+            math.inf
+            if item.measure is None
+            else -audited.leakage(item.measure.mean, measure=comparison.measure)
+        )
 
     return sorted(comparison.strategies, key=key)
 
@@ -280,13 +275,13 @@ def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
     least = min((_usefulness(item, comparison) for item in others), default=math.nan)
     if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
         return ""
-    return f", {'lowest' if higher_is_better(comparison.runs) else 'highest'} {numbers.named(utility_title(comparison))}"
+    return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(utility_title(comparison))}"
 
 
 def _usefulness(item: Strategy, comparison: "ComparedAudits") -> float:
     """The mean utility, as a number of which more is better."""
     mean = math.nan if item.utility is None else item.utility.mean
-    return mean if higher_is_better(comparison.runs) else -mean
+    return mean if audited.higher_is_better(comparison.runs) else -mean
 
 
 def _beaten(comparison: "ComparedAudits") -> list[str]:
@@ -312,7 +307,7 @@ def _beaten(comparison: "ComparedAudits") -> list[str]:
     return told
 
 
-def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
+def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
     """How many got worse, first; then which, for each thing that can be said of one."""
     names = {
         verdict: [_called(item.run) for item in changes if item.headline.verdict is verdict]
@@ -334,11 +329,11 @@ def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
     ]
 
 
-def _called(run: Run) -> str:
+def _called(run: audited.Run) -> str:
     return f"{run.number}. {numbers.named(run.title)}"
 
 
-def _order(base: Run, other: Run) -> list[str]:
+def _order(base: audited.Run, other: audited.Run) -> list[str]:
     """A warning where the baseline is the newer audit of the two."""
     made, then = (made_at(run.result.provenance) for run in (base, other))
     if made is None or then is None or made <= then:
@@ -395,7 +390,7 @@ def _listed_numbers(over: Sequence[Strategy], comparison: "ComparedAudits") -> s
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
     if spread is None:
         return _cell(numbers.MISSING)
-    toward = "down" if is_lower_bound(name) else "nearest"
+    toward = "down" if audited.is_lower_bound(name) else "nearest"
     mean, low, high = (
         metrics.shown_value(x, name=name, toward=toward) for x in (spread.mean, spread.least, spread.most)
     )
@@ -410,7 +405,7 @@ def _ceilings(spread: Spread | None) -> str:
     return f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
 
 
-def _audit_row(item: Measurement) -> dict[str, Any]:
+def _audit_row(item: audited.Measurement) -> dict[str, Any]:
     """Return an audit: its utility, and the measure with its interval and delta."""
     run, estimate = item.run, item.estimate
     utility = run.utility
@@ -423,7 +418,7 @@ def _audit_row(item: Measurement) -> dict[str, Any]:
         "measure": _measured(estimate),
         "auc": _measured(find(run.result, "auc")),
         "advantage": _measured(find(run.result, "advantage")),
-        "marks": [mark for mark in item.marks if mark != REJECTED],  # its cell says so
+        "marks": [mark for mark in item.marks if mark != audited.REJECTED],  # its cell says so
         "left_out": numbers.sentence(item.reason or ""),
     }
 
@@ -436,7 +431,7 @@ def _measured(estimate: Estimate | None) -> _Cell:
     return _cell(row.value, row.interval, at, by=float(estimate.value))
 
 
-def _bound_row(run: Run) -> dict[str, Any]:
+def _bound_row(run: audited.Run) -> dict[str, Any]:
     """Return the certified bounds of an audit beside its verdict."""
     warned = [check for check in run.result.checks if check.status is Status.WARN]
     return {
@@ -449,7 +444,7 @@ def _bound_row(run: Run) -> dict[str, Any]:
     }
 
 
-def _policies_of(run: Run) -> list[dict[str, Any]]:
+def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
     """Return what each policy of answering less would help in an audit."""
     return [
         {
@@ -464,7 +459,7 @@ def _policies_of(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _difference(run: Run, item: Difference) -> dict[str, Any]:
+def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
     """Return what changed from the baseline to one audit."""
     kind = item.name
     old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
@@ -484,7 +479,7 @@ def _difference(run: Run, item: Difference) -> dict[str, Any]:
     }
 
 
-def _title(run: Run, name: str) -> str:
+def _title(run: audited.Run, name: str) -> str:
     estimate = find(run.result, name)
     return metrics.metric(name).title if estimate is None else metrics.describe(estimate).title
 
@@ -496,7 +491,7 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
     return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
 
 
-def _not_compared(stated: Sequence[tuple[Run, Difference]]) -> list[dict[str, Any]]:
+def _not_compared(stated: Sequence[tuple[audited.Run, Difference]]) -> list[dict[str, Any]]:
     """Return the quantities without a difference, once for each reason."""
     found: dict[str, dict[str, None]] = {}
     for run, item in stated:
@@ -564,10 +559,10 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
         "level": _level(comparison.strategies),
         "history": _history(comparison),
-        "densities": max(kinds.values(), default=0) >= DENSE,
+        "densities": max(kinds.values(), default=0) >= landscape.DENSE,
         "several_instances": any(item.given > 1 for item in comparison.strategies),
-        "crowded": placed > CROWDED,
-        "named": placed <= NAMED,
+        "crowded": placed > landscape.CROWDED,
+        "named": placed <= landscape.NAMED,
         "logarithmic": landscape.logarithmic(comparison) is not None,
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
@@ -608,7 +603,7 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
     found = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
-    if is_lower_bound(comparison.measure):
+    if audited.is_lower_bound(comparison.measure):
         several = any(len(item.runs) > 1 for item in comparison.strategies)
         bounds = about["bounds"].format(bounds=_bounds(comparison))
         found.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
@@ -617,7 +612,7 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
     marks = {mark.partition(" ")[0] for marks in told for mark in marks}
     found += [text for mark, text in meaning.items() if mark in marks]
-    return found if more_is_worse(comparison.measure) else [*found, about["backwards"]]
+    return found if audited.more_is_worse(comparison.measure) else [*found, about["backwards"]]
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:

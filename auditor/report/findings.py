@@ -13,18 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
-from auditor.results import metrics, rows
-from auditor.results.document import (
-    AuditDocument,
-    Document,
-    PointData,
-    ceiling,
-    detail,
-    find,
-    furthest_point,
-    powerless,
-    shown_by,
-)
+from auditor.results import document, metrics, rows
 from auditor.results.metrics import Sign, with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
 from auditor.theory.promises import belief_in_words, odds_in_words
@@ -59,7 +48,7 @@ _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
-def finding(result: Document) -> Statement:
+def finding(result: document.Document) -> Statement:
     """Return what was found, in plain words.
 
     All that is looked at shares the error (`auditor.pipeline.shown_together`): what shows most may be told, and that
@@ -72,7 +61,7 @@ def finding(result: Document) -> Statement:
         )
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
-        odds = find(result, PROPENSITY)
+        odds = document.find(result, PROPENSITY)
         lead = f"{by_estimated_odds(result)[0]} " if odds is not None and odds.value is not None else ""
         what = "the model" if result.kind is None else "the training algorithm"
         values = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
@@ -92,7 +81,7 @@ def _level(estimate: Estimate) -> str:
     return f"At {rows.Row(estimate).level} confidence"
 
 
-def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, float] | None:
+def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[Estimate, float] | None:
     """The estimate as evidence, with its lower end, where that is above 0 with all that was looked at."""
     row = rows.as_evidence(estimate, result)
     if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
@@ -100,21 +89,21 @@ def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, 
     return row, row.lower
 
 
-def _is_shown(name: str, result: Document) -> bool:
+def _is_shown(name: str, result: document.Document) -> bool:
     """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
     if result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE):
         return True
-    together = shown_by(result)
+    together = document.shown_by(result)
     return together is None or name in together["names"]
 
 
-def _confidence(result: Document) -> str:
+def _confidence(result: document.Document) -> str:
     """The confidence of the audit as the start of a sentence, with all that was looked at."""
     return f"At {numbers.percent(result.data['confidence'], toward='down')} confidence"
 
 
-def _of_rates(result: Document, words: rows.Units) -> str:
-    point = furthest_point(result)
+def _of_rates(result: document.Document, words: rows.Units) -> str:
+    point = document.furthest_point(result)
     if point is None:
         return ""
     base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
@@ -123,41 +112,41 @@ def _of_rates(result: Document, words: rows.Units) -> str:
     return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **values)
 
 
-def _limit(name: str, row: Estimate, result: Document) -> float:
+def _limit(name: str, row: Estimate, result: document.Document) -> float:
     """The lower limit with all that was looked at; that of the row itself in a result of old."""
-    together = shown_by(result)
+    together = document.shown_by(result)
     limits: Any = {} if together is None else together.get("limits", {})
     found: float = limits.get(name, row.lower)
     return found
 
 
-def _of_advantage(result: Document, words: rows.Units) -> str:
-    found = _above_zero(find(result, "advantage"), result)
+def _of_advantage(result: document.Document, words: rows.Units) -> str:
+    found = _above_zero(document.find(result, "advantage"), result)
     if found is None:
         return ""
     points = numbers.percent(_limit("advantage", found[0], result), toward="down").rstrip("%")
     return said("advantage", level=_level(found[0]), words=words, points=points)
 
 
-def _of_bound(result: Document, words: rows.Units) -> str:
+def _of_bound(result: document.Document, words: rows.Units) -> str:
     found = _above_zero(with_role(Role.CERTIFIED, result), result)
-    if found is None or detail(found[0], "approximate"):
+    if found is None or document.detail(found[0], "approximate"):
         return ""
     bound, delta = numbers.number(found[1], toward="down"), numbers.given(found[0].delta)
     return said("bound", level=_level(found[0]), words=words, bound=bound, delta=delta)
 
 
-def _of_auc(result: Document, words: rows.Units) -> str:
-    row = rows.as_evidence(find(result, "auc"), result)
+def _of_auc(result: document.Document, words: rows.Units) -> str:
+    row = rows.as_evidence(document.find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
     share = numbers.percent(_limit("auc", row, result), toward="down")
     return said("auc", level=_level(row), words=words, share=share)
 
 
-def _of_swapped_groups(result: Document, words: rows.Units) -> str:
-    row = rows.as_evidence(find(result, "auc"), result)
-    together = shown_by(result)
+def _of_swapped_groups(result: document.Document, words: rows.Units) -> str:
+    row = rows.as_evidence(document.find(result, "auc"), result)
+    together = document.shown_by(result)
     behind = 0.0 if together is None else together["reversed"]
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
     if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
@@ -166,7 +155,7 @@ def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
-def _of_training(result: Document, _words: rows.Units) -> str:
+def _of_training(result: document.Document, _words: rows.Units) -> str:
     found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
@@ -174,7 +163,7 @@ def _of_training(result: Document, _words: rows.Units) -> str:
     return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound} ({at}, {found[0].adjacency})."
 
 
-def _of_labels(result: Document, _words: rows.Units) -> str:
+def _of_labels(result: document.Document, _words: rows.Units) -> str:
     found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
@@ -186,7 +175,7 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **values)
 
 
-def _of_swapped_runs(result: Document, _words: rows.Units) -> str:
+def _of_swapped_runs(result: document.Document, _words: rows.Units) -> str:
     check = next((item for item in result.checks if item.name == "direction"), None)
     return "" if result.kind != "runs" or check is None or check.status is not Status.WARN else check.message
 
@@ -200,12 +189,12 @@ _LOOKS = (
 )
 
 
-def _bound_of(result: Document, role: Role) -> Estimate | None:
+def _bound_of(result: document.Document, role: Role) -> Estimate | None:
     """The bound of that role; that of an audit of a training algorithm is its first number, whichever the role."""
     return with_role(role, result) if result.kind is None else next(iter(result.estimates), None)
 
 
-def _of_nothing(result: Document, words: rows.Units) -> Statement:
+def _of_nothing(result: document.Document, words: rows.Units) -> Statement:
     found = _bound_of(result, Role.CERTIFIED)
     row = rows.as_evidence(found, result) or found
     if row is None or row.lower is None:
@@ -219,13 +208,15 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     told += [text for text in (_alone(result),) if text]
     if _is_finite(result):
         told.append("Numbers that describe this finite training set can be positive by chance alone.")
-    top, blind = ceiling(row), why_blind(result.checks)
+    top, blind = document.ceiling(row), why_blind(result.checks)
     if top is None or blind is not None:
         return Statement(_NONE, " ".join([*told, *map(numbers.sentence, filter(None, [blind]))]))
-    mu = next((detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None)
+    mu = next(
+        (document.detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None
+    )
     if mu is not None:
         told.append(found_from(mu))
-    elif powerless(row):
+    elif document.powerless(row):
         told.append(f"There are too few {words.many} to certify anything.")
     else:
         most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
@@ -234,9 +225,9 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     return Statement(_SMALL if few else _NONE, " ".join(told))
 
 
-def _alone(result: Document) -> str:
+def _alone(result: document.Document) -> str:
     """Which numbers are beyond guessing by themselves, although all that is looked at together is not: they may be by chance."""
-    together = shown_by(result)
+    together = document.shown_by(result)
     sure = (item for item in result.estimates if item.confidence and not rows.is_finite(item))
     alone = [item for item in sure if metrics.beyond_guessing(item)]
     if together is None or not alone:
@@ -246,7 +237,7 @@ def _alone(result: Document) -> str:
     return said("alone", level=level, titles=titles, looks=together["looks"])
 
 
-def _is_finite(result: Document) -> bool:
+def _is_finite(result: document.Document) -> bool:
     """Whether numbers above zero stand beside the finding that chance alone can make."""
     return any(rows.is_finite(item) for item in result.estimates)
 
@@ -261,10 +252,10 @@ _ROUNDING = 1e-9
 _PRIORS = (0.5, 0.01)  # what the attacker knows beforehand: a share of all that they look at
 
 
-def recognition(result: AuditDocument) -> dict[str, Any]:
+def recognition(result: document.AuditDocument) -> dict[str, Any]:
     """Return the sentences: of the measurement, of the claim, and what they rest on."""
     words = rows.units(result.data)
-    point = None if failed_validity(result.checks) else furthest_point(result)
+    point = None if failed_validity(result.checks) else document.furthest_point(result)
     row = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
     rests = _rests_on(row, words, result) if row is not None and point is not None else ""
     measured = [] if point is None else _accused(point, words, _confidence(result))
@@ -274,7 +265,7 @@ def recognition(result: AuditDocument) -> dict[str, Any]:
 # --- What was measured ----------------------------------------------------------------------------
 
 
-def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
+def _accused(point: document.PointData, words: rows.Units, level: str) -> list[str]:
     """How often an attacker's word is right: by Bayes' rule, which keeps the limit and its confidence."""
     claim = Claim(
         tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
@@ -286,7 +277,7 @@ def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     return [said("accused", **values)]
 
 
-def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
+def _rests_on(row: Estimate, words: rows.Units, result: document.AuditDocument) -> str:
     """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
     about = said("about", words=words)
     assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
@@ -298,15 +289,15 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
 # --- What estimated odds of membership show, and on what it hangs ---
 
 
-def by_estimated_odds(result: Document) -> list[str]:
+def by_estimated_odds(result: document.Document) -> list[str]:
     """Return the sentences on the bound by estimated odds; none where none was asked for."""
-    row = find(result, PROPENSITY)
+    row = document.find(result, PROPENSITY)
     if row is None:
         return []
-    odds = detail(row, "odds")
+    odds = document.detail(row, "odds")
     if row.value is None or odds is None:
         return [f"No bound: {row.reason}."]
-    level, most = _confidence(result), ceiling(row)
+    level, most = _confidence(result), document.ceiling(row)
     values: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
     values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
     values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
@@ -335,7 +326,7 @@ PROPENSITY = "epsilon_bound.propensity"
 # --- What was promised ----------------------------------------------------------------------------
 
 
-def promised(result: Document) -> list[str]:
+def promised(result: document.Document) -> list[str]:
     """Return what the claim as it was made means for a person who decides about taking part."""
     claim = next((item for item in result.claims if item.metric == "epsilon"), None)
     if claim is not None and not _is_promise(claim):
@@ -354,7 +345,7 @@ def _is_promise(claim: Claim) -> bool:
     return 0 <= claim.value < math.inf and 0 <= claim.delta < 1
 
 
-def _exact_advantage(result: Document) -> Claim | None:
+def _exact_advantage(result: document.Document) -> Claim | None:
     """The advantage that the claimed training allows, where it says more than any one epsilon of the claim does.
 
     The odds of one epsilon and delta allow an observer more than the training does, of which they are one line.
@@ -373,7 +364,7 @@ def _exact_advantage(result: Document) -> Claim | None:
 _STATES = {_NONE: "nothing", _SMALL: "small", _NO_BOUND: "small", _REVERSED: "reversed", _INVALID: "failed"}
 
 
-def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
+def states(result: document.AuditDocument, found: Statement) -> tuple[str, ...]:
     """Return what state the audit is in: first what became of the claim where there is one, and last what was found."""
     if failed_validity(result.checks):
         return ("failed",)
@@ -382,7 +373,7 @@ def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
         return (of_leak,)
     verdict = result.verdict or Verdict.NOT_EVALUABLE
     judge, claim = with_role(Role.JUDGE, result), next(iter(result.claims), None)
-    top = ceiling(judge)
+    top = document.ceiling(judge)
     out_of_reach = (
         top is not None and claim is not None and claim.metric == "epsilon" and top < (claim.value or 0)
     )
@@ -402,7 +393,7 @@ class Headline(NamedTuple):
     sentence: str
 
 
-def verdict_sentence(result: Document) -> str:
+def verdict_sentence(result: document.Document) -> str:
     """Return why the claim met its verdict, and in which form it was judged where that is not how it was made."""
     if result.verdict is None:
         if result.kind == "labels":
@@ -415,11 +406,11 @@ def verdict_sentence(result: Document) -> str:
     return " ".join([*told, *_evidence(result), *filter(None, [why_smaller(result)])])
 
 
-def why_smaller(result: Document) -> str:
+def why_smaller(result: document.Document) -> str:
     """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
     refuted = result.kind == "runs" and result.verdict is Verdict.REFUTED
     for item in result.comparisons[:1] if refuted else ():
-        bound = find(result, item.estimate)
+        bound = document.find(result, item.estimate)
         if bound is not None and bound.value is not None and bound.value <= (item.claim.value or math.inf):
             least, delta = numbers.number(bound.value, toward="down"), numbers.given(bound.delta)
             return said("smaller", bound=least, delta=delta)
@@ -429,7 +420,7 @@ def why_smaller(result: Document) -> str:
 _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
 
 
-def _judged(item: Comparison, result: Document) -> list[str]:
+def _judged(item: Comparison, result: document.Document) -> list[str]:
     """The claim as it was made, in the form in which it was judged where that is another, and why it met its verdict."""
     forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
     told = list(dict.fromkeys(map(rows.claim_words, forms)))
@@ -440,7 +431,7 @@ def _judged(item: Comparison, result: Document) -> list[str]:
     return [*(words.format(form) for words, form in zip(_CLAIMED, told, strict=False)), reason]
 
 
-def _evidence(result: Document) -> list[str]:
+def _evidence(result: document.Document) -> list[str]:
     """How much evidence there is against the claim, and how many looks share the error."""
     found = []
     for item in result.comparisons:
@@ -461,22 +452,22 @@ def _evidence(result: Document) -> list[str]:
     return found
 
 
-def headline(result: AuditDocument) -> Headline:
+def headline(result: document.AuditDocument) -> Headline:
     """Return the leading number: Epsilon*, or another where the Gaussian fit cannot be relied on.
 
     That is the certified bound, which needs no fit; never a mixture, whose value has no known error.
     """
     lead = _lead(result)
     bound = with_role(Role.CERTIFIED, result)
-    if bound is not None and detail(bound, "approximate"):  # asked for, and no certificate
+    if bound is not None and document.detail(bound, "approximate"):  # asked for, and no certificate
         return lead._replace(sentence=lead.sentence.replace("certified bound", "approximate bound"))
     return lead
 
 
-def _lead(result: AuditDocument) -> Headline:
+def _lead(result: document.AuditDocument) -> Headline:
     star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
     if failed_validity(result.checks):
-        odds = find(result, PROPENSITY)
+        odds = document.find(result, PROPENSITY)
         odds = None if odds is None or odds.value is None else odds
         holds = f"It holds if {rows.condition(odds)}. " if odds else ""
         words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
@@ -486,7 +477,7 @@ def _lead(result: AuditDocument) -> Headline:
         return Headline(
             bound, f"The certified bound leads: Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})."
         )
-    if detail(star, "fit", "rejected") is True:
+    if document.detail(star, "fit", "rejected") is True:
         return Headline(
             bound, "The certified bound leads: the Gaussian fit behind Epsilon* is rejected by its test."
         )
@@ -494,16 +485,16 @@ def _lead(result: AuditDocument) -> Headline:
     if blunted:
         return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
     notes, why = " ".join(rows.star_notes(star)), rows.within_noise(star)
-    if why is None and detail(star, "lower_reason") is not None:
+    if why is None and document.detail(star, "lower_reason") is not None:
         why = "Epsilon* has no interval here."
-    elif why is None and detail(star, "at", "reached_by_data") is False:
+    elif why is None and document.detail(star, "at", "reached_by_data") is False:
         why = f"Epsilon* is an estimate. {notes}"
     if why is not None:
         return Headline(bound, f"The certified bound leads, which allows for chance. {why}")
     return Headline(star, f"Epsilon* is an estimate, as good as the Gaussian fit. {notes}".rstrip())
 
 
-def _blunted(result: AuditDocument) -> str | None:
+def _blunted(result: document.AuditDocument) -> str | None:
     """Why no curve fitted to these losses can lead: the model's confidences were rounded, masked or cut off."""
     for check in result.checks:
         if check.name in ("ties", "saturation") and check.status is Status.WARN:

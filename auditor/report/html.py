@@ -15,7 +15,6 @@ from auditor._version import __version__
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
-from auditor.core.numbers import clean
 from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
@@ -24,7 +23,6 @@ from auditor.report.findings import by_estimated_odds, promised, recognition, wh
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
-from auditor.results.metrics import Sign
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
 from auditor.verdicts.gates import ExitCode, GateOutcome
@@ -119,9 +117,9 @@ def _odds(odds: float) -> str:
 
 
 _GATE_SIGNS = {
-    ExitCode.DONE: Sign("Passed", "✓", "good"),
-    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
-    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
+    ExitCode.DONE: metrics.Sign("Passed", "✓", "good"),
+    ExitCode.FAILED: metrics.Sign("Failed", "✕", "bad"),
+    ExitCode.NOT_EVALUABLE: metrics.Sign("Not evaluable", "?", "caution"),
 }
 
 
@@ -352,7 +350,7 @@ def escaped(text: object) -> str:
     >>> escaped("a | b *c* @everyone\n# <b>")
     'a &#124; b \\*c\\* @&#8203;everyone # &lt;b&gt;'
     """
-    line = re.sub(r"\s+", " ", clean(text, most=_LONGEST)).strip()
+    line = re.sub(r"\s+", " ", numbers.clean(text, most=_LONGEST)).strip()
     spaced = _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
     held = _REFERS.sub(lambda found: f"{found[0]}\u200b", spaced)
     safe = _MARKS.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), held)
@@ -399,5 +397,5 @@ def model_card(result: AuditDocument) -> str:
 
 def _scalar(value: Any) -> str:
     """A text or a number as JSON and YAML both read it: without a sign that hides, and 1e-5 with a point."""
-    shown = clean(value, most=numbers.BRIEF) if isinstance(value, str) else numbers.plain(value)
+    shown = numbers.clean(value, most=numbers.BRIEF) if isinstance(value, str) else numbers.plain(value)
     return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(shown, ensure_ascii=False))

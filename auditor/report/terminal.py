@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
-from auditor.core.numbers import plain
 from auditor.core.options import DPSGD, SAMPLERS
 from auditor.core.values import Claim, Status, Subject
 from auditor.mechanism.planning import Plan
@@ -182,7 +181,7 @@ def found_to_json(found: "FoundParameter") -> str:
         "promise": {**vars(found.promise), "status": found.promise.status},
         "exact": None if found.exact is None else {**vars(found.exact), "status": found.exact.status},
     }
-    return json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(numbers.plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def described(description: DPSGD) -> dict[str, Any]:

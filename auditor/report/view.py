@@ -13,25 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers
+from auditor.core import numbers, values
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
-from auditor.core.values import (
-    WORST_FIRST,
-    Check,
-    Claim,
-    Comparison,
-    Estimate,
-    LossScale,
-    OutputPolicy,
-    Status,
-    Subject,
-)
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
-from auditor.results.metrics import Sign
 from auditor.results.partition import FEWEST
 from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
@@ -56,13 +44,13 @@ class CheckLine:
     name: str
     title: str
     question: str
-    status: Status
-    sign: Sign
+    status: values.Status
+    sign: metrics.Sign
     message: str
     advice: str
 
     @classmethod
-    def of(cls, item: Check, data: Mapping[str, Any]) -> "CheckLine":
+    def of(cls, item: values.Check, data: Mapping[str, Any]) -> "CheckLine":
         """Return a check of an audit of these data."""
         spec = CHECKS.get(item.name)
         return cls(
@@ -83,7 +71,7 @@ class CheckLine:
     @property
     def rank(self) -> int:
         """Its place in the order in which a reader should look."""
-        return WORST_FIRST.index(self.status)
+        return values.WORST_FIRST.index(self.status)
 
 
 @dataclass(frozen=True)
@@ -95,7 +83,7 @@ class ClaimLine:
         row: The measurement, or null where there is none.
     """
 
-    comparison: Comparison
+    comparison: values.Comparison
     row: Row | None
 
     @property
@@ -104,7 +92,7 @@ class ClaimLine:
         return self.comparison.verdict is not None
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> values.Claim:
         """What was claimed."""
         return self.comparison.claim
 
@@ -121,11 +109,11 @@ class ClaimLine:
         return metrics.shown_value(self.claim.value, name=self.claim.metric)
 
     @property
-    def outcome(self) -> Sign:
+    def outcome(self) -> metrics.Sign:
         """What became of the claim."""
         if self.comparison.verdict is not None:
             return metrics.VERDICT[self.comparison.verdict]
-        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
+        return metrics.Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
 
     @property
     def deltas(self) -> tuple[str, str]:
@@ -139,7 +127,7 @@ class ClaimLine:
         return shown, claimed
 
 
-_INSIDERS = Sign("For insiders only", "!", "caution")
+_INSIDERS = metrics.Sign("For insiders only", "!", "caution")
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +229,7 @@ class View:
         if best is not None:
             return str(lines["helps" if best[-1] else "does_not_help"]).format(answer=best[0].words)
         masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
-        by_class = self.result.data.get("scale") == LossScale.LOG_ODDS and not masked
+        by_class = self.result.data.get("scale") == values.LossScale.LOG_ODDS and not masked
         return str(lines["classes" if by_class else "other"])
 
     @cached_property
@@ -289,7 +277,7 @@ class View:
     def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
         """The policy that helps most, the AUC under it and with the full outputs, and whether it surely helps; null where none is known."""
         known = [(item, item.auc) for item in self.policies if item.auc is not None]
-        if self.invalid or len(known) <= 1 or known[0][0].found.policy != OutputPolicy.FULL:
+        if self.invalid or len(known) <= 1 or known[0][0].found.policy != values.OutputPolicy.FULL:
             return None
         (_, before), *others = known
         item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
@@ -340,7 +328,7 @@ class View:
     def claims(self) -> tuple[ClaimLine, ...]:
         """Each claim beside the measurements, the claim as it was made first."""
         compared = [item.claim for item in self.result.comparisons]
-        alone = [Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
+        alone = [values.Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
         as_made = self.result.claims[0] if self.result.claims else None
         ordered = sorted((*self.result.comparisons, *alone), key=lambda item: item.claim != as_made)
         return tuple(ClaimLine(item, self.row(item.estimate)) for item in ordered)
@@ -358,13 +346,13 @@ class View:
     @cached_property
     def to_read(self) -> tuple[CheckLine, ...]:
         """The checks that failed or warn, failures first."""
-        loud = (item for item in self.checks if item.status in (Status.FAIL, Status.WARN))
+        loud = (item for item in self.checks if item.status in (values.Status.FAIL, values.Status.WARN))
         return tuple(sorted(loud, key=lambda item: item.rank))
 
     @property
     def not_made(self) -> str:
         """Which checks could not be made, so that nothing is known of what they look for; nothing where all were."""
-        names = [item.title.lower() for item in self.checks if item.status is Status.UNKNOWN]
+        names = [item.title.lower() for item in self.checks if item.status is values.Status.UNKNOWN]
         if not names:
             return ""
         return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
@@ -636,9 +624,12 @@ class PromiseView(View):
 
 
 _SAY = (
-    (Subject.MODEL, "How far this model's losses on its training records differ from its losses on others."),
     (
-        Subject.MECHANISM,
+        values.Subject.MODEL,
+        "How far this model's losses on its training records differ from its losses on others.",
+    ),
+    (
+        values.Subject.MECHANISM,
         "What the way of training gives away about any one record: what a claimed epsilon promises.",
     ),
 )
@@ -654,7 +645,7 @@ def exposure(one: Slice) -> float:
     return 0.0 if row is None or row.lower is None else row.lower
 
 
-def _tells(item: Estimate) -> bool:
+def _tells(item: values.Estimate) -> bool:
     """Whether a number has something to say: the bound on the algorithm only where it has a value."""
     return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
 

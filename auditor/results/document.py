@@ -14,17 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    cast,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from auditor._version import __version__
 from auditor.core import validate
@@ -538,7 +528,7 @@ class Document:
     comparisons: tuple[Comparison, ...]
     checks: tuple[Check, ...]
     verdict: Verdict | None
-    provenance: Mapping[str, Any]
+    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     curves: tuple[NamedCurve, ...]
 
     def __post_init__(self) -> None:
@@ -618,7 +608,6 @@ class AuditDocument(Document):
 
     data: Annotated[Mapping[str, Any], Keys(AuditData)]
     histograms: tuple[Histogram, ...]
-    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
     slices: Annotated[tuple[Slice, ...], LATER] = ()
     top_records: Annotated[tuple[TopRecord, ...], LATER] = ()
@@ -682,7 +671,6 @@ class RunsDocument(Document):
     keys = InstancesDocument.keys
 
     data: Annotated[Mapping[str, Any], Keys(RunsData)]
-    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
     curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
 
@@ -708,7 +696,6 @@ class LabelsDocument(Document):
     keys = InstancesDocument.keys
 
     data: Annotated[Mapping[str, Any], Keys(LabelsData)]
-    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
 
 
@@ -739,7 +726,6 @@ class ClaimDocument(Document):
     delta: float
     prior: float
     in_words: tuple[str, ...]
-    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
     comparisons: Annotated[tuple[Comparison, ...], LATER] = ()
     checks: Annotated[tuple[Check, ...], LATER] = ()

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
-
 from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
 
@@ -143,8 +141,8 @@ def _enough(counts: _Integers) -> bool:
 def _candidates(ordered: Any, cuts: int) -> list[float]:
     """So many cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
     size = ordered.size
-    end = float(special.logit(LEAST / size))
-    levels = special.expit(np.linspace(end, -end, cuts)) if cuts > 1 else np.array([0.5])
+    end = math.log(LEAST / (size - LEAST))
+    levels = 1 / (1 + np.exp(-np.linspace(end, -end, cuts))) if cuts > 1 else np.array([0.5])
     ranks = np.round(levels * size)
     found = []
     for before, rank, after in zip(

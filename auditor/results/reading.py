@@ -160,11 +160,7 @@ def json_value(content: bytes, *, named: str) -> Any:
         raise InputError(f"{named} has more than {_VALUES:,} values, which is the most that is read.")
     try:
         value = json.loads(
-            text,
-            parse_constant=_no_constant,
-            parse_float=_float,
-            parse_int=_int,
-            object_pairs_hook=_object,
+            text, parse_constant=_no_constant, parse_float=_float, parse_int=_int, object_pairs_hook=_object
         )
     except RecursionError:
         raise InputError(f"{named} is nested more than {_DEEPEST} levels deep.") from None

@@ -17,7 +17,6 @@ from auditor.core.numbers import unit
 from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Floats
 from auditor.theory.attributes import ATTRIBUTE_PRIVACY_NOTE, attribute_inference
-from auditor.theory.gaussian import array_of
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
 
@@ -220,7 +219,7 @@ def _indices(columns: Any) -> tuple[int, ...]:
 
 
 def _table(values: Any, width: int) -> Floats:
-    table = np.array(array_of("values", values, np.isfinite, "finite"))
+    table = np.array(validate.numbers("values", values, np.isfinite, "be finite"))
     if table.ndim == 1 and width == 1:
         table = table[:, None]
     if table.ndim != 2 or table.shape[1] != width:  # noqa: PLR2004  rows and columns
@@ -504,7 +503,7 @@ class SensitivityTracker(_Steps):
         Raises:
             InputError: Another shape, fewer than two completions, or gradients that are not finite.
         """
-        array = array_of("gradients", gradients, np.isfinite, "finite")
+        array = validate.numbers("gradients", gradients, np.isfinite, "be finite")
         if array.ndim and not len(array):
             self._raise_to(0.0)
             return

@@ -20,7 +20,7 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.gaussian import array_of, as_accounted
+from auditor.theory.gaussian import as_accounted
 from auditor.theory.privacy_loss import _ComposedLaw
 from auditor.theory.steps import Ray
 
@@ -150,7 +150,7 @@ def _pair(
 
 def _distances(values: npt.ArrayLike, training: DPSGD) -> Floats:
     """Return the distances over the clipping norm, one for each step or a single one."""
-    raw = array_of("sensitivities", values, lambda x: x >= 0, "0 or more")
+    raw = validate.numbers("sensitivities", values, lambda x: x >= 0, "be 0 or more")
     if raw.ndim > 1 or (raw.ndim == 1 and raw.size != training.steps):
         got = f"{raw.size:,}" if raw.ndim == 1 else f"shape {raw.shape}"
         raise InputError(

@@ -184,7 +184,7 @@ def bayes_security_grid(
            [0.9874, 0.8744]])
     """
     columns = {"noise_multiplier": noise_multiplier, "sampling_rate": sampling_rate, "steps": steps}
-    checked = {name: gaussian.array_of(name, values, *_RANGES[name]) for name, values in columns.items()}
+    checked = {name: validate.numbers(name, values, *_RANGES[name]) for name, values in columns.items()}
     noise, rate, count = gaussian.fitting(**checked)
     pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
     log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
@@ -192,9 +192,9 @@ def bayes_security_grid(
 
 
 _RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
-    "noise_multiplier": (lambda x: (x > 0) & (x < np.inf), "finite and above 0"),
-    "sampling_rate": (lambda x: (x > 0) & (x <= 1), "in (0, 1]"),
-    "steps": (lambda x: (x > 0) & (x < np.inf) & (x == np.floor(x)), "whole numbers of 1 or more"),
+    "noise_multiplier": (lambda x: (x > 0) & (x < np.inf), "be finite and above 0"),
+    "sampling_rate": (lambda x: (x > 0) & (x <= 1), "be in (0, 1]"),
+    "steps": (lambda x: (x > 0) & (x < np.inf) & (x == np.floor(x)), "be whole numbers of 1 or more"),
 }
 
 

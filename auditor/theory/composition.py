@@ -17,7 +17,6 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
 from auditor.theory.accountant import EXACT, epsilon
-from auditor.theory.gaussian import StepPair
 from auditor.theory.renyi import renyi_epsilon
 from auditor.theory.steps import step_epsilons
 
@@ -103,7 +102,7 @@ def _of_steps(
     """Return the theorem's claim of the steps, as (epsilon, delta) mechanisms, at the best share of delta."""
     noise, rates, counts = gaussian.columns(training)
     each = np.array(shares) * delta / training.steps
-    epsilons = step_epsilons(noise, rates, StepPair.of(training, relation), deltas=each[:, None])
+    epsilons = step_epsilons(noise, rates, gaussian.StepPair.of(training, relation), deltas=each[:, None])
     totals = [
         theorem(row, counts, one, delta) if one > 0 else math.inf
         for row, one in zip(epsilons, each.tolist(), strict=True)

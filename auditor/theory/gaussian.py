@@ -25,20 +25,6 @@ _Found = TypeVar("_Found", bound=Claim | tuple[Claim, ...])
 # --- Arrays that are asked about ---
 
 
-def array_of(name: str, values: npt.ArrayLike, good: Callable[[Floats], Any], words: str) -> Floats:
-    """Return an array of numbers that are all good, or name the first that is not."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
-    wrong = np.ravel(~good(array))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        where = f" at position {at}, counting from 0" if array.ndim else ""
-        raise InputError(f"{name} must be {words}, got {array.ravel()[at]:g}{where}.")
-    return array
-
-
 def fitting(**arrays: Floats) -> tuple[Floats, ...]:
     """Return arrays whose shapes broadcast, or name the shapes."""
     try:

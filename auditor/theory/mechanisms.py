@@ -34,14 +34,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, ShuffledBatches
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import (
-    StepPair,
-    array_of,
-    gaussian_deltas,
-    log_mixture,
-    relation_of,
-    sampled_deltas,
-)
+from auditor.theory import gaussian
 from auditor.theory.privacy_loss import PrivacyLoss
 
 # --- What was run ---
@@ -94,7 +87,7 @@ def _generalised_normal(u: float, epsilon: Floats, exponent: float) -> Floats:
 _DELTAS: dict[str, Callable[[float, Floats, float], Floats]] = {
     "laplace": lambda u, epsilon, _: -np.expm1(np.minimum(epsilon - u, 0.0) / 2),
     "logistic": lambda u, epsilon, _: np.expm1(np.minimum(epsilon - u, 0.0) / 2) ** 2 / -np.expm1(-u),
-    "gaussian": lambda u, epsilon, _: gaussian_deltas(u, epsilons=epsilon),
+    "gaussian": lambda u, epsilon, _: gaussian.gaussian_deltas(u, epsilons=epsilon),
     "generalised-normal": _generalised_normal,
 }
 
@@ -153,14 +146,14 @@ class NoisyQuery:
     def largest(self) -> float:
         """The largest loss, possibly infinity."""
         bounded = self.noise in ("laplace", "logistic")
-        return float(log_mixture(self._shift, self.sampling_rate)) if bounded else math.inf
+        return float(gaussian.log_mixture(self._shift, self.sampling_rate)) if bounded else math.inf
 
     def deltas(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Return the divergence at epsilons of any sign, of P over Q and of Q over P."""
         if self.sampling_rate == 1:
             both = self._unsampled(epsilon)
             return both, both
-        return sampled_deltas(self._unsampled, epsilon, rate=self.sampling_rate)
+        return gaussian.sampled_deltas(self._unsampled, epsilon, rate=self.sampling_rate)
 
     def _unsampled(self, epsilon: Floats) -> Floats:
         size = np.minimum(np.abs(epsilon), _LARGEST_EPSILON)
@@ -208,7 +201,7 @@ class FinitePair:
 
 
 def _law(name: str, shares: Any) -> tuple[float, ...]:
-    law = array_of(name, shares, lambda share: share >= 0, "probabilities, 0 or more").ravel()
+    law = validate.numbers(name, shares, lambda share: share >= 0, "be probabilities, 0 or more").ravel()
     if not abs(law.sum() - 1) <= _SLACK:
         raise InputError(f"{name} must sum to 1, got {law.sum():.10g}.")
     return tuple(law.tolist())
@@ -281,7 +274,7 @@ class DrawnWithReplacement:
         found = np.full_like(stretched, drawn.sf(counts[-1]) + shares[shares <= _RARE].sum())
         for count, share in zip(counts[shares > _RARE], shares[shares > _RARE], strict=True):
             shift = min(2 * count / self.noise_multiplier, _LARGEST_SHIFT)
-            found += share * gaussian_deltas(shift, epsilons=stretched)
+            found += share * gaussian.gaussian_deltas(shift, epsilons=stretched)
         both = _both_signs(epsilon, found)
         return both, both
 
@@ -527,7 +520,7 @@ def shuffled_mu(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE
     >>> round(epsilon(claim, delta=1e-5, adjacency="replace-one").value, 6)  # a Gaussian mechanism of mu 2
     9.997256
     """
-    relation = relation_of(training, adjacency)
+    relation = gaussian.relation_of(training, adjacency)
     if not isinstance(training.sampling, ShuffledBatches):
         raise InputError(
             f"training must have shuffled batches, got {type(training.sampling).__name__}; its promise is by auditor.theory.epsilon."
@@ -538,7 +531,7 @@ def shuffled_mu(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE
         taken = min(left, phase.steps)
         squares += taken / phase.noise_multiplier**2
         left -= taken
-    mu = StepPair.of(training, relation).distance * math.sqrt(squares)
+    mu = gaussian.StepPair.of(training, relation).distance * math.sqrt(squares)
     note = "Proven for every order of the records, the attacker knowing it: shuffling counts for nothing."
     if relation is Adjacency.ADD_REMOVE:
         note += " The record that is added or removed counts as nothing in the other world; the batches of all others stay."

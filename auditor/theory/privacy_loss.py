@@ -15,17 +15,11 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
-from auditor.theory.gaussian import (
-    StepPair,
-    array_of,
-    gaussian_deltas,
-    gaussian_epsilons,
-    relation_of,
-    sampled_deltas,
-)
+from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
 from auditor.theory.steps import Steps, step_epsilons, together
 
@@ -84,7 +78,7 @@ class PrivacyLoss(ABC):
         >>> round(float(law.hockey_stick(np.e)), 8)  # statistics.md: delta(mu = 1, eps = 1)
         0.12693674
         """
-        factor = array_of("a", a, lambda x: x > 0, "above 0")
+        factor = validate.numbers("a", a, lambda x: x > 0, "be above 0")
         logs = np.clip(np.log(factor), -_LARGEST_EPSILON, _LARGEST_EPSILON)
         return self._excess(np.atleast_1d(logs)).reshape(factor.shape)
 
@@ -106,7 +100,9 @@ class PrivacyLoss(ABC):
         Args:
             epsilon: Any shape, 0 or more, in nats.
         """
-        eps = array_of("epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "0 or more and finite")
+        eps = validate.numbers(
+            "epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "be 0 or more and finite"
+        )
         eps = np.minimum(eps, _LARGEST_EPSILON)
         found = np.atleast_1d(self.between(eps)[1]).ravel()
         flat = np.atleast_1d(eps).ravel()
@@ -114,15 +110,6 @@ class PrivacyLoss(ABC):
         if open_.any():
             found[open_] = np.maximum(found[open_], self.between(flat[open_], backward=True)[1])
         return found.reshape(eps.shape)
-
-    def delta_between(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the smallest delta at an epsilon, the larger one of both orders.
-
-        Args:
-            epsilon: In nats, 0 or more.
-        """
-        both = [self.between(np.array(epsilon), backward=order) for order in (False, True)]
-        return max(float(low) for low, _ in both), max(float(high) for _, high in both)
 
     @abstractmethod
     def epsilon_at(self, delta: float) -> float:
@@ -148,7 +135,7 @@ class PrivacyLoss(ABC):
 
         Source: Neyman and Pearson 1933; Mahloujifar et al. 2022, Corollary 11, with its least over a.
         """
-        rate = array_of("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "in [0, 1]")
+        rate = validate.numbers("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "be in [0, 1]")
         flat = np.atleast_1d(rate).ravel()
         found = np.array([self._lowest_line(float(value)) for value in flat])
         return np.asarray(np.clip(found, flat, 1.0).reshape(rate.shape))
@@ -210,7 +197,7 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     >>> round(law.total_variation(), 6)
     0.264352
     """
-    return _law_of(training, relation_of(training, adjacency))
+    return _law_of(training, gaussian.relation_of(training, adjacency))
 
 
 def only_a_bound(training: DPSGD) -> str:
@@ -228,7 +215,7 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     """The law, kept for the next question about the same run."""
     if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
-    pair = StepPair.of(training, adjacency)
+    pair = gaussian.StepPair.of(training, adjacency)
     sampled = [phase for phase in training.phases if not _is_gaussian(phase, training)]
     shifts = (
         # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
@@ -282,12 +269,12 @@ class _GaussianLaw(PrivacyLoss):
         least: float = 0.0,  # noqa: ARG002 - all are close
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
-        found = gaussian_deltas(self.mu, epsilons=epsilon)
+        found = gaussian.gaussian_deltas(self.mu, epsilons=epsilon)
         return found, found
 
     def epsilon_at(self, delta: float) -> float:
         """See `PrivacyLoss.epsilon_at`."""
-        return float(gaussian_epsilons(self.mu, deltas=delta))
+        return float(gaussian.gaussian_epsilons(self.mu, deltas=delta))
 
 
 @dataclass(frozen=True)
@@ -296,7 +283,7 @@ class _OneStepLaw(PrivacyLoss):
 
     noise: float
     rate: float
-    pair: StepPair
+    pair: gaussian.StepPair
 
     def between(
         self,
@@ -307,12 +294,14 @@ class _OneStepLaw(PrivacyLoss):
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
         eps = np.minimum(np.asarray(epsilon, dtype=np.float64), _LARGEST_EPSILON)
-        if self.pair is StepPair.REPLACE_ONE:
+        if self.pair is gaussian.StepPair.REPLACE_ONE:
             found = self._replaced(eps)
         else:  # of batches of a fixed size both orders are as the forward one
             mu = self.pair.distance / self.noise
-            orders = sampled_deltas(lambda at: gaussian_deltas(mu, epsilons=at), eps, rate=self.rate)
-            found = orders[backward and self.pair is StepPair.ADD_REMOVE]
+            orders = gaussian.sampled_deltas(
+                lambda at: gaussian.gaussian_deltas(mu, epsilons=at), eps, rate=self.rate
+            )
+            found = orders[backward and self.pair is gaussian.StepPair.ADD_REMOVE]
         found = np.clip(found, 0.0, 1.0)
         return found, found
 

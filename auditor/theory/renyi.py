@@ -14,7 +14,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, as_accounted, relation_of
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, relation_of
 from auditor.theory.steps import together
 
 # --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
@@ -72,7 +72,7 @@ def renyi_divergence(
         raise InputError(
             "batches of a fixed size are accounted for replaced records only; ask for adjacency 'replace-one'."
         )
-    orders = array_of("order", order, lambda x: (x > 1) & (x < np.inf), "finite and above 1")
+    orders = validate.numbers("order", order, lambda x: (x > 1) & (x < np.inf), "be finite and above 1")
     pair = StepPair.of(training, relation)
     found = _total(training.phases, pair, orders.ravel()).reshape(orders.shape)
     return found if found.shape else float(found)

@@ -15,7 +15,6 @@ from auditor.collectors.base.scorer import Predictor, identity
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
-from auditor.collectors.served.protocols import Template, Wire
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
 from auditor.core.errors import InputError, shown_place
 
@@ -48,7 +47,7 @@ class Endpoint(Connection):
     Endpoint('https://models.example/v2/models/income', concurrency=16, token_variable='MODELS_TOKEN')
     """
 
-    protocol: protocols.KServeV2 | protocols.KServeV1 | protocols.MLflow | Template | None = None
+    protocol: protocols.KServeV2 | protocols.KServeV1 | protocols.MLflow | protocols.Template | None = None
     model: str | None = None
     output: Output | None = None
     output_name: str | None = None
@@ -59,7 +58,7 @@ class Endpoint(Connection):
         super().__post_init__()
         if str(self.protocol) in PROTOCOLS:
             object.__setattr__(self, "protocol", PROTOCOLS[str(self.protocol)]())
-        kinds = (*PROTOCOLS.values(), Template)
+        kinds = (*PROTOCOLS.values(), protocols.Template)
         if self.protocol is not None and not isinstance(self.protocol, kinds):
             names = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
             raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
@@ -162,7 +161,7 @@ class ServedModel:
         target = protocols.located(self._transport, self._wanted, model=endpoint.model)
         protocol, target = (endpoint.protocol, target) if endpoint.protocol else protocols.detected(target)
         self.protocol_name = type(protocol).__name__
-        self._wire: Wire = protocol.opened(target)
+        self._wire: protocols.Wire = protocol.opened(target)
         self.records_per_request = self._per_request(sample)
 
     @property
@@ -189,7 +188,7 @@ class ServedModel:
             place = records.stretch(0, len(records))
             raise self._transport.refused(error, place=place, path=wire.path) from None
 
-    def _asked(self, records: Records, wire: Wire) -> list[npt.NDArray[Any]]:
+    def _asked(self, records: Records, wire: protocols.Wire) -> list[npt.NDArray[Any]]:
         payload = json_payload(records, columns=self.endpoint.columns)
 
         def body(start: int, stop: int) -> bytes:

@@ -13,7 +13,6 @@ from auditor.collectors.base.records import Batch, Records, Source, sampled_grou
 from auditor.collectors.base.scorer import Scorer
 from auditor.collectors.streaming import output, units
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.output import MANIFEST, locked
 from auditor.collectors.streaming.trial import Answer, Preflight
 from auditor.collectors.tables.collected import CollectedMetadata, Manifest, read_manifest, what_changed
 from auditor.core.errors import InputError, OutputError
@@ -106,9 +105,9 @@ class Collection:
             OutputError: A file that cannot be written, or that another process is writing.
             KeyboardInterrupt: Stopped; its message says how to go on.
         """
-        with locked(self._folder):
+        with output.locked(self._folder):
             there = output.existing(self._target, overwrite=self.overwrite)
-            begun = read_manifest(self._folder / MANIFEST)
+            begun = read_manifest(self._folder / output.MANIFEST)
             asked = self._as_before(self._asked(), there.manifest if there else None, begun)
             if there is not None:
                 return self._already(there, asked, begun)

@@ -454,11 +454,7 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
     """
     look: dict[str, Any] = {"color": canvas.INK, "zorder": 7, "clip_on": False}
     wedge: dict[str, Any] = {"marker": 6, "label": "Certified at a quoted rate"}
-    ring: dict[str, Any] = {
-        "marker": "o",
-        "markerfacecolor": canvas.CARD,
-        "label": "Observed at that rate",
-    }
+    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": canvas.CARD, "label": "Observed at that rate"}
     for rate, row in _quoted_rates(result):
         low, seen = max(float(row.lower or 0), least), float(row.value or 0)
         if rate < least or not low <= seen <= 1:

@@ -90,7 +90,7 @@ def done(*line):
 def test_no_audit_shows_where_its_files_lie(place):
     """Nor do a comparison, several models, a site, a ranking, or the same again from the stored result."""
     more = [
-        "--ranking",
+        "--records",
         place("ranking.csv"),
         "--cyclonedx",
         place("bom.json"),
@@ -98,12 +98,12 @@ def test_no_audit_shows_where_its_files_lie(place):
         place("card.md"),
     ]
     more += ["--context", place("context.toml"), "--features", "x", "--reference", place("second.csv")]
-    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random"]
+    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random", "--for-insiders"]
     done("audit", place("l.csv"), *more, *claim, *outputs(place, "one", *WRITTEN), "--fail-if=auc > 0.5")
     pair = ["--members", place("m.csv"), f"--nonmembers={place('n.csv')}", "--split=random"]
     done("audit", *pair, "--schedule", place("s.csv"), "--delta=1e-5", *outputs(place, "two", *WRITTEN))
-    done("audit", place("second.csv"), "--split=random", *outputs(place, "three"))
-    done("audit", place("third.csv"), "--split=random", *outputs(place, "four"))
+    done("audit", place("second.csv"), "--split=random", "--for-insiders", *outputs(place, "three"))
+    done("audit", place("third.csv"), "--split=random", "--for-insiders", *outputs(place, "four"))
     results = [place(name) for name in ("one.json", "two.json", "three.json", "four.json")]
     done("report", results[0], *outputs(place, "again", *WRITTEN))
     claim = ["--delta=1e-5", "--split=random"]
@@ -114,7 +114,7 @@ def test_no_audit_shows_where_its_files_lie(place):
     assert told(place) == {}
     command = auditor.read_result(results[0]).provenance["command"]
     assert command.startswith(
-        "auditor audit l.csv --ranking ranking.csv --cyclonedx bom.json --model-card card.md"
+        "auditor audit l.csv --records ranking.csv --cyclonedx bom.json --model-card card.md"
     )
     assert command.endswith("--sarif one.sarif --json=one.json '--fail-if=auc > 0.5'")
     assert run("verify", results[0], "--losses", place("l.csv")) == 0
