@@ -252,9 +252,9 @@ def _same_length(name: str, found: Any, mark: SameLength, values: Mapping[str, A
     length = max(len(within.get(mark.field, ())) - mark.less, 0)
     for key, item in found.items() if isinstance(found, Mapping) else [(name, found)]:
         own = within.get(f"{key.split('_')[0]}_{mark.field}")  # of a group
-        length = length if own is None else len(own)
-        if len(item) != length:
-            raise ValueError(f"{key} has {len(item)} entries, not {length}")
+        wanted = length if own is None else len(own)
+        if len(item) != wanted:
+            raise ValueError(f"{key} has {len(item)} entries, not {wanted}")
 
 
 def restored(value: Any) -> Any:

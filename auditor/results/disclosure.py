@@ -151,7 +151,8 @@ def as_shared(result: _Document) -> _Document:
         "checks": tuple(_check_of_before(item) for item in result.checks),
     }
     if isinstance(result, document.AuditDocument):
-        less |= {"data": {**result.data, "history": []}, "histograms": (), "top_records": ()}
+        less |= {"histograms": (), "top_records": ()}
+        less["data"] = {name: [] if name == "history" else item for name, item in result.data.items()}
         less["slices"] = tuple(
             item
             for item in result.slices

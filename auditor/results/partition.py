@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
 
