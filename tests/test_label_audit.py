@@ -112,7 +112,9 @@ def test_guesses_and_their_order_depend_on_no_coin(rng):
 def test_a_model_that_remembers_is_found(world, remembers):
     """At D = 1/2, r right guesses of r that say "drawn" refute epsilon while ((1 + e^epsilon)/2)'s expit^r is the share."""
     x, y = world[0]
-    found = auditor.audit_labels(remembers, (x, y), probabilities=np.full((800, 2), 0.5))
+    found = auditor.audit_labels(
+        remembers, (x, y), probabilities=np.full((800, 2), 0.5), disclosure="insiders"
+    )
     row = found[BOUND]
     tried = row.details["tried"]
     right = [one["guesses"] for one in tried if one["guesses"] == one["correct"] and "inside" not in one]

@@ -126,7 +126,7 @@ def test_a_step_that_reads_the_files_that_records_name_is_refused(tmp_path, nest
     load_model(tmp_path / "good.skops", trusted_types=_INNER)
     _set_input(model, how)
     skops.dump(model, tmp_path / "m.skops")
-    with refused(r"^file 'm.skops' holds \w+\(input=.*\), which reads the files that the records name"):
+    with refused(r"^file 'm.skops' holds a \w+ whose input is .*: it reads the files that the records name"):
         load_model(tmp_path / "m.skops", trusted_types=_INNER)
 
 

@@ -45,8 +45,8 @@ def _refuse_reading(path: Path, model: Any) -> None:
         def persistent_id(self, obj: Any) -> None:
             if hasattr(obj, "input") and counts_words(obj) and repr(obj.input) != "'content'":
                 raise InputError(
-                    f"{named(path)} holds {type(obj).__name__}(input={obj.input!r}), which reads the files that the records"
-                    " name; fit it on the texts themselves, with input='content', and save the model again."
+                    f"{named(path)} holds a {type(obj).__name__} whose input is {obj.input!r}: it reads the files that the"
+                    " records name. Fit it on the texts themselves and save the model again."
                 )
 
     with Path(os.devnull).open("wb") as nowhere:
