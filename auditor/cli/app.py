@@ -56,7 +56,7 @@ _FIRST = {
     *("records", "label", "classes", "task", "output", "out", "text_column", "protocol"),
     *("sequential", "counts", "adjacency", "independent_runs", "epsilon", "runs", "canaries", "chance"),
     *("claim_epsilon", "claim_delta", "noise_multiplier", "delta", "fail_if", "model_name"),
-    *("json", "html", "markdown", "for_insiders", "quiet", "help", _WHOLE),
+    *("json", "html", "markdown", "quiet", "help", _WHOLE),
 }
 
 
