@@ -112,7 +112,7 @@ def test_the_checks_of_several_models_are_told_at_their_worst(rng):
     found = auditor.audit_instances([made(rng), swapped], delta=1e-5)
     assert found.check("direction").status is Status.WARN
     assert found.check("direction").message.startswith("Model 2: Members have clearly higher losses")
-    assert found.check("ties").message.startswith("At most 1%")
+    assert found.check("ties").message.startswith("No loss is shared by more than 1%")
     assert len({item.name for item in found.checks}) == len(found.checks)
 
 
