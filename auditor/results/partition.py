@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.values import Floats, Losses
+from auditor.core.values import Floats, Losses, weighted
 from auditor.curves.tradeoff import TradeoffCurve
 
 _Integers = npt.NDArray[np.int64]
@@ -18,6 +18,7 @@ LEAST = 10  # records of a group in a cell that holds any of it
 FEWEST = 100  # records of each group from which on a distribution is shown
 STEP = 5  # to which published counts are rounded
 _RECORDS_EACH = 25  # of a group for each cell, on average
+_POINTS = 32  # of a fitted law in each cell, for its mean
 _MOST = 60  # cells: more than a figure can show
 _WIDEST = 8.0  # of an end cell, in widths of its neighbour
 
@@ -117,22 +118,29 @@ class Partition:
         )
         return np.concatenate([[cuts[0] - first], cuts, [cuts[-1] + last]])
 
-    @staticmethod
     def means(
-        counts: _Integers, observed: Floats, fitted: Callable[[Floats], Floats]
+        self,
+        group: Any,
+        counts: _Integers,
+        drawn: Callable[[Floats], Floats],
+        fitted: Callable[[Floats], Floats],
     ) -> tuple[Floats, Floats, Floats]:
         """Return, of each cell that holds records of a group, the share of its middle rank and the mean loss, observed and fitted.
 
         Args:
+            group: Its losses, ascending.
             counts: Shape (k,), how many of the group each cell holds.
-            observed: Shape (n,), ascending losses of the group.
-            fitted: The fitted losses at shares of the group.
+            drawn: From losses to the scale of the means.
+            fitted: The fitted losses on that scale at shares of the group.
         """
-        ends = counts[counts > 0].cumsum()
-        starts = np.append(0, ends[:-1])
-        columns = observed, fitted((np.arange(observed.size) + 0.5) / observed.size)
-        first, second = (np.add.reduceat(column, starts) / (ends - starts) for column in columns)
-        return (starts + ends) / 2 / observed.size, first, second
+        values, repeats = weighted(group)
+        kept, ends = counts > 0, counts.cumsum()
+        places = np.append(0, np.searchsorted(values, self.cuts, side="left"))[kept]
+        sums = np.add.reduceat(drawn(values) * (1.0 if repeats is None else repeats), places)
+        starts, ends = (ends - counts)[kept, None] / group.size, ends[kept, None] / group.size
+        shares = starts + (ends - starts) * (np.arange(_POINTS) + 0.5) / _POINTS
+        means = fitted(shares.ravel()).reshape(shares.shape).mean(axis=1)
+        return (starts + ends)[:, 0] / 2, sums / counts[kept], means
 
 
 def _enough(counts: _Integers) -> bool:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from auditor.core.errors import InputError
 from auditor.core.numbers import enough_digits, given, percent
 from auditor.core.options import Members, Sample
-from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses, weighted
+from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
 from auditor.estimators.band import simultaneous_band
@@ -314,16 +315,13 @@ def shared_histograms(partition: Partition, losses: Losses, pair: FittedPair) ->
         ("member", groups[0], partition.member, pair.member),
         ("nonmember", groups[1], partition.nonmember, pair.nonmember),
     ):
-        values, repeats = weighted(group)
-        observed = _transformed(values if repeats is None else np.repeat(values, repeats), drawn)
 
         def fitted(shares: Floats, law: Density = law) -> Floats:
             share = np.log1p(np.exp(law.quantile(shares))) - 1
             return _transformed(ends[0] + share * (ends[1] - ends[0]), drawn)
 
-        columns = zip(
-            ("probability", "observed", "fitted"), partition.means(counts, observed, fitted), strict=True
-        )
+        found = partition.means(group, counts, partial(_transformed, ends=drawn), fitted)
+        columns = zip(("probability", "observed", "fitted"), found, strict=True)
         quantiles |= {f"{name}_{kind}": _rounded(column, digits=3) for kind, column in columns}
     edges = enough_digits(lambda digits: _rounded(_transformed(places, drawn), digits=digits), _ascending)
     cuts = np.concatenate([[-np.inf], exact, [np.inf]])

@@ -355,12 +355,12 @@ def collect_to(
     total = sum(map(len, sources))
 
     def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
-        shared_rows = tuple(shared.finish(allow=allow_shared_rows))
+        shared_rows = shared.finish(allow=allow_shared_rows)
         found = preflight(scorer, groups, batch_size=batch_size)
         announce(found.in_words(total))
-        for sentence in (*found.warnings, *found.provisional):
+        for sentence in (*shared_rows, *found.warnings, *found.provisional):
             announce(sentence)
-        return replace(found, warnings=(*shared_rows, *found.warnings))
+        return replace(found, warnings=(*shared.notes, *found.warnings))
 
     return Collection(
         path=path,

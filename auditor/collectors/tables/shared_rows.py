@@ -49,6 +49,7 @@ class SharedRows:
         self._sources = tuple(sources)
         self._ids: tuple[list[_Piece], list[_Piece]] = ([], [])  # of non-members, of members
         self._contents: tuple[list[_Piece], list[_Piece]] = ([], [])
+        self.notes: list[str] = []
 
     def add(self, batch: Batch) -> None:
         """Take up the records of a batch."""
@@ -60,7 +61,7 @@ class SharedRows:
             _keep(self._ids, batch, hashes, known)
 
     def finish(self, *, allow: bool = False) -> list[str]:
-        """Return what must be known of records in both groups, as sentences.
+        """Return what must be known of records in both groups, as sentences; ``notes`` has them without ids, rows and counts.
 
         Args:
             allow: Whether to go on, with a warning, where the groups overlap.
@@ -78,9 +79,8 @@ class SharedRows:
                     f"members and non-members must have different ids, got {seen}; take those records out of one group,"
                     f" read no ids (id=None) if they count anew in each table, {_ALLOW}."
                 )
-            warnings.append(
-                f"{about(by_id.different)} ids are in both groups: they overlap, which was allowed."
-            )
+            warnings.append(f"there are {seen}: the groups overlap, which was allowed.")
+            self.notes.append(f"{about(by_id.different)} ids are in both groups, which was allowed.")
         if by_content is not None:
             seen = (
                 f"{by_content.counts[0]:,} non-member and {by_content.counts[1]:,} member records"
@@ -96,11 +96,10 @@ class SharedRows:
                     f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
                     f" take them out of one group, {_ALLOW}."
                 )
-            twins = (
-                f"{about(by_content.counts[0])} non-member and {about(by_content.counts[1])} member records are equal to one of the other"
-                " group in features and label"
-            )
-            warnings.append(f"{twins}: {_TOO_MANY if p < _SURELY else BY_CHANCE}.")
+            why = _TOO_MANY if p < _SURELY else BY_CHANCE
+            warnings.append(f"there are {seen}: {why}.")
+            alike = " non-member and ".join(map(about, by_content.counts))
+            self.notes.append(f"{alike} member records are equal to one of the other group: {why}.")
         return warnings
 
     def _id(self, found: "_Overlap") -> str:
