@@ -77,7 +77,7 @@ def refuted_histogram():
 
     rng = np.random.default_rng(0)
     losses = auditor.Losses(member=rng.exponential(0.5, 60), nonmember=rng.exponential(1, 60))
-    result = auditor.audit(losses)
+    result = auditor.audit(losses, disclosure="insiders")
 
     def named(scale):
         return replace(result, histograms=(replace(result.histograms[0], scale=scale),))

@@ -33,7 +33,7 @@ def made(folder):
     audits = [auditor.audit(item, split=auditor.RandomSplit(), claim=claim) for item in losses]
     results = {
         "audit": audits[0],
-        "instances": auditor.audit_instances(audits, delta=1e-5),
+        "instances": auditor.audit_instances(losses, delta=1e-5),
         "runs": auditor.audit_runs(
             auditor.Losses(member=rng.normal(-3, 1, 40), nonmember=rng.normal(0, 1, 40)), delta=1e-5
         ),
