@@ -385,11 +385,12 @@ def test_unequal_coins_that_were_not_thinned_are_not_pooled():
     for _ in range(3):
         coin, loss = rng.random(400) < 0.8, rng.normal(size=400)
         losses.append(Losses(loss[coin], loss[~coin]))
-        results.append(audit(losses[-1], delta=0.0, split=split))
+        results.append(audit(losses[-1], delta=0.0, split=split, disclosure="insiders"))
     pooled = audit_instances(results, delta=1e-5, split=split, together=IndependentRuns()).estimates[0]
     assert pooled.value is None
     assert "fair coins of the declared probability" in pooled.reason
-    thinned = [audit(item, delta=1e-5, split=split, one_run_test=FDP()) for item in losses]
+    asked = {"delta": 1e-5, "split": split, "one_run_test": FDP(), "disclosure": "insiders"}
+    thinned = [audit(item, **asked) for item in losses]
     assert (
         audit_instances(thinned, delta=1e-5, split=split, together=IndependentRuns()).estimates[0].value == 0
     )

@@ -268,7 +268,7 @@ def test_a_known_design_with_odds_of_its_own_reaches_a_verdict(rng):
     feature, coin, chance, loss = own_odds(rng)
     losses = Losses(member=loss[coin], nonmember=loss[~coin])
     features = Features(member=feature[coin], nonmember=feature[~coin])
-    given = {"features": features, "claim": StatedClaim(epsilon=1.0, delta=1e-5)}
+    given = {"features": features, "claim": StatedClaim(epsilon=1.0, delta=1e-5), "disclosure": "insiders"}
     found = audit(losses, split=BernoulliSplit((chance[coin], chance[~coin])), **given)
     assert found.verdict == "refuted"
     assert {check.name: check.status for check in found.checks}["shift"] == "ok"

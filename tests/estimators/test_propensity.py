@@ -29,7 +29,12 @@ def row_of(result):
 def test_it_is_conditional_and_never_a_verdict(groups):
     """A bound far above the claim refutes nothing; it is about the training algorithm, under a condition."""
     losses, features = groups
-    found = audit(losses, split=Propensity(features), claim=StatedClaim(epsilon=0.1, delta=0.0))
+    found = audit(
+        losses,
+        split=Propensity(features),
+        claim=StatedClaim(epsilon=0.1, delta=0.0),
+        disclosure="insiders",
+    )
     row = row_of(found)
     assert 1 < row.value < 3
     assert (row.subject, row.delta, row.adjacency, row.confidence) == ("mechanism", 0, "add-remove", 0.95)
@@ -128,9 +133,8 @@ def test_what_allows_no_bound(groups):
 def test_features_that_say_nothing_are_fair_odds(groups):
     """A constant feature gives every record the odds of the group's size."""
     losses, _ = groups
-    row = row_of(
-        audit(losses, split=Propensity(Features(np.ones(losses.n_member), np.ones(losses.n_nonmember))))
-    )
+    constant = Features(np.ones(losses.n_member), np.ones(losses.n_nonmember))
+    row = row_of(audit(losses, split=Propensity(constant), disclosure="insiders"))
     share = losses.n_member / (losses.n_member + losses.n_nonmember)
     assert row.details["inclusion_range"] == pytest.approx([share, share], abs=0.01)
 
