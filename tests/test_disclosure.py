@@ -175,6 +175,10 @@ def test_results_for_insiders_say_so():
     for name in ("html", "markdown", "card", "notebook", "junit"):
         assert "or insiders only" in shown[name], name
     assert not any("or insiders only" in text for text in forms(auditor.audit(named(), delta=1e-5)).values())
+    both = [
+        auditor.audit(named(), delta=1e-5, disclosure=kind, model=kind) for kind in ("insiders", "public")
+    ]
+    assert "or insiders only" in auditor.compare_audits(both).to_html()
     with pytest.raises(auditor.InputError, match="disclosure"):
         auditor.audit(named(), disclosure="everybody")
 

@@ -224,7 +224,7 @@ def test_the_table_says_what_it_is_not(rng):
     frame = found.to_frame()
     assert list(frame.columns) == ["rank", "row", "id", "group", COLUMN]
     assert "ranking_only" in COLUMN
-    assert found.note == frame.attrs["note"] == NOTE
+    assert found.note == frame.attrs["note"] == f"{NOTE}; for the data's owner only"
     assert frame["rank"].is_monotonic_increasing
     assert frame[COLUMN].is_monotonic_decreasing
     whole = found.to_frame(nonmembers=True, with_losses=True)
@@ -255,7 +255,7 @@ def test_files_hold_the_table(rng, tmp_path):
     np.testing.assert_array_equal([float(row[COLUMN]) for row in rows], frame[COLUMN])
     found.write(str(tmp_path / "who.parquet"), nonmembers=True, with_losses=True)
     table = parquet.read_table(tmp_path / "who.parquet")
-    assert table.schema.metadata[b"note"].decode() == NOTE
+    assert table.schema.metadata[b"note"].decode() == f"{NOTE}; for the data's owner only"
     back = table.to_pandas()
     ids = back[back["member"]].sort_values("row")["id"].tolist()
     assert [None if pd.isna(item) else item for item in ids] == HOSTILE

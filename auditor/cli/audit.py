@@ -457,6 +457,8 @@ def audit(
         )
     result = settings.recorded(result)
     more = files.ranked(losses, seed=measured.seed) | files.cards(result)
+    if files.records is not None:
+        announce(f"{files.records.name} lists every record: it is for the data's owner only.")
     return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=more)
 
 

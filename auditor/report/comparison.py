@@ -141,6 +141,10 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
 def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     found = []
+    if inside := [_called(run) for run in comparison.runs if run.result.data.get("disclosure") == "insiders"]:
+        found.append(
+            f"For insiders only: in the numbers of {listed(inside)} records of the audit can be recognised."
+        )
     used = [item for item in comparison.measurements if item.reason is None]
     if rejected := sum(audited.REJECTED in item.marks for item in used):
         found.append(

@@ -62,7 +62,7 @@ class Ranking:
     monotone: bool
     low_is_member: bool
     losses: Losses
-    note: str = NOTE
+    note: str = f"{NOTE}; for the data's owner only"
     told: bool = True
 
     def top(self, most: int = 10) -> list[dict[str, Any]]:
