@@ -135,7 +135,8 @@ def simulated(case: Mapping[str, Any], *, seed: int) -> dict[str, Any]:
         the empirical one; the noise floor; the certified bound; whether the fit is rejected.
     """
     delta = float(case["delta"])
-    result = auditor.audit(gamma_laws(case["d"]).sample(case["n"], seed=seed), delta=delta)
+    losses = gamma_laws(case["d"]).sample(case["n"], seed=seed)
+    result = auditor.audit(losses, delta=delta, disclosure="insiders")
     parametric = result.estimate("epsilon_star.gaussian")
     fit = parametric.details["fit"]
     laws = [Gaussian(fit[side]["mean"], fit[side]["sd"]) for side in ("member", "nonmember")]
