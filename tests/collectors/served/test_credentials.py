@@ -194,7 +194,7 @@ def test_a_presigned_link_is_summarised_and_never_shown(tmp_path, capfd, caplog,
         (b"", link.replace("t.parquet", "missing.parquet"), 2),
     ):
         handler.content = content
-        line = ["summarise", path, "--out", tmp_path / "s.parquet", "--debug"]
+        line = ["summarise", path, "--out", tmp_path / "s.parquet", "--every-bin", "--debug"]
         assert SECRET not in told(capfd, caplog, tmp_path, *line, code=(code,))
     assert any(SECRET in path for path in seen)
     assert auditor.Summary.read(tmp_path / "s.parquet").n_member == 2
