@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from auditor.core.numbers import about, percent, sentence
+from auditor.core.numbers import LEAST_SHOWN, about, percent, sentence
 from auditor.core.options import EachRecord, Rows
 from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
 from auditor.estimators.twins import SURELY, distinct_contents, twins
 from auditor.records.labels import PersonsFound, codes, per_person
 
 _LEVEL = 1e-3
-_FEW_TWINS = 10
 
 
 def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
@@ -118,7 +117,7 @@ def _by_content(fingerprint: PerGroup) -> Check:
         "repeated_content_members": found.repeats[0],
         "repeated_content_nonmembers": found.repeats[1],
     }
-    telling = min(found.nonmembers_with_twin, found.shared) < _FEW_TWINS
+    telling = min(found.nonmembers_with_twin, found.shared) < LEAST_SHOWN
     much = f" ({percent(share)})", f", where chance gives about {found.expected:,.0f}"
     much = ("", "") if telling else much  # which would tell how many
     seen = (

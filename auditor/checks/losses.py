@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core.numbers import about, apart, given, number, percent, sentence
+from auditor.core.numbers import LEAST_SHOWN, about, apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.values import (
     SIGN_AND_EXPONENT,
@@ -42,7 +42,6 @@ def direction(auc: Estimate) -> Check:
 
 
 _MANY = 0.01
-_NOT_FEW = 10
 # Fewer distinct losses than this share of the records outside the largest piles are rounded ones.
 _MOSTLY = 0.5
 _LABELS = 2
@@ -65,10 +64,10 @@ def ties(losses: Losses) -> Check:
     distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
     details = {
         # The loss of a few records stays out of the result; a value that many share is no record's own.
-        "member_share": shares[0] if runs[0][0] >= _NOT_FEW else None,
-        "nonmember_share": shares[1] if runs[1][0] >= _NOT_FEW else None,
-        "member_value": runs[0][1] if piled[0] and runs[0][0] >= _NOT_FEW else None,
-        "nonmember_value": runs[1][1] if piled[1] and runs[1][0] >= _NOT_FEW else None,
+        "member_share": shares[0] if runs[0][0] >= LEAST_SHOWN else None,
+        "nonmember_share": shares[1] if runs[1][0] >= LEAST_SHOWN else None,
+        "member_value": runs[0][1] if piled[0] and runs[0][0] >= LEAST_SHOWN else None,
+        "nonmember_value": runs[1][1] if piled[1] and runs[1][0] >= LEAST_SHOWN else None,
         "distinct": distinct,
         "all_equal": distinct == 1,
     }
@@ -84,7 +83,7 @@ def ties(losses: Losses) -> Check:
     # Where the piles differ, what is named is the larger one's.
     value = runs[int(np.argmax(shares))][1]
     seen = [
-        percent(share) if length >= _NOT_FEW else about(length if length > 1 else 0)
+        percent(share) if length >= LEAST_SHOWN else about(length if length > 1 else 0)
         for (length, _), share in zip(runs, shares, strict=True)
     ]
     masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))

@@ -149,13 +149,18 @@ def count(x: Any) -> str:
     return f"{x:,.0f}" if float(x).is_integer() else number(x)
 
 
+LEAST_SHOWN = 10  # records that a view, or a number of records, must have to be shown to strangers
+
+
 def about(records: int) -> str:
     """Return a number of records for a sentence that strangers may read: rounded to 5, and none below 10.
 
     >>> about(0), about(3), about(1234)
     ('no', 'fewer than 10', 'about 1,235')
     """
-    return "no" if records == 0 else f"about {5 * round(records / 5):,}" if records >= 10 else "fewer than 10"  # noqa: PLR2004
+    if records == 0:
+        return "no"
+    return f"about {5 * round(records / 5):,}" if records >= LEAST_SHOWN else f"fewer than {LEAST_SHOWN}"
 
 
 def _special(x: Any) -> str | None:

@@ -12,6 +12,7 @@ from auditor.comparison import runs as audited
 from auditor.comparison.compare import Change, Difference, measure_title, utility_title
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
+from auditor.core.options import Disclosure
 from auditor.core.registry import Role
 from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
@@ -141,7 +142,9 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
 def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     found = []
-    if inside := [_called(run) for run in comparison.runs if run.result.data.get("disclosure") == "insiders"]:
+    if inside := [
+        _called(run) for run in comparison.runs if run.result.data.get("disclosure") == Disclosure.INSIDERS
+    ]:
         found.append(
             f"For insiders only: in the numbers of {listed(inside)} records of the audit can be recognised."
         )

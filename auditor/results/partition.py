@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import Floats, Losses, weighted
 from auditor.curves.tradeoff import TradeoffCurve
 
 _Integers = npt.NDArray[np.int64]
 
-LEAST = 10  # records of a group in a cell that holds any of it
+LEAST = LEAST_SHOWN  # records of a group in a cell that holds any of it
 FEWEST = 100  # records of each group from which on a distribution is shown
 STEP = 5  # to which published counts are rounded
 _RECORDS_EACH = 25  # of a group for each cell, on average
