@@ -27,6 +27,7 @@ import auditor
 from auditor.cli.app import run
 auditor.audit  # all that is loaded is loaded
 found = {}
+sys.dont_write_bytecode = True  # a file that Python cannot write whole would stay, for every other test
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 for command in json.loads(sys.argv[1]):
     before = sorted(os.listdir())
