@@ -133,6 +133,7 @@ from auditor.mechanism.whole_curve import FixedNumber as FixedNumber, Sequential
 from auditor.records.features import Features as Features
 from auditor.records.labels import per_person as per_person
 from auditor.results.document import Slice as Slice, TopRecord as TopRecord
+from auditor.results.reading import schema as schema
 from auditor.risk.ranking import Ranking as Ranking, rank_records as rank_records
 from auditor.verdicts.gates import (
     ExitCode as ExitCode,

@@ -184,20 +184,6 @@ class _Reported(_Shown):
 class AuditResult(_Reported, AuditDocument):  # noqa: D101 - that of the document
     __doc__ = AuditDocument.__doc__
 
-    def to_cyclonedx(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the audit as a CycloneDX 1.6 bill of materials in JSON; with a path, also write it there.
-
-        It lists one model, whose card has each number with its interval, also of each slice, and what was declared. The
-        same result gives the same text.
-
-        Args:
-            path: Where to write it, whole or not at all.
-
-        Raises:
-            OutputError: The path cannot be written.
-        """
-        return kept(report.cyclonedx(self), path)
-
     def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the audit as part of a model card for the Hugging Face Hub; with a path, also write it there.
 

@@ -1,10 +1,11 @@
-"""Settings from files: where they are found, what wins, what is refused, and what `auditor init` writes."""
+"""Settings from files: where they are found, what wins, and what is refused."""
 
 import inspect
 import json
 import os
 import re
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -343,18 +344,16 @@ def test_paths_are_meant_from_the_folder_of_the_file(folder, capsys):
 
 
 def test_help_and_version_need_no_good_file():
-    """Whoever mends a broken file can still ask for help, and `init` can replace it."""
+    """A broken file keeps no help from who repairs it."""
     save("[")
-    for arguments in (("audit", "--help"), ("--help",), ("--version",), ("init", "--force"), ("schema",)):
+    for arguments in (("audit", "--help"), ("--help",), ("--version",)):
         assert run(*arguments) == 0
-    assert run("audit", "losses.csv", "--quiet") == 0
 
 
 # --- What is refused ------------------------------------------------------------------------------
 
 BAD = {
     "unknown table": ("[audti]\n", "got 'audti'; did you mean 'audit'?"),
-    "init has no table": ("[init]\n", "the name of a table must be one of 'demo', "),
     "unknown key": ("[audit]\nconfidense = 1\n", "table [audit] has the unknown key 'confidense'; did you mean 'confidence'?"),
     "underscore": ("[audit]\nfail_if = ['auc > 1']\n", "unknown key 'fail_if'; did you mean 'fail-if'?"),
     "outside": ("delta = 1e-5\n", "the key 'delta' stands outside every table; put it below the line [audit]"),
@@ -485,35 +484,11 @@ def test_every_option_is_the_same_in_a_file(name, key):
     assert found not in (None, [], ())
 
 
-# --- auditor init ---------------------------------------------------------------------------------
-
-
-def test_init_writes_a_file_that_sets_nothing_and_an_example_that_runs(folder, capsys):
-    """The file sets nothing; its example, without the #, is valid, and its gates are gates."""
-    assert run("init") == 0
-    content = (folder / "auditor.toml").read_text(encoding="utf-8")
-    head, example = content.split("#\n# split")
-    example = re.sub("^# ", "", f"# split{example}", flags=re.MULTILINE)
-    assert tomllib.loads(content) == {"audit": {}}
-    assert "config" not in audited(capsys)["provenance"]
-    save(head + example)
+def test_the_example_of_the_documentation_runs(folder):
+    """Its settings are valid, and its gates are gates."""
+    page = (Path(__file__).parents[1] / "docs/how-to/pipelines.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    save(example)
     assert run("audit", "losses.csv", "--quiet") in (0, 1, 3)
     assert (folder / "privacy-report.html").exists()
-    assert [parse(gate).name for gate in tomllib.loads(example)["fail-if"]]
-
-
-def test_init_never_overwrites(folder, capsys):
-    """A file that is there, or a link to nowhere, stays; --force replaces it; pyproject.toml is never written."""
-    save("# mine\n")
-    (folder / "link.toml").symlink_to(folder / "nowhere.toml")
-    for arguments, words in (
-        ((), "'auditor.toml' is there already"),
-        (("--path", "link.toml"), "is there already"),
-        (("--path", "pyproject.toml", "--force"), "must not be pyproject.toml"),
-        (("--path", "no/such/auditor.toml"), "does not exist"),
-    ):
-        assert words in refused(capsys, "init", *arguments)
-    assert (folder / "auditor.toml").read_text() == "# mine\n"
-    assert run("init", "--force", "--quiet") == 0
-    assert capsys.readouterr().out == ""
-    assert "[audit]" in (folder / "auditor.toml").read_text(encoding="utf-8")
+    assert [parse(gate).name for gate in tomllib.loads(example)["audit"]["fail-if"]]

@@ -30,7 +30,6 @@ WITH_CODES = {
     "power",
     "collect",
     "verify",
-    "labels",
 }
 
 

@@ -14,14 +14,13 @@ COMMANDS = {
     "audit": "audit none.csv",
     "instances": "instances none.json other.json --split random --delta 1e-5",
     "runs": "runs none.csv --delta 1e-5",
-    "labels": "labels none.skops none.csv --reference other.csv --label y",
     "report": "report none.json",
     "compare": "compare none.json other.json",
     "claim": f"claim {STEPS} --delta 1e-5",
     "power": "power --epsilon 1 --delta 1e-5 --split random",
     "parameters": "parameters --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.01",
 }
-PAGES = {"audit", "instances", "runs", "labels", "report", "compare", "claim"}
+PAGES = {"audit", "instances", "runs", "report", "compare", "claim"}
 OTHERS = [
     (f"{COLLECT} --out gone/losses.parquet", "does not exist; create it first"),
     ("summarise none.csv --out gone/summary.parquet", "does not exist; create it first"),
@@ -38,7 +37,6 @@ OTHERS = [
         f"{COLLECT.replace('none.csv', 'a.parquet')} --out a.parquet --overwrite",
         "a file that this command reads",
     ),
-    ("labels none.skops none.csv --reference other.csv --label y --json none.skops", "this command reads"),
     # Options that decide nothing, or contradict each other.
     (f"{COLLECT} --out losses.parquet --repeats 0", "--repeats must be a whole number of 1 or more"),
     (f"{COLLECT} --out losses.parquet --batch-size 0", "--batch-size must be a whole number of 1 or more"),

@@ -201,11 +201,10 @@ EXPECTED = {"release": "open weights", "query_limits": "none", "next_audit": "20
     ],
 )
 def test_a_context_is_read_from_a_file(capsys, name, text):
-    """TOML and JSON say the same; the cards are written beside the result."""
+    """TOML and JSON say the same; the card is written beside the result."""
     save(text, name)
-    arguments = ("--context", name, "--cyclonedx", "bom.json", "--model-card", "card.md")
+    arguments = ("--context", name, "--model-card", "card.md")
     assert declared(answer(capsys, "audit", "losses.csv", *arguments)) == EXPECTED
-    assert json.loads(text_of("bom.json"))["specVersion"] == "1.6"
     assert "- Release: open weights\n" in text_of("card.md")
 
 
@@ -252,16 +251,16 @@ def test_a_bad_context_is_refused_before_any_work(capsys, name, text, words):
 def test_a_card_replaces_no_input(capsys):
     """The file of the context is read, so that no output may take its place."""
     save("release = 'API'", "c.toml")
-    words = refused(capsys, "audit", "losses.csv", "--context", "c.toml", "--cyclonedx", "c.toml")
+    words = refused(capsys, "audit", "losses.csv", "--context", "c.toml", "--model-card", "c.toml")
     assert "is a file that this command reads" in words
 
 
-def test_a_stored_result_has_the_cards_too():
-    """`auditor report` writes them from a stored result."""
+def test_a_stored_result_has_the_card_too():
+    """`auditor report` writes it from a stored result."""
     audited()
-    assert run("report", "r.json", "--cyclonedx", "bom.json", "--model-card", "card.md", "--quiet") == 0
+    assert run("report", "r.json", "--model-card", "card.md", "--quiet") == 0
     result = auditor.read_result("r.json")
-    assert (text_of("bom.json"), text_of("card.md")) == (result.to_cyclonedx(), result.to_model_card())
+    assert text_of("card.md") == result.to_model_card()
 
 
 # --- What was altered stays marked, through whatever door it comes ---------------------------------
@@ -282,7 +281,7 @@ def test_an_altered_result_passes_no_door_unmarked(capsys):
     """Page, summary, card, JUnit, SARIF and terminal say so; its verdict is gone, and every gate of it is undecided."""
     name = altered(refuted_claim(), verdict="not_refuted")
     outputs = {"--html": "r.html", "--markdown": "r.md", "--junit": "r.xml", "--sarif": "r.sarif"}
-    outputs |= {"--model-card": "card.md", "--cyclonedx": "bom.json"}
+    outputs["--model-card"] = "card.md"
     typed = [word for pair in outputs.items() for word in pair]
     gates = (
         "--fail-if",

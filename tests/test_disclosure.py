@@ -154,7 +154,6 @@ def forms(result):
         "sarif": result.to_sarif(),
         "card": result.to_model_card(),
         "notebook": result._repr_html_(),
-        "cyclonedx": result.to_cyclonedx(),
     }
 
 

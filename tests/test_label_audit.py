@@ -8,8 +8,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
-from command_line import answer, refused, run
+from command_line import run
 from report.test_training_pages import told
 from scipy import special, stats
 from sklearn.ensemble import RandomForestClassifier
@@ -18,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 import auditor
 from auditor.core import InputError, Status
 from auditor.mechanism import draw_labels, label_guesses, label_odds
-from auditor.results.reading import result_schema
 
 BOUND = "epsilon_bound.labels"
 TRUST = ("--trusted-type", "sklearn.tree._tree.Tree")
@@ -238,35 +236,17 @@ def test_labels_that_are_all_the_same_are_refused(world, remembers):
         auditor.audit_labels(remembers, (x, np.zeros(800, int)), reference=others)
 
 
-@pytest.fixture
-def files(world, remembers, tmp_path, monkeypatch):
-    """A model and both tables in files, in the current folder."""
+def test_the_result_in_files(world, remembers, tmp_path, monkeypatch):
+    """A result that validates and is read back, the exit codes of its gates, and a page of the stored result."""
     monkeypatch.chdir(tmp_path)
-    skops.io.dump(remembers, "m.skops")
-    for name, (x, y) in zip(("train.csv", "others.csv"), world, strict=True):
-        pd.DataFrame(x).add_prefix("x").assign(y=y).to_csv(name, index=False)
-    return ["labels", "m.skops", "train.csv", "--reference", "others.csv", "--label-column", "y", *TRUST]
-
-
-def test_the_command(files, world, remembers, capsys):
-    """The numbers of Python, a result that validates and is read back, and the exit codes of gates."""
-    raw = answer(capsys, *files)
-    jsonschema.Draft202012Validator(result_schema("labels")).validate(raw)
-    expected = auditor.audit_labels(remembers, world[0], reference=world[1])
-    assert raw["estimates"][0]["value"] == expected[BOUND].value
-    assert run(*files, "--fail-if", f"{BOUND} > 1", "--json", "r.json", "--quiet") == 1
-    assert run(*files, "--fail-if", f"{BOUND}.off_0.5 > 30", "--quiet") == 3
+    found = auditor.audit_labels(remembers, world[0], reference=world[1])
+    jsonschema.Draft202012Validator(auditor.schema("labels")).validate(json.loads(found.to_json("r.json")))
     again = auditor.read_result("r.json")
     assert isinstance(again, auditor.LabelsResult)
     assert again.to_dict() == json.loads(again.to_json())
     assert run("report", "r.json", "--html", "r.html", "--quiet") == 0
-
-
-def test_the_command_refuses_in_one_sentence(files, capsys):
-    """Audited records as the reference, no label, another task."""
-    assert "--reference must hold other records" in refused(capsys, *files[:4], "train.csv", *files[5:])
-    assert "--label must name" in refused(capsys, *files[:5], *TRUST)
-    assert "--task must be classification" in refused(capsys, *files, "--task", "regression")
+    assert run("report", "r.json", "--fail-if", f"{BOUND} > 1", "--quiet") == 1
+    assert run("report", "r.json", "--fail-if", f"{BOUND}.off_0.5 > 30", "--quiet") == 3
 
 
 def test_the_page_says_what_the_number_says_and_what_it_does_not(world, remembers):

@@ -9,7 +9,7 @@ import pytest
 import auditor
 from auditor import Losses, OnePerPerson, RandomSplit, StatedClaim
 from auditor.core import OutputPolicy
-from auditor.results import find, result_schema
+from auditor.results import find, schema
 from auditor.risk import policies_of
 from tests.simulation import evidence_of, runs_for, seldom
 
@@ -139,7 +139,7 @@ def test_nothing_else_of_an_audit_depends_on_them(result):
 
 def test_they_stand_in_the_file(result, tmp_path):
     """The JSON follows its schema and is read back as it was."""
-    jsonschema.validate(result.to_dict(), result_schema())
+    jsonschema.validate(result.to_dict(), schema())
     result.to_json(tmp_path / "result.json")
     assert auditor.read_result(tmp_path / "result.json").policies == result.policies
 

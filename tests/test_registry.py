@@ -14,7 +14,7 @@ from auditor.cli import app
 from auditor.core import Check, CheckSpec, Equation, Estimate, Losses, Metric, Status, Subject
 from auditor.estimators import ESTIMATORS, Estimator
 from auditor.report import audit_text, glossary, render
-from auditor.results import METRICS, describe, result_schema
+from auditor.results import METRICS, describe, schema
 
 METRIC = Metric(
     "made_up",
@@ -87,7 +87,7 @@ def test_json(result, tmp_path):
 
 def test_schema(result):
     """The schema names both, and accepts the result."""
-    made = result_schema()
+    made = schema()
     for part, name in (("estimate", "made_up"), ("check", "made_up_check")):
         assert name in made["$defs"][part]["properties"]["name"]["examples"]
     jsonschema.Draft202012Validator(made).validate(json.loads(result.to_json()))

@@ -54,7 +54,6 @@ WRITERS = {
     "claim --noise-multiplier 1 --sampling-rate 0.1 --steps 9 --delta 1e-5 --html c.html": "output path 'c.html'",
     "summarise losses.csv --out summary.parquet": "output path 'summary.parquet' cannot be written: File too large.",
     "site . --out site": "output path 'site' cannot be written: File too large.",
-    "init": "output path 'auditor.toml' cannot be written: File too large.",
     "collect": "part-00000000' cannot be written: File too large.",
 }
 

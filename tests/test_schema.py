@@ -18,14 +18,13 @@ from test_reading import OLD
 
 import auditor
 from auditor import AuditResult
-from auditor.cli import app
 from auditor.core import Claim, Estimate, Losses
 from auditor.results import Histogram, Slice, TopRecord, reading
 
 
 def validator(made=None):
     """A strict validator that knows date-times."""
-    made = reading.result_schema() if made is None else made
+    made = reading.schema() if made is None else made
     jsonschema.Draft202012Validator.check_schema(made)
     return jsonschema.Draft202012Validator(made)
 
@@ -183,7 +182,7 @@ def test_every_key_is_required(raw, part):
 
 def test_keys_are_the_fields_of_the_types():
     """The schema of each type has exactly its fields, and the result's too, each with a description."""
-    made = reading.result_schema()
+    made = reading.schema()
     types = {
         "estimate": Estimate,
         "claim": Claim,
@@ -200,7 +199,7 @@ def test_keys_are_the_fields_of_the_types():
 
 def test_instances_validate():
     """The audit of several models is what its schema says, with and without a claim; the result of one model is not."""
-    check = validator(reading.result_schema("instances"))
+    check = validator(reading.schema("instances"))
     models = [Losses(member=np.arange(100.0) + i / 7, nonmember=np.arange(100.0) + 200 + i) for i in range(6)]
     plain = auditor.audit_instances(models, delta=1e-5)
     judged = auditor.audit_instances(
@@ -214,10 +213,7 @@ def test_instances_validate():
     assert list(check.iter_errors(json.loads(AUDITS["infinite numbers"]().to_json()))) != []
 
 
-@pytest.mark.parametrize("kind", ["", "result", "instances", "runs"])
-def test_the_command_prints_the_schema(capsys, kind):
-    """`auditor schema` prints JSON that is the schema, and nothing else."""
-    assert app.run(["schema", *kind.split()]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out) == reading.result_schema(kind or "result")
-    assert printed.err == ""
+def test_another_kind_is_refused():
+    """A kind that no result has is one sentence, with the nearest."""
+    with pytest.raises(auditor.InputError, match=r"kind must be .*'result'.*did you mean 'labels'"):
+        auditor.schema("label")

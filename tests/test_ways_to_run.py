@@ -29,14 +29,12 @@ COMMANDS = [
     "summarise losses.csv --out summary.parquet",
     "audit summary.parquet",
     "site . --out site",
-    "init settings.toml",
-    *(f"schema {kind}" for kind in ("result", "instances", "runs", "labels")),
     *(
         f"{name} --help"
-        for name in ["audit", "report", "collect", "compare", "instances", "runs", "labels", "canaries"]
+        for name in ["audit", "report", "collect", "compare", "instances", "runs", "canaries"]
     ),
     *(f"{name} --help-all" for name in ("collect", "runs")),
-    *("claim --help", "power --help", "schema --help", "site --help", "verify --help", "summarise --help"),
+    *("claim --help", "power --help", "site --help", "verify --help", "summarise --help"),
     "--help",
 ]
 # Runs every command of the list in one process, and says where the package came from.

@@ -19,9 +19,9 @@ from auditor.cli import console, sentences, settings
 from auditor.cli.audit import audit, compare, report, site, verify
 from auditor.cli.canaries import canaries
 from auditor.cli.collect import collect, summarise
-from auditor.cli.mechanism import claim, instances, labels, parameters, power, runs
+from auditor.cli.mechanism import claim, instances, parameters, power, runs
 from auditor.cli.options import declared, packed
-from auditor.cli.project import demo, init, schema
+from auditor.cli.project import demo
 from auditor.core.errors import INTERRUPTED, without_credentials
 from auditor.core.lazy import docstring
 from auditor.verdicts.gates import ExitCode
@@ -202,10 +202,9 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Audit a model": (
         *(demo, collect, summarise, audit, report, site, verify),
-        *(compare, instances, runs, labels, canaries),
+        *(compare, instances, runs, canaries),
     ),
     "Promise and plan": (claim, parameters, power),
-    "Set up": (init, schema),
 }
 app.callback(invoke_without_command=True, **texts(_root))(_root)
 for _purpose, _commands in _COMMANDS.items():

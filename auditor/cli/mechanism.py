@@ -12,7 +12,6 @@ from typing import Any, Literal
 from auditor import theory
 from auditor.api import ClaimResult
 from auditor.cli import console, options as shared, settings
-from auditor.cli.collect import ModelOptions, RecordColumns, ServedOptions, TextOptions, chosen_model
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Estimate, Subject
@@ -471,83 +470,6 @@ def runs(
     return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
-# --- The labels that a model was trained with, without any record that it was not trained on ---
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LabelTables(RecordColumns, title="The records"):
-    """Training records, and others.
-
-    Attributes:
-        table: Records the model was trained on, with the labels it was trained with (.csv, .parquet, .npz, .arrow, or a folder
-            of .parquet).
-        reference: Other records of the same population, with their labels: they tell what the features say of a label.
-        model_name: Name of the model, for the report.
-    """
-
-    table: Path = shared.argument("RECORDS")
-    reference: Path
-    model_name: str | None = None
-
-
-def labels(
-    model: ModelOptions,
-    tables: _LabelTables,
-    measured: shared.Confident,
-    served: ServedOptions,
-    gates: shared.Gates,
-    files: shared.AuditFiles,
-    readers: shared.Readers,
-    common: shared.Common,
-) -> int:
-    r"""Audit what a model gives away about the labels it was trained with; no record is needed that it never saw.
-
-    The bound is about label privacy alone, and holds if the other records teach the true law of the labels: it judges no
-    claim. Rows beside it say what is left where that law is off.
-
-    Examples:
-        A model in a file, the records that it was trained on, and others like them:
-          auditor labels model.skops train.csv --reference others.csv \
-            --label diagnosis --html report.html
-
-        A served model, in a pipeline that stops where more than an epsilon of 1 is
-        left although the law is off by a factor of 1.65 (e^0.5):
-          auditor labels https://models.example.org/v2/models/income/infer train.csv \
-            --reference others.csv --label income \
-            --fail-if "epsilon_bound.labels.off_0.5 > 1"
-
-    Exit codes:
-        0 done, and every gate passed; 1 a gate failed; 2 bad input; 3 a gate asks for
-        what cannot be evaluated. If several apply: 2, then 1, then 3.
-    """
-    from auditor.api import audit_labels
-    from auditor.collectors import Classification, RecordTable
-
-    wanted = gates.parsed()
-    files.check(inputs=(tables.table, tables.reference, Path(model.model)))
-    if not isinstance(model.chosen_task(), Classification):
-        raise InputError(f"--task must be classification, got {model.task}: the audit is of class labels.")
-    columns = tables.columns()
-    announce = console.announcer(quiet=common.quiet)
-    announce("Auditing ...")
-    found = audit_labels(
-        chosen_model(model, TextOptions(), served),
-        RecordTable(tables.table, **columns),
-        reference=RecordTable(tables.reference, **columns),
-        classes=model.labels(),
-        output=model.output,
-        repeats=1 if model.repeats is None else model.repeats,
-        confidence=measured.confidence,
-        looks=measured.looks,
-        seed=measured.seed,
-        model_name=tables.model_name,
-        disclosure=readers.disclosure,
-    )
-    origin = {**found.provenance, "source": tables.table.name, "command": console.command_line()}
-    found = settings.recorded(dataclasses.replace(found, provenance=origin))
-    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
-
-
 # --- How many records, or runs, an audit takes ---
 
 
@@ -565,7 +487,7 @@ class _Plan(shared.Sampled):
         canaries: In one run on canaries, each with a fair coin; short for --split bernoulli --inclusion 0.5.
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
-        labels: Of an audit of labels (auditor labels), of so many classes that features make equally likely; at delta 0.
+        labels: Of an audit of labels (audit_labels in Python), of so many classes that features make equally likely; at delta 0.
         chance: Chance of reaching the target that is wanted.
         members: The same as --member-coverage, as it was called before.
     """

@@ -283,28 +283,19 @@ class Sampled(Options):
 
 
 @dataclass(frozen=True)
-class Confident(Options, title="What is measured"):
-    """At which confidence.
+class Measured(Options, title="What is measured"):
+    """At which delta and confidence.
 
     Attributes:
         confidence: Of every interval.
         looks: How often this is looked at, as in a nightly pipeline: so many audits share the error.
         seed: Of everything random.
+        delta: Delta to state epsilon at; default: the claim's.
     """
 
     confidence: float = 0.95
     looks: int = 1
     seed: int = 0
-
-
-@dataclass(frozen=True)
-class Measured(Confident):
-    """At which delta and confidence.
-
-    Attributes:
-        delta: Delta to state epsilon at; default: the claim's.
-    """
-
     delta: float | None = None
 
 
@@ -678,25 +669,21 @@ class Readers(Options, title="What is written"):
 
 @dataclass(frozen=True)
 class ModelFiles(AuditFiles):
-    """Those of the audit of one model, which has cards too.
+    """Those of the audit of one model, which has a card too.
 
     Attributes:
-        cyclonedx: Write a bill of materials with the model's card (CycloneDX 1.6).
         model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
     """
 
-    cyclonedx: Path | None = None
     model_card: Path | None = None
 
     def cards(self, result: AnyResult) -> dict[Path, str | bytes]:
-        """Return the cards that were asked for, by where they go."""
-        wanted = given(self, "cyclonedx", "model_card")
-        if not wanted:
+        """Return the card that was asked for, by where it goes."""
+        if self.model_card is None:
             return {}
         if not isinstance(result, AuditResult):
-            raise InputError(f"{wanted[0]} is for the audit of one model; leave it out here.")
-        made = ((self.cyclonedx, result.to_cyclonedx), (self.model_card, result.to_model_card))
-        return {path: make() for path, make in made if path is not None}
+            raise InputError("--model-card is for the audit of one model; leave it out here.")
+        return {self.model_card: result.to_model_card()}
 
 
 def _shown(result: AnyResult, gates: Sequence[GateOutcome], text: str | None) -> str:

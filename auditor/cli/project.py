@@ -1,18 +1,14 @@
-"""The commands that need nothing of one's own: `auditor demo`, `auditor schema`, and `auditor init`."""
+"""The command that needs nothing of one's own: `auditor demo`."""
 
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from auditor.api import AuditResult, audit
 from auditor.cli import console, settings
-from auditor.cli.options import Common, Options, Quietly, argument
-from auditor.core.errors import InputError, OutputError
+from auditor.cli.options import Common, Options
 from auditor.core.files import check_writable, write_all
 from auditor.core.options import DPSGD, RandomSplit, StatedClaim
 
@@ -117,70 +113,3 @@ def demo(asked: _Demo, common: Common) -> None:
     for result in results:
         console.say(audit_text(result, width=console.width(least=30), color=console.colour()) + "\n")
     console.say(f"Report: {asked.html.resolve()}\n")
-
-
-# --- The command `auditor schema`: what a result looks like, for other programs ---
-
-
-@dataclass(frozen=True)
-class _Schema(Options):
-    """What a result is of.
-
-    Attributes:
-        kind: result, of one audit; instances, of `auditor instances`; runs, of `auditor runs`; or labels, of `auditor labels`.
-    """
-
-    kind: Literal["result", "instances", "runs", "labels"] = argument("KIND", default="result")
-
-
-def schema(asked: _Schema) -> None:
-    """Print the JSON Schema (2020-12) that the results of `auditor audit --json` validate against.
-
-    Examples:
-        Print the JSON schema of results:
-          auditor schema
-
-        Keep it beside them:
-          auditor schema > result.schema.json
-    """
-    from auditor.results.reading import result_schema
-
-    console.say(json.dumps(result_schema(asked.kind), indent=2) + "\n")
-
-
-@dataclass(frozen=True)
-class _Init(Options):
-    """Where the file goes.
-
-    Attributes:
-        path: Where the file goes.
-        force: Replace a file that is there.
-    """
-
-    path: Path = Path(settings.OWN)
-    force: bool = False
-
-
-def init(asked: _Init, shown: Quietly) -> None:
-    """Write a file of settings that sets nothing yet, with an explanation and an example.
-
-    Examples:
-        Write auditor.toml, with an explanation and an example:
-          auditor init
-
-        Write it elsewhere:
-          auditor init --path audits/auditor.toml
-    """
-    path = asked.path
-    if path.name == "pyproject.toml":
-        raise InputError(
-            "--path must not be pyproject.toml, which holds more than these settings; write auditor.toml and move what"
-            " you set to a table [tool.auditor.audit]."
-        )
-    if os.path.lexists(path) and not asked.force:
-        raise OutputError(
-            f"output path {str(path)!r} is there already; name another, or replace it with --force."
-        )
-    write_all({path: (resources.files("auditor.cli") / settings.OWN).read_text(encoding="utf-8")})
-    if not shown.quiet:
-        console.say(f"Wrote {path}: it sets nothing until you take away a #.\n")

@@ -50,7 +50,7 @@ REFUSED = {
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 _WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
 # What writes a file; ``records`` does in ``audit`` alone, elsewhere it names a table to read.
-OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "cyclonedx", "model-card"}
+OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "model-card"}
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),

@@ -11,7 +11,6 @@ from auditor.report.folder import site as site
 from auditor.report.html import (
     card as card,
     cited as cited,
-    cyclonedx as cyclonedx,
     escaped as escaped,
     glossary as glossary,
     markdown as markdown,

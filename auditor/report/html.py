@@ -4,14 +4,12 @@ import base64
 import hashlib
 import json
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from auditor._version import __version__
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
@@ -22,7 +20,7 @@ from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, promised, recognition, why_smaller
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
+from auditor.results.document import AuditDocument, Document, Slice, furthest_point
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
 from auditor.verdicts.gates import ExitCode, GateOutcome
@@ -373,18 +371,7 @@ def markdown(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     return template.render(**shown) + "\n"
 
 
-# --- A result as the cards of models hold it: CycloneDX 1.6, and a model card on the Hugging Face Hub ---
-
-
-def cyclonedx(result: AuditDocument) -> str:
-    """Return an audit as a CycloneDX 1.6 bill of materials of one model, with its card."""
-    view, made = view_of(result), made_at(result.provenance)
-    annex = annex_of(view)
-    serial = uuid.uuid5(uuid.NAMESPACE_OID, annex.sha256).urn  # the same for the same result
-    known = {"serial": serial, "made": made and made.isoformat(timespec="seconds"), "version": __version__}
-    template = environment(_scalar, autoescape=False).get_template("cyclonedx.json.jinja")
-    text = template.render(view=view, annex=annex, **known)
-    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+# --- A result as part of a model card on the Hugging Face Hub ---
 
 
 def model_card(result: AuditDocument) -> str:

@@ -75,15 +75,21 @@ _SCHEMAS: dict[str, tuple[type[document.Document], str]] = {
 }
 
 
-def result_schema(kind: str = "result") -> Schema:
-    """Return the schema of the JSON of a kind of result, as ``auditor schema KIND`` prints it.
+def schema(kind: str = "result") -> Schema:
+    """Return the JSON Schema (2020-12) that the JSON of a kind of result validates against.
 
-    >>> result_schema()["$defs"]["estimate"]["properties"]["subject"]["enum"]
+    Args:
+        kind: ``"result"``, of `audit`; ``"instances"``, ``"runs"`` or ``"labels"``, of `audit_instances` and the like.
+
+    Raises:
+        InputError: The kind is another.
+
+    >>> schema()["$defs"]["estimate"]["properties"]["subject"]["enum"]
     ['model', 'mechanism']
-    >>> result_schema("runs")["properties"]["kind"]
+    >>> schema("runs")["properties"]["kind"]
     {'const': 'runs'}
     """
-    cls, title = _SCHEMAS[kind]
+    cls, title = _SCHEMAS[validate.known("kind", kind, _SCHEMAS)]
     found = object_schema(cls, _NAMES)
     found["properties"]["schema_version"] = {
         "const": document.SCHEMA_VERSION,

@@ -27,7 +27,7 @@ from auditor.core import (
 )
 from auditor.estimators import clopper_pearson
 from auditor.mechanism import whole_curve
-from auditor.results import result_schema
+from auditor.results import schema
 from auditor.verdicts import judge
 
 JUDGING, CERTIFIED, KATZ, BAYESIAN, GDP = (
@@ -456,7 +456,7 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
     losses = shifted(rng, runs=100)
     result = audited(losses, **given)
     raw = json.loads(result.to_json(tmp_path / "runs.json"))
-    check = jsonschema.Draft202012Validator(result_schema("runs"))
+    check = jsonschema.Draft202012Validator(schema("runs"))
     assert list(check.iter_errors(raw)) == []
     assert raw == json.loads((tmp_path / "runs.json").read_text(encoding="utf-8"))
     assert list(check.iter_errors({**raw, "kind": "instances"})) != []

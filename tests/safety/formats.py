@@ -151,16 +151,6 @@ def _address(name, address):
     assert re.fullmatch(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?#-]*", address), address
 
 
-def cyclonedx(text):
-    """A bill of materials: keeps the schema of CycloneDX 1.6, with no sign that hides; returns all of it."""
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
-    assert UNSAFE.search(text) is None
-    return text
-
-
 def model_card(text):
     """A model card: metadata that YAML reads as one model's numbers, and a section as safe as a summary; returns its words."""
     import yaml

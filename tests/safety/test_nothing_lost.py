@@ -31,7 +31,6 @@ COMMANDS = {
     "report": "report result.json --json a.json --markdown b.md --junit c.xml --quiet",
     "canaries": "canaries --kind text --template secret-###### --size 20 --seed 1 --out c.csv --coins k.csv --overwrite --quiet",
     "summarise": "summarise losses.csv --out s.parquet --quiet",
-    "init": "init --path auditor.toml --force --quiet",
     "site": "site results --out pages --quiet",
 }
 OUTPUTS = re.compile(r"\S+\.(?:json|md|xml|csv|parquet|toml)\b|pages")

@@ -45,7 +45,6 @@ def _scripts(text):
 def test_every_text(result):
     """On a terminal, in a summary, a build server's file and a notebook no text is more than text, and all show it."""
     assert MARK in formats.terminal(audit_text(result, color=True, width=400), colour=True)
-    assert MARK in formats.cyclonedx(result.to_cyclonedx())
     assert MARK in formats.model_card(result.to_model_card())
     shown = _every_output_but_the_page(result, gates=check_gates(result, ["auc > 0.6"]))
     assert [name for name, words in shown.items() if MARK not in words] == []
@@ -110,7 +109,6 @@ def test_no_text_commands_a_build_server(raw, start, tmp_path, capsys):
         "junit": result.to_junit(gates=gates),
         "sarif": result.to_sarif(gates=gates),
         "model card": result.to_model_card(),
-        "cyclonedx": result.to_cyclonedx(),
     }
     assert {name: formats.commands(text) for name, text in files.items()} == {name: [] for name in files}
     assert {name: formats.UNSAFE.findall(text) for name, text in files.items()} == {

@@ -92,8 +92,6 @@ def test_no_audit_shows_where_its_files_lie(place):
     more = [
         "--records",
         place("ranking.csv"),
-        "--cyclonedx",
-        place("bom.json"),
         "--model-card",
         place("card.md"),
     ]
@@ -113,9 +111,7 @@ def test_no_audit_shows_where_its_files_lie(place):
     done("site", place(""), "--out", place("site"))
     assert told(place) == {}
     command = auditor.read_result(results[0]).provenance["command"]
-    assert command.startswith(
-        "auditor audit l.csv --records ranking.csv --cyclonedx bom.json --model-card card.md"
-    )
+    assert command.startswith("auditor audit l.csv --records ranking.csv --model-card card.md")
     assert command.endswith("--sarif one.sarif --json=one.json '--fail-if=auc > 0.5'")
     assert run("verify", results[0], "--losses", place("l.csv")) == 0
 
@@ -182,21 +178,10 @@ def test_no_result_shows_the_path_of_an_address_or_the_name_of_this_machine(plac
         members = ["--members", place("rm.csv"), "--nonmembers", place("rn.csv")]
         done("collect", url, *members, *asked, "--out", place(f"got{at}.parquet"))
         done("audit", place(f"got{at}.parquet"), *outputs(place, f"served{at}", *WRITTEN))
-        done(
-            "labels",
-            url,
-            place("rm.csv"),
-            "--reference",
-            place("rn.csv"),
-            *asked,
-            *outputs(place, f"labels{at}", *WRITTEN),
-        )
         assert server.seen
         assert told(place) == {}
         shown = f"http://{'localhost' if at else host}:{port}"
         assert f"endpoint {shown!r}" in auditor.read_result(place(f"served{at}.json")).data["history"][0]
-        command = json.loads(Path(place(f"labels{at}.json")).read_text())["provenance"]["command"]
-        assert command.startswith(f"auditor labels {shown} rm.csv --reference rn.csv")
 
 
 def test_a_model_of_another_path_is_another_model(tmp_path, serve):

@@ -306,7 +306,9 @@ def test_whatever_ends_a_collection_says_how_to_go_on(tmp_path, raised, words):
 def test_a_full_disk_loses_nothing(tmp_path, kept, monkeypatch):
     """Where a file cannot grow (as on a full disk), one sentence says so, and the parts before it are kept."""
     path, limits = tmp_path / "losses.parquet", resource.getrlimit(resource.RLIMIT_FSIZE)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # half a compiled module would stay, for every other test
+    monkeypatch.setattr(
+        sys, "dont_write_bytecode", True
+    )  # half a compiled module would stay, for every other test
 
     def fill(_):
         if 10 * scorer.calls == kept:
