@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import auditor
 from auditor.core import Losses
+from auditor.report import site
 from auditor.results import Partition
 
 LAWS = {
@@ -167,17 +168,23 @@ def test_nobody_is_named():
     assert "For the data's owner only" in asked.to_html()
 
 
-def test_results_for_insiders_say_so():
+def test_results_for_insiders_say_so(tmp_path):
     """Every form for people says at its top that a result is for insiders, and its JSON does; a shared one does not."""
     shown = forms(auditor.audit(named(), delta=1e-5, disclosure="insiders"))
     assert json.loads(shown["json"])["data"]["disclosure"] == "insiders"
-    for name in ("html", "markdown", "card", "notebook", "junit"):
+    for name in set(shown) - {"json"}:
         assert "or insiders only" in shown[name], name
     assert not any("or insiders only" in text for text in forms(auditor.audit(named(), delta=1e-5)).values())
     both = [
         auditor.audit(named(), delta=1e-5, disclosure=kind, model=kind) for kind in ("insiders", "public")
     ]
     assert "or insiders only" in auditor.compare_audits(both).to_html()
+    for one in both:
+        (tmp_path / str(one.data["model"])).mkdir()
+        one.to_json(tmp_path / str(one.data["model"]) / "result.json")
+        site(tmp_path / str(one.data["model"]), tmp_path / "site")
+        index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+        assert ("or insiders only" in index) is (one is both[0])
     with pytest.raises(auditor.InputError, match="disclosure"):
         auditor.audit(named(), disclosure="everybody")
 

@@ -100,6 +100,51 @@ def test_no_group_of_few_is_shown_or_found_by_subtraction(seed):
     assert not {f"name{at}" for at, both in enumerate(kept) if min(both) < 10} & shown
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_no_difference_between_kinds_is_small(seed):
+    """A class less the groups within it, and a group less the classes within it, is empty or has 10 of each side or more.
+
+    Regions lie in countries here, some of them small, and of a few records one or the other may be wrong.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 5, 9, 12, 40, 200], (rng.integers(4, 12), 2), p=[0.1, 0.1, 0.1, 0.2, 0.3, 0.2])
+    regions = [np.repeat(np.arange(len(sizes)), column) for column in sizes.T]
+    countries = [column // rng.integers(2, 5) for column in regions]
+    for column in rng.choice(2, rng.integers(0, 3), replace=False):
+        moved = rng.choice(regions[column].size, rng.integers(1, 14), replace=False)
+        [regions, countries][rng.integers(2)][column][moved] = rng.integers(0, 3)
+    kinds = [SliceKind.CLASS, SliceKind.GROUP]
+    order = kinds if rng.integers(2) else kinds[::-1]
+    columns = dict(zip(order, (regions, countries), strict=True))
+    losses = Losses(
+        *(rng.normal(size=column.size) for column in regions),
+        label=columns[SliceKind.CLASS],
+        group=columns[SliceKind.GROUP],
+    )
+    found = slices_of(losses, delta=1e-5)
+    held = {kind: held_by(of_kind(found, kind), columns[kind]) for kind in columns}
+    assert held[SliceKind.CLASS]
+    for kind, other in (order, order[::-1]):
+        for whole in held[kind]:
+            rest = [side.copy() for side in whole]
+            for part in held[other]:
+                if all(not (inner & ~outer).any() for inner, outer in zip(part, whole, strict=True)):
+                    rest = [left & ~inner for left, inner in zip(rest, part, strict=True)]
+            left = [int(side.sum()) for side in rest]
+            assert left == [0, 0] or min(left) >= 10 or all(map(np.array_equal, rest, whole)), (kind, left)
+
+
+def held_by(slices, columns):
+    """Which members and non-members each slice holds: those with its label, or with none that is named."""
+    named = [part.label for part in slices if not part.label.startswith("(")]
+    found = [[column.astype(str) == label for column in columns] for label in named]
+    if len(named) < len(slices):
+        found.append([~np.isin(column.astype(str), named) for column in columns])
+    for part, sides in zip(slices, found, strict=True):
+        assert [part.n_member, part.n_nonmember] == [int(side.sum()) for side in sides]
+    return found
+
+
 def test_a_small_group_joins_the_next_smallest(rng):
     """One group of 9 joins the next one, which is then audited together with it, so that subtraction finds neither."""
     found = of_kind(slices_of(grouped(rng, [300, 200, 9]), delta=1e-5), SliceKind.GROUP)

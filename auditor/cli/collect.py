@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from auditor.cli import console, options as shared
 from auditor.cli.options import refuse
@@ -20,21 +20,29 @@ _OTHERWISE = ("protocol", "served_model", "header_variable", "accept_labels", *_
 
 
 @dataclass(frozen=True)
-class RecordColumns(shared.Columns, shared.InMemory):
-    """What the columns of a table of records are.
+class RecordTables(shared.Columns, shared.InMemory, title="The records"):
+    """The tables of records, by the group that they hold.
 
     Attributes:
         label: Column of true labels; several, separated by commas, for --task multi-label.
         features: Feature columns, separated by commas; default: all that are nothing else, in the order of the file.
+        members: Records the model was trained on (.csv, .parquet, .npz, .arrow, or a folder of .parquet).
+        nonmembers: Records from the same population that it never saw.
+        records: One table of both, with --member-column, instead of the two.
+        member_column: Column of membership in --records, 0 or 1.
+        allow_shared_rows: Go on where many rows are in both groups.
     """
-
-    otherwise: ClassVar[str] = ""  # what may be named in place of the labels
 
     label: str | None = shared.option(also=["--label-column"])
     features: str | None = None
+    members: Path | None = None
+    nonmembers: Path | None = None
+    records: Path | None = None
+    member_column: str = "member"
+    allow_shared_rows: bool = False
 
-    def columns(self, *, text_column: str | None = None) -> dict[str, Any]:
-        """Return what a `RecordTable` is told of its columns; of texts, that they are all of a record."""
+    def _columns(self, text_column: str | None) -> dict[str, Any]:
+        """What a `RecordTable` is given of its columns; of texts, that they are all of a record."""
         columns: dict[str, Any] = {
             "id": self.id_column or None,  # '' is none
             "group": self.group_column or None,
@@ -45,36 +53,15 @@ class RecordColumns(shared.Columns, shared.InMemory):
             refuse(self, "label", "features", goes="without --text-column: a text is all of its record")
             return {**columns, "features": text_column}
         if self.label is None:
-            raise InputError(f"--label must name the column of true labels{self.otherwise}.")
+            raise InputError("--label must name the column of true labels (or --text-column that of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
         return {**columns, "label": shared.names("--label", self.label), "features": features}
-
-
-@dataclass(frozen=True)
-class RecordTables(RecordColumns, title="The records"):
-    """The tables of records, by the group that they hold.
-
-    Attributes:
-        members: Records the model was trained on (.csv, .parquet, .npz, .arrow, or a folder of .parquet).
-        nonmembers: Records from the same population that it never saw.
-        records: One table of both, with --member-column, instead of the two.
-        member_column: Column of membership in --records, 0 or 1.
-        allow_shared_rows: Go on where many rows are in both groups.
-    """
-
-    otherwise: ClassVar[str] = " (or --text-column that of texts)"
-
-    members: Path | None = None
-    nonmembers: Path | None = None
-    records: Path | None = None
-    member_column: str = "member"
-    allow_shared_rows: bool = False
 
     def read_with(self, *, text_column: str | None) -> dict[str, Any]:
         """Return the tables of records by the group that they hold."""
         from auditor.collectors import RecordTable
 
-        columns = self.columns(text_column=text_column)
+        columns = self._columns(text_column)
         match self.members, self.nonmembers, self.records:
             case (Path() as members, Path() as nonmembers, None):
                 return {

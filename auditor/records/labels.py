@@ -26,7 +26,7 @@ _NO_LABEL = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
 
 @dataclass(frozen=True, eq=False)
-class _Codes:
+class Codes:
     """One column of labels as numbers: equal labels have equal codes in both groups, and -1 means no label.
 
     Attributes:
@@ -66,7 +66,7 @@ def is_missing(value: Any) -> bool:
     return isinstance(unequal, bool | np.bool_) and bool(unequal)
 
 
-def codes(pair: PerGroup) -> _Codes:
+def codes(pair: PerGroup) -> Codes:
     """Return a column of labels as numbers that are equal where the labels are, in both groups.
 
     >>> found = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
@@ -81,7 +81,7 @@ def codes(pair: PerGroup) -> _Codes:
     seen: dict[Any, int] = {}
     numbers = [-1 if word is None else seen.setdefault(word, len(seen)) for word in words]
     member, nonmember = np.split(np.array(numbers, dtype=np.int64), [pair.member.size])
-    return _Codes(member, nonmember, np.array(list(seen), dtype=object))
+    return Codes(member, nonmember, np.array(list(seen), dtype=object))
 
 
 def _word(item: Any) -> str:
@@ -200,7 +200,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     return RecordsFound(losses, rows, sizes, largest, p_value, combined=True)
 
 
-def _within_persons(losses: Losses) -> _Codes:
+def _within_persons(losses: Losses) -> Codes:
     """The ids as numbers; equal ids of different people are different records."""
     found = codes(cast("PerGroup", losses.id))
     if losses.person is None:
@@ -210,7 +210,7 @@ def _within_persons(losses: Losses) -> _Codes:
     joined = np.where(code < 0, -1, code * (who.labels.size + 1) + owner + 1)
     numbers = np.where(code < 0, -1, np.unique(joined, return_inverse=True)[1])
     member, nonmember = np.split(numbers, [found.member.size])
-    return _Codes(member, nonmember, np.arange(numbers.max() + 1))
+    return Codes(member, nonmember, np.arange(numbers.max() + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,7 +469,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
     return None
 
 
-def _owners(found: _Codes) -> PerGroup:
+def _owners(found: Codes) -> PerGroup:
     """The person of each record; a record that names nobody is a person of its own."""
     result, free = [], found.labels.size
     for column in (found.member, found.nonmember):
@@ -480,7 +480,7 @@ def _owners(found: _Codes) -> PerGroup:
     return PerGroup(*result)
 
 
-def _in_both(found: _Codes, inclusion: PerGroup | None) -> tuple[int, float]:
+def _in_both(found: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """How many persons have records in both groups, and how many would by independent coins, of their own odds where known."""
     count, shared = found.labels.size, np.intersect1d(found.member, found.nonmember)
     owner = np.concatenate([found.member, found.nonmember])
@@ -515,7 +515,7 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 # --- One score per person --------------------------------------------------------------------------
 
 
-def _in_units(losses: Losses, found: _Codes, by: str) -> list["_PerPerson"]:
+def _in_units(losses: Losses, found: Codes, by: str) -> list["_PerPerson"]:
     """Both groups in order of their units."""
     pairs = zip((losses.member, losses.nonmember), _owners(found), strict=True)
     return [_PerPerson.of(values, owner, by) for values, owner in pairs]

@@ -18,12 +18,12 @@ all hold at once: the largest is taken [own].
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, permutations
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.numbers import percent
+from auditor.core.numbers import LEAST_SHOWN, percent
 from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSplit
 from auditor.core.values import (
     Estimate,
@@ -42,15 +42,12 @@ from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.estimators.one_run import mechanism_bound, stated_delta
 from auditor.estimators.rates import auc, guaranteed_rates, interval, placements_of
-from auditor.records.labels import codes
+from auditor.records.labels import Codes, codes
 from auditor.results.document import PolicyFound, Slice, SliceKind, find
 from auditor.results.partition import Partition
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-# Fewest members, and fewest non-members, of a group that is compared; fewest records of a band. All smaller groups make
-# one slice without their labels, since the counts of a group of one would tell which side its record was on.
-_LEAST = 10
 # With more groups than this those with most records of both kinds are compared; one slice stands for the rest of those
 # that are not too small.
 _MOST = 50
@@ -113,8 +110,8 @@ def slices_of(
         if partition is None
         else partition.at_ranks(np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember)))
     )
-    in_bands = () if is_shared and cuts is None else bands(losses, _LEAST, _BANDS, cuts)
-    parts = [*_groups(losses, _LEAST, _MOST), *in_bands]
+    in_bands = () if is_shared and cuts is None else bands(losses, LEAST_SHOWN, _BANDS, cuts)
+    parts = [*_groups(losses, LEAST_SHOWN, _MOST), *in_bands]
     if alpha / max(1, len(parts)) < _SMALLEST:
         reason = "the confidence is too high to be shared among slices"
         parts = [replace(part, losses=None, reason=reason) for part in parts]
@@ -331,36 +328,93 @@ def _label(start: int, end: int, size: int) -> str:
     return f"{end_named} {f'{near} to ' if ranks[0] else ''}{far} of losses"
 
 
+@dataclass(frozen=True)
+class _Joint:
+    """Labels that make one slice: ``codes`` are 1 above those of `auditor.records.labels.codes`, and 0 stands for no label."""
+
+    codes: list[int]
+    label: str
+    reason: str = ""
+    is_named: bool = False
+
+
 def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
-    """Return the classes and the groups, each as `_labelled` has them; groups that are the classes are not said twice."""
-    classes, others = losses.label, losses.group
+    """Return the classes and the groups, each as `_joints` has them; groups that are the classes are not said twice."""
     if losses.bits is not None:
         reason = "a summary keeps no labels of its records; audit a summary of each group"
         yield _Part(SliceKind.GROUP, "(no label)", losses.n_member, losses.n_nonmember, reason=reason)
-    same = False
-    if classes is not None and others is not None:
-        one, other = codes(classes), codes(others)
-        same = all(map(np.array_equal, (one.member, one.nonmember), (other.member, other.nonmember)))
-    if classes is not None and not same:
-        yield from _labelled(losses, classes, SliceKind.CLASS, least, most)
-    if others is not None:
-        yield from _labelled(losses, others, SliceKind.GROUP, least, most)
+    pairs = {SliceKind.CLASS: losses.label, SliceKind.GROUP: losses.group}
+    found = {kind: codes(pair) for kind, pair in pairs.items() if pair is not None}
+    columns = {kind: PerGroup(one.member + 1, one.nonmember + 1) for kind, one in found.items()}
+    if len(found) > 1 and all(map(np.array_equal, *columns.values())):
+        del found[SliceKind.CLASS]
+    hidden: dict[SliceKind, list[int]] = {kind: [] for kind in found}
+    while True:
+        joints = {kind: _joints(one, kind, least, most, hidden[kind]) for kind, one in found.items()}
+        few = _few_between(joints, columns, least)
+        if few is None:
+            break
+        if few[1]:
+            hidden[few[0]].append(few[1])
+        else:
+            del found[SliceKind.GROUP]
+    for kind, several in joints.items():
+        for one in several:
+            sides = zip((losses.member, losses.nonmember), columns[kind], strict=True)
+            member, nonmember = (values[np.isin(of, one.codes)] for values, of in sides)
+            own = None if one.reason else Losses(member=member, nonmember=nonmember)
+            yield _Part(kind, one.label, member.size, nonmember.size, losses=own, reason=one.reason)
 
 
-def _labelled(losses: Losses, labels: PerGroup, kind: SliceKind, least: int, most: int) -> Iterator[_Part]:
+def _few_between(
+    joints: Mapping[SliceKind, Sequence[_Joint]], columns: Mapping[SliceKind, PerGroup], least: int
+) -> tuple[SliceKind, int] | None:
+    """Return a label that must not be named, as a slice less those of the other kind that lie within it is small.
+
+    Its code is 0 where no label is left to join to others; all is null where each such difference is large enough, or empty.
+    """
+    if len(joints) < 2:  # noqa: PLR2004 - nothing to compare
+        return None
+    table = np.zeros((2, *map(len, joints.values())), dtype=np.int64)
+    for side, both in zip(table, zip(*(columns[kind] for kind in joints), strict=True), strict=True):
+        width = int(both[1].max()) + 1
+        used, counts = np.unique(both[0] * width + both[1], return_counts=True)
+        places = [{code: at for at, one in enumerate(some) for code in one.codes} for some in joints.values()]
+        where = [
+            [place[code] for code in of.tolist()]
+            for place, of in zip(places, divmod(used, width), strict=True)
+        ]
+        np.add.at(side, tuple(where), counts)
+    for counts, (own, other) in zip((table, table.transpose(0, 2, 1)), permutations(joints), strict=True):
+        within = (counts == counts.sum(axis=1, keepdims=True)).all(axis=0)
+        left = counts.sum(axis=2) - (counts * within).sum(axis=2)
+        small = within.any(axis=1) & left.any(axis=0) & (left.min(axis=0) < least)
+        for at in np.flatnonzero(small).tolist():
+            # The smallest that may be joined to others is the last of those within, or else the slice itself.
+            inner = [one for one, is_within in zip(joints[other], within[at], strict=True) if is_within]
+            named = [
+                (kind, one.codes[0])
+                for kind, one in [(own, joints[own][at]), *((other, one) for one in inner)]
+                if one.is_named
+            ]
+            return named[-1] if named else (own, 0)
+    return None
+
+
+def _joints(found: Codes, kind: SliceKind, least: int, most: int, hide: Sequence[int]) -> list[_Joint]:
     """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
 
     A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
     its own was on. All such groups make one part together, with records of no group where these are few; where that part
-    is still below ``least`` the next smallest group joins it, so that no difference from the totals is smaller.
+    is still below ``least`` the next smallest group joins it, so that no difference from the totals is smaller. Those to
+    ``hide`` join it too, and are never alone there.
     """
-    found = codes(labels)
     one, several = _NOUNS[kind]
     size = found.labels.size
     n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
-    order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:]))
+    order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:])) + 1
     enough = int((np.minimum(n1, n0)[1:] >= least).sum())
-    shown, hidden = order[:enough].tolist(), (order[enough:] + 1).tolist()
+    shown, hidden = [code for code in order[:enough].tolist() if code not in hide], order[enough:].tolist()
 
     def is_small(codes: list[int]) -> bool:
         return bool(codes) and min(n1[codes].sum(), n0[codes].sum()) < least
@@ -369,26 +423,20 @@ def _labelled(losses: Losses, labels: PerGroup, kind: SliceKind, least: int, mos
     if is_small(blank) or is_small(hidden):
         hidden, blank = [*hidden, *blank], []
     too_few = len(hidden)
-    while shown and is_small(hidden):
-        hidden.append(shown.pop() + 1)
-
-    def part(codes: list[int], label: str, why: str = "") -> _Part:
-        sides = ((losses.member, found.member), (losses.nonmember, found.nonmember))
-        member, nonmember = (column[np.isin(of, np.subtract(codes, 1))] for column, of in sides)
-        own = None if why else Losses(member=member, nonmember=nonmember)
-        return _Part(kind, label, member.size, nonmember.size, losses=own, reason=why)
-
-    for code in shown[:most]:
-        yield part([code + 1], str(found.labels[code]))
-    rest = [code + 1 for code in shown[most:]]
+    hidden += hide
+    while shown and (is_small(hidden) or len(hidden) == len(hide) == 1):
+        hidden.append(shown.pop())
+    joints = [_Joint([code], str(found.labels[code - 1]), is_named=True) for code in shown[:most]]
     reason = f"only the {most} largest of {size} {several} are compared (by the smaller of the numbers of members and non-members)"
     few = f"fewer than {least} members or fewer than {least} non-members"
     joined = len(hidden) > too_few
     small = "together, as some are too small to audit" if joined else "too small to audit"
+    rest = shown[most:]
     for some, words, why in ((rest, "smaller {}", reason), (hidden, f"{{}} {small}", "" if joined else few)):
         if some:
             groups = len(some) - (0 in some)
             label = f"({groups} {words.format(one if groups == 1 else several)}{', and no label' if 0 in some else ''})"
-            yield part(some, label, why)
+            joints.append(_Joint(some, label, why))
     if blank:
-        yield part(blank, "(no label)", f"these records carry no {one} label")
+        joints.append(_Joint(blank, "(no label)", f"these records carry no {one} label"))
+    return joints

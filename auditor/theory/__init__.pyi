@@ -5,7 +5,6 @@ from auditor.theory.accountant import (
     for_group as for_group,
     group_curve,
     replace_one as replace_one,
-    replaced_curve,
 )
 from auditor.theory.attackers import (
     advantage_under_prior as advantage_under_prior,
@@ -35,7 +34,6 @@ from auditor.theory.closed_form import (
     Corollary7 as Corollary7,
     MomentMatched as MomentMatched,
     bayes_security_closed_form as bayes_security_closed_form,
-    bayes_security_grid as bayes_security_grid,
     bayes_security_moment_matched as bayes_security_moment_matched,
 )
 from auditor.theory.composition import (

@@ -329,7 +329,7 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
 
     For DP-SGD it is the lowest of the curves of (epsilon, delta) at many epsilons, each delta an upper bound: of the exact
     law, without sampling, and from how rarely the record is drawn at all. So it never lies below the truth. Of an
-    add/remove statement about points, replaced records have the curve of removing and then adding, `replaced_curve`; people
+    add/remove statement about points, replaced records have the curve of two records, removed and then added, `group_curve`; people
     with several records have that of as many steps, `group_curve`.
 
     Args:
@@ -406,24 +406,6 @@ def _curve_of_group(training: DPSGD, records: int, adjacency: Adjacency) -> Clai
         one = claimed_curve(single, adjacency=adjacency)
         curve, note = group_curve(cast("TradeoffCurve", one.curve), records), one.note
     return ClaimedCurve(curve, f"{note}, for {_group(records)}")
-
-
-def replaced_curve(curve: TradeoffCurve) -> TradeoffCurve:
-    """Return what an add/remove curve T allows for replaced records: T(T(FPR)), removing and then adding.
-
-    Args:
-        curve: As in `group_curve`.
-
-    Raises:
-        InputError: The curve is no TradeoffCurve.
-
-    Source: Dong, Roth and Su 2022, Theorem 2.14, for groups of two.
-
-    >>> pure = replaced_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=0.0))
-    >>> round(pure.tpr_at(0.01), 6)  # .01 e^2
-    0.073891
-    """
-    return group_curve(curve, _TWICE)
 
 
 def group_curve(curve: TradeoffCurve, records: int) -> TradeoffCurve:

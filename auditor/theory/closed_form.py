@@ -6,18 +6,16 @@ and whose two worlds differ in one replaced record.
 """
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfc
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import number
-from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling, Sampling
+from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, Sampling
 from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair
@@ -148,63 +146,6 @@ def _pair(sampling: Sampling) -> StepPair:
 def _covers(form: ClosedForm, pair: StepPair, *, sampled: bool) -> bool:
     """Return whether a form is about batches drawn like this; ``sampled``: whether any sampling rate is below 1."""
     return not (sampled and isinstance(form, Corollary7) and pair is StepPair.FIXED_SIZE)
-
-
-# --- The same over whole grids of settings: for choosing parameters interactively ---
-
-
-def bayes_security_grid(
-    noise_multiplier: npt.ArrayLike,
-    sampling_rate: npt.ArrayLike,
-    steps: npt.ArrayLike,
-    *,
-    form: ClosedForm = Corollary7(),
-    sampling: Sampling = PoissonSampling(),  # noqa: B008
-) -> Floats:
-    """Return the Bayes security of many settings at once, by a closed form.
-
-    Args:
-        noise_multiplier: Any shape, above 0.
-        sampling_rate: Any shape that broadcasts with it, in (0, 1].
-        steps: Likewise, whole numbers of 1 or more.
-        form: `Corollary7` (default) or `MomentMatched`.
-        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
-
-    Returns:
-        In [0, 1], replace-one, of the shape that the three broadcast to; a million in well under a second.
-
-    Raises:
-        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
-            size, which it is not about.
-
-    Source: as `bayes_security_closed_form` and `bayes_security_moment_matched`.
-
-    >>> bayes_security_grid([[1.0], [2.0]], [0.001, 0.01], 1000).round(4)
-    array([[0.9748, 0.7518],
-           [0.9874, 0.8744]])
-    """
-    columns = {"noise_multiplier": noise_multiplier, "sampling_rate": sampling_rate, "steps": steps}
-    checked = {name: validate.numbers(name, values, *_RANGES[name]) for name, values in columns.items()}
-    noise, rate, count = gaussian.fitting(**checked)
-    pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
-    log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
-    return _overlap(log_half)
-
-
-_RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
-    "noise_multiplier": (lambda x: (x > 0) & (x < np.inf), "be finite and above 0"),
-    "sampling_rate": (lambda x: (x > 0) & (x <= 1), "be in (0, 1]"),
-    "steps": (lambda x: (x > 0) & (x < np.inf) & (x == np.floor(x)), "be whole numbers of 1 or more"),
-}
-
-
-def _checked_pair(form: ClosedForm, sampling: Sampling, *, sampled: bool) -> StepPair:
-    validate.instance("form", form, get_args(ClosedForm))
-    validate.instance("sampling", sampling, get_args(Sampling))
-    pair = _pair(sampling)
-    if not _covers(form, pair, sampled=sampled):
-        raise InputError(f"form and sampling do not fit: {UNCOVERED}, form=MomentMatched().")
-    return pair
 
 
 # --- The Gaussian comparison behind them: one number, (mu/2)^2, adds up over steps ---

@@ -22,19 +22,6 @@ from auditor.curves.tradeoff import TradeoffCurve
 _P = ParamSpec("_P")
 _Found = TypeVar("_Found", bound=Claim | tuple[Claim, ...])
 
-# --- Arrays that are asked about ---
-
-
-def fitting(**arrays: Floats) -> tuple[Floats, ...]:
-    """Return arrays whose shapes broadcast, or name the shapes."""
-    try:
-        np.broadcast_shapes(*(array.shape for array in arrays.values()))
-    except ValueError:
-        listed = ", ".join(f"{name} has {array.shape}" for name, array in arrays.items())
-        raise InputError(f"the shapes must broadcast: {listed}.") from None
-    return tuple(arrays.values())
-
-
 # --- What one step lets an attacker tell apart ---
 
 

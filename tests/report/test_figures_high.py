@@ -122,7 +122,7 @@ def test_a_real_audit(above):
     assert above.figure("tradeoff-high") is not None
     band = next(curve for curve in above.curves if curve.name == "band_lower")
     assert 0 <= np.interp(1 - cleared, band.fpr, band.tpr) - (1 - missed) < 0.02
-    assert "may lie outside it" in tradeoff_high_words(above)
+    assert "it is sharper, and may say more than these limits" in tradeoff_high_words(above)
 
 
 def test_the_page_shows_the_end_that_says_most_first(above):

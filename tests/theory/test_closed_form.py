@@ -1,20 +1,15 @@
 """Bayes security in closed form against its reference values, mpmath and the exact total variation."""
 
-import itertools
 import math
 
 import mpmath
-import numpy as np
 import pytest
 from oracles import composed_delta
 from scipy.special import ndtr
 
 from auditor.core import DPSGD, FixedSizeSampling, PoissonSampling
 from auditor.theory import (
-    Corollary7,
-    MomentMatched,
     bayes_security_closed_form,
-    bayes_security_grid,
     bayes_security_moment_matched,
 )
 
@@ -141,27 +136,3 @@ def test_closed_form_is_proven_without_sampling(sampling):
     assert claim.value == pytest.approx(expected, rel=1e-13)
     assert claim.proven
     assert not bayes_security_closed_form(DPSGD([4.0, 2.0], [1.0, 0.5], sampling=sampling)).proven
-    assert bayes_security_grid(4.0, 1.0, 5, sampling=sampling) == pytest.approx(
-        2 - 2 * ndtr(math.sqrt(5 / 16))
-    )
-
-
-GRID = {"noise": [0.05, 0.5, 1.0, 3.0, 100.0], "rate": [1e-6, 0.001, 0.1, 1.0], "steps": [1, 1000, 10**7]}
-
-
-@pytest.mark.parametrize(
-    ("form", "scalar", "sampling"),
-    [
-        (Corollary7(), FORMS[0], POISSON),
-        (MomentMatched(), FORMS[1], POISSON),
-        (MomentMatched(), FORMS[1], FIXED),
-    ],
-)
-def test_grid_gives_the_scalar_values(form, scalar, sampling):
-    """A broadcast grid holds the same numbers as the scalar functions, setting by setting."""
-    noise, rate, steps = np.ix_(GRID["noise"], GRID["rate"], GRID["steps"])
-    values = bayes_security_grid(noise, rate, steps, form=form, sampling=sampling)
-    assert values.shape == (5, 4, 3)
-    settings = itertools.product(GRID["noise"], GRID["rate"], GRID["steps"])
-    expected = [scalar(DPSGD(s, p, t, sampling=sampling)).value for s, p, t in settings]
-    np.testing.assert_allclose(values.ravel(), expected, rtol=1e-12, atol=0)

@@ -146,11 +146,6 @@ def test_false_positive_rates(fpr):
         (lambda: CURVE.mu_and_regret(least_rate=1.0), r"least_rate must lie in \[0, 1\), got 1"),
         (lambda: t.renyi_divergence(RUN, order=[2.0, math.inf]), "order must be .*, got inf at position 1"),
         # Grids of closed forms.
-        (lambda: t.bayes_security_grid([1.0, 0.0], 0.1, 10), "above 0, got 0 at position 1"),
-        (lambda: t.bayes_security_grid(1.0, 0.1, 2.5), "steps must be whole numbers of 1 or more, got 2.5"),
-        (lambda: t.bayes_security_grid(np.ones(3), np.full(2, 0.1), 10), "must broadcast"),
-        (lambda: t.bayes_security_grid(1.0, 0.1, 10, form="closed"), "form must be"),
-        (lambda: t.bayes_security_grid(1.0, [1.0, 0.1], 10, sampling=FIXED), "form=MomentMatched"),
         # Words and overviews.
         (lambda: t.overview(RUN, delta=1e-5, rates=()), "rates must be false positive rates"),
         (lambda: t.odds_in_words(stated("mu")), "claim metric must be one of 'epsilon', 'advantage'"),

@@ -16,7 +16,7 @@ from auditor.theory import (
     epsilon_from_rho,
     gaussian_epsilon,
     gdp_curve,
-    replaced_curve,
+    group_curve,
 )
 from tests import oracles
 
@@ -158,19 +158,19 @@ def test_removing_and_adding_by_brute_force(rng):
     for size in (1, 2, 5, 20):
         epsilons, deltas = rng.gamma(1.0, 2.0, size), rng.random(size) ** 4 * rng.integers(0, 2, size)
         points = list(zip(epsilons, deltas, strict=True))
-        curve = replaced_curve(TradeoffCurve.from_profile(epsilons, deltas=deltas))
+        curve = group_curve(TradeoffCurve.from_profile(epsilons, deltas=deltas), 2)
         assert tpr(curve) == pytest.approx(allowed(points, allowed(points, RATES)), abs=1e-12)
         assert curve.tpr_at(0.0) == pytest.approx(allowed(points, allowed(points, np.zeros(1)))[0], abs=1e-15)
 
 
 def test_removing_and_adding_known_mechanisms():
     """Twice mu is 2 mu (Dong, Roth and Su 2022); twice randomised response of epsilon at small rates 2 epsilon."""
-    assert tpr(replaced_curve(gdp_curve(0.7))) == pytest.approx(tpr(gdp_curve(1.4)), abs=2e-3)
-    pure = replaced_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=0.0))
+    assert tpr(group_curve(gdp_curve(0.7), 2)) == pytest.approx(tpr(gdp_curve(1.4)), abs=2e-3)
+    pure = group_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=0.0), 2)
     assert pure.tpr_at(1e-3) == pytest.approx(1e-3 * math.exp(2), rel=1e-12)
-    nothing = replaced_curve(TradeoffCurve.from_epsilon_delta(0.0, delta=0.0))
+    nothing = group_curve(TradeoffCurve.from_epsilon_delta(0.0, delta=0.0), 2)
     assert tpr(nothing) == pytest.approx(RATES, abs=1e-15)
-    everything = replaced_curve(TradeoffCurve([0.0, 0.0, 1.0], [0.0, 1.0, 1.0]))
+    everything = group_curve(TradeoffCurve([0.0, 0.0, 1.0], [0.0, 1.0, 1.0]), 2)
     assert everything.tpr_at(0.0) == 1.0
 
 

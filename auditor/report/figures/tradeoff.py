@@ -120,7 +120,7 @@ class _CertifiedPoint:
             return f"{bound} is read where {where}"
         return (
             f"The headline tells that {where}, which holds with all else that was looked at. {bound} tests all thresholds"
-            " together instead of limiting each rate: it is sharper than the band and may lie outside it"
+            " together instead of limiting each rate: it is sharper, and may say more than these limits"
         )
 
 
