@@ -15,12 +15,12 @@ from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.one_run import mechanism_bound
-from auditor.estimators.rates import interval
+from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
 from auditor.results.disclosure import shared, shared_rows
 from auditor.results.document import AuditDocument, Histogram, NamedCurve, provenance
-from auditor.results.partition import Partition
+from auditor.results.partition import Partition, few_decide
 from auditor.risk.ranking import most_exposed
 from auditor.risk.slices import policies_of, slices_of
 from auditor.verdicts.judging import compare, overall
@@ -32,16 +32,28 @@ def audit(asked: Asked) -> AuditDocument:
     Raises:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
-    setting = asked.setting
+    setting, units = asked.setting, asked.units
+    if asked.is_shared:
+        sizes = units.losses.n_member, units.losses.n_nonmember
+        for name, size, people in zip(
+            ("member", "nonmember"), sizes, units.persons if units.named else sizes, strict=True
+        ):
+            validate.enough_to_share(name, min(size, people))
     evidence = Evidence(asked, setting, tuple(ESTIMATORS))
     partition = Partition.of(evidence.losses) if asked.is_shared else None
     estimates = evidence.estimates
-    checks = tuple(check for spec in CHECKS if (check := spec.run(evidence)) is not None)
+    has_fits = not (asked.is_shared and few_decide(evidence.normals, evidence.transformed))
+    wanted = (spec for spec in CHECKS if has_fits or spec.name != "sensitivity")  # it says what the fit gives
+    checks = tuple(check for spec in wanted if (check := spec.run(evidence)) is not None)
     if asked.is_shared:  # so that verdicts and gates go by what is published
-        estimates = shared_rows(estimates, partition)
+        estimates = shared_rows(_of_many(evidence, partition, has_fits=has_fits), partition)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
-    units = replace(asked.units, losses=evidence.losses)
-    exposed = most_exposed(units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
+    exposed = most_exposed(
+        replace(units, losses=evidence.losses),
+        checks=checks,
+        most=asked.top_records,
+        rng=evidence.rng("ranking"),
+    )
     result = AuditDocument(
         data={
             **asked.described(evidence.losses),
@@ -59,8 +71,8 @@ def audit(asked: Asked) -> AuditDocument:
             partition=partition,
             is_shared=asked.is_shared,
         ),
-        curves=_curves(evidence, partition),
-        histograms=_histograms(evidence, partition),
+        curves=_curves(evidence, partition, has_fits=has_fits),
+        histograms=_histograms(evidence, partition, has_fits=has_fits),
         verdict=overall(comparisons),
         provenance=provenance(
             asked.given,
@@ -125,7 +137,31 @@ def _positive(row: Estimate) -> bool:
     return (row.lower or 0.0) > 0
 
 
-def _curves(evidence: Evidence, partition: Partition | None) -> tuple[NamedCurve, ...]:
+_DECIDED = (
+    "one record decides the fit, so that no result that may be shared shows it; see a result for insiders"
+)
+_AT_FEW = "a result that may be shared shows no ratio of few records; it needs 100 records of each group"
+
+
+def _of_many(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[Estimate, ...]:
+    """Return the estimates without those that few records decide: of fits, and the empirical one but at the partition."""
+    delta, hidden = evidence.setting.delta, {"epsilon_star.empirical": _AT_FEW} if partition is None else {}
+    if not has_fits:
+        hidden |= dict.fromkeys(("epsilon_star.gaussian", "epsilon_star.mixture"), _DECIDED)
+
+    def shown(row: Estimate) -> Estimate:
+        if row.value and row.name in hidden:
+            return Estimate.missing(
+                row.name, hidden[row.name], method=row.method, subject=row.subject, delta=delta
+            )
+        if row.name == "epsilon_star.empirical" and partition is not None:
+            return empirical(evidence.losses, delta=delta, counts=partition.threshold_counts, at_counts=True)
+        return row
+
+    return tuple(map(shown, evidence.estimates))
+
+
+def _curves(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[NamedCurve, ...]:
     setting = evidence.setting
     # The line of a stated epsilon and delta is that of the two.
     promised = None if isinstance(setting.claim, StatedClaim) else evidence.promised
@@ -134,13 +170,15 @@ def _curves(evidence: Evidence, partition: Partition | None) -> tuple[NamedCurve
         return of_claim
     losses = evidence.losses
     measured = views.measured(losses, evidence.counts, setting.confidence, setting.members, partition)
-    fitted = views.fitted(evidence.normals, evidence.mixtures, is_shared=partition is not None)
+    fitted = (
+        views.fitted(evidence.normals, evidence.mixtures, is_shared=partition is not None) if has_fits else ()
+    )
     return (*measured, *fitted, *of_claim, *(() if partition else views.rank_curves(losses)))
 
 
-def _histograms(evidence: Evidence, partition: Partition | None) -> tuple[Histogram, ...]:
+def _histograms(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[Histogram, ...]:
     if partition is not None:
-        return views.shared_histograms(partition, evidence.losses, evidence.normals)
+        return views.shared_histograms(partition, evidence.losses, evidence.normals, has_fits=has_fits)
     if evidence.asked.is_shared:
         return ()
     return views.histograms(evidence.losses, evidence.transformed, evidence.normals)

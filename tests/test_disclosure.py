@@ -3,11 +3,12 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import stats
 
 import auditor
 from auditor.core import Losses
@@ -91,7 +92,7 @@ def test_all_views_are_unions_of_the_same_cells(law, n):
     assert threshold is None or threshold in cuts
 
 
-@pytest.mark.parametrize("n", [2, 20, 99])
+@pytest.mark.parametrize("n", [10, 20, 99])
 def test_small_audits_show_no_distribution(n):
     """Below 100 records a result has numbers and intervals, and neither histogram nor measured curve nor bands of losses."""
     result = auditor.audit(losses_of(n, "normal", (n, 5000)), delta=1e-5)
@@ -100,11 +101,105 @@ def test_small_audits_show_no_distribution(n):
     assert n < 20 or "only numbers and intervals are shown" in result.to_html()
 
 
+@pytest.mark.parametrize("sizes", [(100, 100), (500, 300), (3000, 5000)])
+def test_every_number_of_a_cell_follows_from_rounded_counts(sizes):
+    """Shares of cells, bands of losses, the empirical Epsilon* and the band of the curve stand at counts that were rounded to 5."""
+    result = auditor.audit(losses_of(1, "normal", sizes), delta=1e-5)
+    shown = result.histograms[1]
+    for side in ("member", "nonmember"):
+        counts = np.array([count for count in getattr(shown, side) if count])
+        middle = (counts.cumsum() - counts / 2) / counts.sum()
+        assert result.histograms[0].quantiles[f"{side}_probability"] == pytest.approx(middle, rel=5e-3)
+        assert not (counts.cumsum()[:-1] % 5).any()
+    upto = np.cumsum([(item.n_member, item.n_nonmember) for item in result.slices], axis=0)
+    assert not (upto[:-1] % 5).any()
+    assert upto[-1].tolist() == list(sizes)
+    for item in result.slices:
+        share, total = item.estimate("member_share"), item.n_member + item.n_nonmember
+        assert share.value == pytest.approx(item.n_member / total, rel=5e-3)
+        for k, others in product(
+            (max(0, item.n_member - 4), item.n_member + 4),
+            (max(0, item.n_nonmember - 4), item.n_nonmember + 4),
+        ):
+            exact = stats.binomtest(k, k + others).proportion_ci(
+                1 - 0.05 / len(result.slices), method="exact"
+            )
+            assert share.lower <= exact.low + 1e-9
+            assert share.upper >= exact.high - 1e-9
+    fpr, tpr = (
+        np.cumsum(getattr(shown, side))[:-1] / n
+        for side, n in zip(("nonmember", "member"), sizes[::-1], strict=True)
+    )
+    inside = (fpr > 0.001) & (fpr < 0.999) & (tpr > 0.001) & (tpr < 0.999)
+    fpr, tpr = fpr[inside], tpr[inside]
+    ratios = [
+        (tpr - 1e-5) / fpr,
+        (1 - fpr - 1e-5) / (1 - tpr),
+        (fpr - 1e-5) / tpr,
+        (1 - tpr - 1e-5) / (1 - fpr),
+    ]
+    assert result["epsilon_star.empirical"].value == pytest.approx(np.log(np.max(ratios)), rel=5e-3)
+
+
+def test_no_guess_set_is_of_few_records():
+    """The bound by guesses looks at no fewer than 10 records at either end, whose membership the counts would tell."""
+    rng = np.random.default_rng(0)
+    for n in (20, 60, 300):
+        losses = Losses(rng.normal(-1, 1, n), rng.normal(size=n))
+        row = auditor.audit(losses, delta=0.0, split=auditor.BernoulliSplit(0.5))["epsilon_bound.one_run"]
+        assert min(item["guesses"] for item in row.details["tried"]) >= 10
+        assert all(
+            item["correct"] % 5 == 0 or item["correct"] == item["guesses"] for item in row.details["tried"]
+        )
+
+
+@pytest.mark.parametrize("sizes", [(9, 5000), (5000, 9)])
+def test_a_group_of_few_is_not_audited_for_strangers(sizes):
+    """Fewer than 10 records, or rows of fewer than 10 people, make no result that may be shared; insiders get one."""
+    losses = losses_of(0, "normal", sizes)
+    with pytest.raises(auditor.InputError, match=r"at least 10 records or people .* got 9; .*--for-insiders"):
+        auditor.audit(losses)
+    assert auditor.audit(losses, disclosure="insiders")["auc"].value is not None
+    person = tuple(np.arange(40) % people for people in (9 if size == 9 else 40 for size in sizes))
+    rows = Losses(
+        losses_of(0, "normal", (40, 40)).member, losses_of(1, "normal", (40, 40)).nonmember, person=person
+    )
+    with pytest.raises(auditor.InputError, match="got 9"):
+        auditor.audit(rows, persons=auditor.EachRecord())
+
+
+@pytest.mark.parametrize("extreme", [-100.0, -1000.0, -12345.678, 5000.0])
+@pytest.mark.parametrize("n", [100, 500, 2000])
+def test_no_fit_is_shown_that_one_record_decides(n, extreme):
+    """One extreme loss is not to be found from a fit: neither its curve, its counts nor its Epsilon* is in the result."""
+    rng = np.random.default_rng(3)
+    member = rng.normal(size=n)
+    member[0] = extreme
+    result = auditor.audit(Losses(member, rng.normal(size=n)), delta=1e-5)
+    assert result["epsilon_star.gaussian"].value is None
+    assert "one record decides the fit" in result["epsilon_star.gaussian"].reason
+    assert not {"gaussian", "mixture"} & {item.name for item in result.curves}
+    assert (result.histograms[0].member_fit, result.histograms[0].quantiles) == (None, {})
+    assert "sensitivity" not in {check.name for check in result.checks}
+    assert "one record decides the fit" in result.to_html().replace("One record", "one record")
+    assert auditor.audit(Losses(member, rng.normal(size=n)), disclosure="insiders")[
+        "epsilon_star.gaussian"
+    ].value
+
+
+def test_a_result_to_be_shared_has_few_rates():
+    """Many rates would show where single records lie."""
+    losses = losses_of(0, "normal", (300, 300))
+    with pytest.raises(auditor.InputError, match="fpr must have at most 5 rates"):
+        auditor.audit(losses, fpr=np.linspace(0.01, 0.9, 96))
+    assert auditor.audit(losses, fpr=np.linspace(0.01, 0.9, 96), disclosure="insiders")
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_published_limits_still_hold(seed):
     """Each published lower limit is at most the exact one and each upper limit at least, to three digits of it."""
     rng = np.random.default_rng(seed)
-    losses = Losses(rng.normal(-rng.uniform(0, 2), 1, 300), rng.normal(0, 1, 200))
+    losses = Losses(rng.normal(-rng.uniform(0, 2), 1, 700), rng.normal(0, 1, 650))
     exact = auditor.audit(losses, delta=1e-5, split=auditor.RandomSplit(), disclosure="insiders")
     shown = auditor.audit(losses, delta=1e-5, split=auditor.RandomSplit())
     for one, other in zip(exact.estimates, shown.estimates, strict=True):

@@ -133,7 +133,7 @@ def test_inclusion_coins_judge_add_remove_at_every_delta(rng, claim, verdict, in
     assert thinned == (inclusion != 0.5 and found.estimate("epsilon_bound.one_run").delta > 0)
 
 
-@pytest.mark.parametrize("sizes", [(300, 200), (2, 11)])
+@pytest.mark.parametrize("sizes", [(300, 200), (12, 11)])
 @pytest.mark.parametrize("value", [1.0, 0.3])
 def test_constant_losses_are_not_an_error(sizes, value):
     """Constant losses audit to zeros, however many there are, with the ties check saying so."""
@@ -210,8 +210,10 @@ def odd_group(rng):
 def test_odd_losses_are_audited_without_contradiction(seed):
     """Losses of any scale, shape and number give rows that are finite or say why, in order, and below their ceiling."""
     rng = np.random.default_rng(seed)
+    losses = Losses(member=odd_group(rng), nonmember=odd_group(rng))
     result = auditor.audit(
-        Losses(member=odd_group(rng), nonmember=odd_group(rng)),
+        losses,
+        disclosure="insiders" if min(losses.n_member, losses.n_nonmember) < 10 else "public",
         delta=[None, 0.0, 1e-300, 1e-5, 0.05, 0.5, 0.99][rng.integers(7)],
         confidence=float(rng.choice([0.01, 0.5, 0.95, 0.999999])),
         split=[auditor.UnknownSplit(), RandomSplit(), BernoulliSplit(0.5)][rng.integers(3)],

@@ -1,9 +1,12 @@
 """Slices: each is audited like a set of its own, what is too small is said and costs nothing, bands follow the losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+import auditor
 from auditor.core import Losses, Melded, RankGrid
 from auditor.curves import count
 from auditor.estimators import advantage, auc, clopper_pearson
@@ -143,6 +146,18 @@ def held_by(slices, columns):
     for part, sides in zip(slices, found, strict=True):
         assert [part.n_member, part.n_nonmember] == [int(side.sum()) for side in sides]
     return found
+
+
+def test_rows_of_few_people_make_no_group(rng):
+    """Where records name their person, a group of 37 rows of one person is not named, however rows are audited."""
+    group = np.repeat(["large", "other", "Smallville"], [300, 300, 37])
+    person = np.append(np.arange(600), np.zeros(37, dtype=int) - 1 + 601)
+    losses = Losses(
+        rng.normal(size=637), rng.normal(size=637), group=(group, group), person=(person, person + 1000)
+    )
+    result = auditor.audit(losses, persons=auditor.EachRecord())
+    assert "Smallville" not in result.to_json()
+    assert "Smallville" in auditor.audit(replace(losses, person=None)).to_json()
 
 
 def test_a_small_group_joins_the_next_smallest(rng):

@@ -62,10 +62,11 @@ def ties(losses: Losses) -> Check:
     piled = [length > 1 and share > _MANY for (length, _), share in zip(runs, shares, strict=True)]
     pooled = np.sort(np.concatenate(groups), kind="stable")  # a merge, since both are sorted
     distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
+    few = [_few(length, group.size) for (length, _), group in zip(runs, groups, strict=True)]
     details = {
         # The loss of a few records stays out of the result; a value that many share is no record's own.
-        "member_share": shares[0] if runs[0][0] >= LEAST_SHOWN else None,
-        "nonmember_share": shares[1] if runs[1][0] >= LEAST_SHOWN else None,
+        "member_share": shares[0] if few[0] is None else None,
+        "nonmember_share": shares[1] if few[1] is None else None,
         "member_value": runs[0][1] if piled[0] and runs[0][0] >= LEAST_SHOWN else None,
         "nonmember_value": runs[1][1] if piled[1] and runs[1][0] >= LEAST_SHOWN else None,
         "distinct": distinct,
@@ -82,16 +83,20 @@ def ties(losses: Losses) -> Check:
         return Check("ties", Status.OK, "No loss is shared by more than 1% of a group.", details)
     # Where the piles differ, what is named is the larger one's.
     value = runs[int(np.argmax(shares))][1]
-    seen = [
-        percent(share) if length >= LEAST_SHOWN else about(length if length > 1 else 0)
-        for (length, _), share in zip(runs, shares, strict=True)
-    ]
+    seen = [percent(share) if words is None else words for words, share in zip(few, shares, strict=True)]
     masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))
     message = (
         f"{words}: {seen[0]} of the members and {seen[1]} of the non-members share one loss with"
         f" others of their group. {_MASKED}"
     )
     return Check("ties", Status.WARN, message, {**details, "masked": masked})
+
+
+def _few(length: int, size: int) -> str | None:
+    """How many records share a loss, in words, where they or the others are few; else null."""
+    if length < LEAST_SHOWN:
+        return about(length if length > 1 else 0)
+    return f"all but {about(size - length)}" if 0 < size - length < LEAST_SHOWN else None
 
 
 def _longest_run(ordered: Floats) -> tuple[int, float]:

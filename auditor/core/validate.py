@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.errors import InputError
+from auditor.core.numbers import LEAST_SHOWN
 
 _Floats = npt.NDArray[np.float64]
 _SMALLEST_ERROR = 1e-12
@@ -359,6 +360,15 @@ def name(said: str, value: object) -> None:
     """
     if isinstance(value, str) and len(value) > _NAME:
         raise InputError(f"{said} must have at most {_NAME:,} characters, got {len(value):,}.")
+
+
+def enough_to_share(name: str, count: int) -> None:
+    """Refuse a group of so few records, or people, that a result about it must not be shared."""
+    if count < LEAST_SHOWN:
+        raise InputError(
+            f"{name} losses must be of at least {LEAST_SHOWN} records or people in a result that may be shared, got {count}; audit"
+            " more, or ask for a result for insiders (disclosure='insiders', --for-insiders)."
+        )
 
 
 def top_records(value: int) -> None:

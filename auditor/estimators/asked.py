@@ -22,6 +22,7 @@ SPLIT_NAMES = {
     options.Propensity: "propensity",
 }
 _FAIR = 0.5
+_RATES = 5  # at which a result that may be shared shows the true positive rate
 # Arguments that change a number, and can be kept as they are.
 _KEPT = [
     *("delta", "confidence", "looks", "members", "split", "claim", "training_size", "threshold", "persons"),
@@ -83,6 +84,11 @@ class Asked:
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
         validate.top_records(self.top_records)
         object.__setattr__(self, "disclosure", options.Disclosure.named(self.disclosure))
+        if self.is_shared and len(self.setting.rates) > _RATES:
+            raise InputError(
+                f"fpr must have at most {_RATES} rates in a result that may be shared, got {len(self.setting.rates)}: many rates show where single"
+                " records lie; name fewer, or ask for a result for insiders (disclosure='insiders', --for-insiders)."
+            )
         validate.name("model (--model-name on the command line)", self.model)
         validate.name("strategy (--strategy on the command line)", self.strategy)
 

@@ -115,8 +115,15 @@ class Band:
     below: Floats
 
 
+Between = tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]
+
+
 def simultaneous_band(
-    losses: Losses, *, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None
+    losses: Losses,
+    *,
+    confidence: float,
+    members: Members,
+    at: Between | None = None,
 ) -> Band:
     """Return the band that the whole trade-off curve of the loss lies in, at this confidence.
 
@@ -127,7 +134,7 @@ def simultaneous_band(
         losses: Smaller means more like a member.
         confidence: In (0, 1).
         members: How the members were chosen.
-        at: How many members and non-members lie below some thresholds, where the band is to be known at these alone.
+        at: The fewest and the most members, and non-members, that may lie below some thresholds, if the band is wanted there alone.
 
     >>> apart = Losses(member=np.arange(1000), nonmember=np.arange(1000) + 1000)
     >>> band = simultaneous_band(apart, confidence=0.95, members=Census())
@@ -140,9 +147,9 @@ def simultaneous_band(
     wrongly = _Known.of(nonmember.size, alpha)
     rightly = _Census(member.size) if census else _Known.of(member.size, alpha)
     if at is not None:
-        hits, alarms = at
-        above = np.array([wrongly.at_most(alarms), rightly.at_least(hits)])
-        return Band(above, np.array([wrongly.at_least(alarms), rightly.at_most(hits)]))
+        (fewest, most), (rarest, commonest) = at
+        above = np.array([wrongly.at_most(commonest), rightly.at_least(fewest)])
+        return Band(above, np.array([wrongly.at_least(rarest), rightly.at_most(most)]))
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
     alarms, hits = (

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.core.errors import InputError
+from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.options import MembershipSplit, UnknownSplit, of_group, stratified
 from auditor.core.values import Claim, Estimate, FittedPair, Losses
 from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
@@ -175,9 +176,9 @@ class Evidence:
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
-        return draw_guesses(
-            self.asked.units.losses, split=self.usable_split, rng=self.rng("one run"), thin=thin
-        )
+        units, least = self.asked.units.losses, LEAST_SHOWN if self.asked.is_shared else 1
+        found = draw_guesses(units, split=self.usable_split, rng=self.rng("one run"), thin=thin)
+        return found if isinstance(found, NoGuesses) else replace(found, least=least)
 
     @cached_property
     def fair_guesses(self) -> Guesses | NoGuesses:

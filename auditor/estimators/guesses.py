@@ -101,6 +101,7 @@ class Guesses:
         details: Counts of pairs or records.
         inside: Shape (m,), which guesses say "in", or of labels "real"; of pairs none.
         odds: How right a guess can be under pure differential privacy.
+        least: Guesses in a set.
     """
 
     right: _Booleans
@@ -112,6 +113,7 @@ class Guesses:
     details: dict[str, Any]
     inside: _Booleans | None = None
     odds: Odds = membership_odds
+    least: int = 1
 
     @property
     def fair(self) -> bool:
@@ -133,7 +135,7 @@ class Guesses:
             found += [
                 self._set(name, share, order[:size])
                 for size, share in reversed(sizes.items())
-                if size <= order.size
+                if self.least <= size <= order.size
             ]
         return tuple(found)
 

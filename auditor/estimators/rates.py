@@ -367,7 +367,12 @@ _EMPIRICAL_CLIP = 0.001
 
 
 def empirical(
-    losses: Losses, *, delta: float, clip: float = _EMPIRICAL_CLIP, counts: ThresholdCounts | None = None
+    losses: Losses,
+    *,
+    delta: float,
+    clip: float = _EMPIRICAL_CLIP,
+    counts: ThresholdCounts | None = None,
+    at_counts: bool = False,
 ) -> Estimate:
     """Return the paper's empirical Epsilon*: a point estimate, biased upward by taking a maximum over noise.
 
@@ -376,6 +381,7 @@ def empirical(
         delta: In [0, 1).
         counts: From `auditor.curves.tradeoff.count`, if they are at hand.
         clip: Error rates are kept in the open interval (clip, 1 - clip); the paper's 0.001.
+        at_counts: Look at the thresholds of the counts alone.
 
     An empty interval of thresholds is total separation when some threshold separates the groups that well: the value
     is then the clip's ceiling, flagged ``saturated``. When only ties empty it, the value is 0.
@@ -389,7 +395,7 @@ def empirical(
         "lower_reason": "a maximum over noisy ratios has no interval of its own; the certified bound has one",
     }
     counts = count(losses) if counts is None else counts
-    value, best = 0.0, _largest_ratio(losses, counts, delta, clip)
+    value, best = 0.0, _largest_ratio(None if at_counts else losses, counts, delta, clip)
     # Whether the curve passes outside the clip's square through a corner, either way round.
     below = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     upto = counts.fp_upto / counts.n_nonmember - counts.tp_upto / counts.n_member
@@ -412,7 +418,7 @@ def empirical(
 
 
 def _largest_ratio(
-    losses: Losses, counts: ThresholdCounts, delta: float, clip: float
+    losses: Losses | None, counts: ThresholdCounts, delta: float, clip: float
 ) -> tuple[float, str, float, float] | None:
     """The largest of the four branches over all thresholds inside the clip: (epsilon, branch, FPR, TPR).
 
@@ -421,7 +427,11 @@ def _largest_ratio(
     """
     below, upto = (counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)
     found = []
-    for fp, tp in (below, upto, _crossings(losses, clip)):  # one after another, for there may be millions
+    for fp, tp in (
+        below,
+        upto,
+        *([] if losses is None else [_crossings(losses, clip)]),
+    ):  # one after another, for there may be millions
         fpr, tpr = fp / counts.n_nonmember, tp / counts.n_member
         inside = (fpr > clip) & (fpr < 1 - clip) & (tpr > clip) & (tpr < 1 - clip)
         fpr, tpr = fpr[inside], tpr[inside]

@@ -38,6 +38,7 @@ def said(key: str, **values: Any) -> str:
 _LEAK = Sign("Leakage found", "!", "caution")
 _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is meant
 _SMALL = Sign("Too few to tell", "?", "caution")
+_BLIND = Sign("The score tells nothing", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _ALTERED = Sign("Altered since it was written", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
@@ -209,15 +210,17 @@ def _of_nothing(result: document.Document, words: rows.Units) -> Statement:
     if _is_finite(result):
         told.append("Numbers that describe this finite training set can be positive by chance alone.")
     top, blind = document.ceiling(row), why_blind(result.checks)
-    if top is None or blind is not None:
-        return Statement(_NONE, " ".join([*told, *map(numbers.sentence, filter(None, [blind]))]))
+    if blind is not None:
+        return Statement(_BLIND, " ".join([*told, numbers.sentence(blind)]))
+    if top is None:
+        return Statement(_NONE, " ".join(told))
     mu = next(
         (document.detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None
     )
     if mu is not None:
         told.append(found_from(mu))
     elif document.powerless(row):
-        told.append(f"There are too few {words.many} to certify anything.")
+        told.append(f"There are too few {words.many} to certify anything at this delta.")
     else:
         most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
         told.append(f"With so many {words.many} the audit could have certified an epsilon of up to {most}.")
@@ -361,7 +364,14 @@ def _exact_advantage(result: document.Document) -> Claim | None:
 # --- What to do now: the state of an audit, each with its three lines in ``texts/what_now.toml`` ---
 
 
-_STATES = {_NONE: "nothing", _SMALL: "small", _NO_BOUND: "small", _REVERSED: "reversed", _INVALID: "failed"}
+_STATES = {
+    _NONE: "nothing",
+    _SMALL: "small",
+    _NO_BOUND: "small",
+    _BLIND: "blind",
+    _REVERSED: "reversed",
+    _INVALID: "failed",
+}
 
 
 def states(result: document.AuditDocument, found: Statement) -> tuple[str, ...]:

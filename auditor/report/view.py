@@ -159,7 +159,8 @@ class View:
     def audience(self) -> str:
         """Whom the result is for, where that is not everybody; else nothing."""
         if self.result.data.get("disclosure") != Disclosure.INSIDERS:
-            return ""
+            names = getattr(self.result, "top_records", ())
+            return "It names records by id: it is for the data's owner alone." if names else ""
         return (
             "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without --for-insiders to"
             " share the result."

@@ -27,6 +27,9 @@ _COUNTS = {
     "true_negatives": "nonmembers",
     "correct": "guesses",
     "inside": "guesses",
+    "rank": "",
+    "false_positives_at_most": "",
+    "false_negatives_at_most": "",
 }
 # Counts of what should not be there: 10 stands for 1 to 10.
 _FEW = frozenset(
@@ -46,8 +49,8 @@ _FEW = frozenset(
         "records_alone",
     ]
 )
-# What would give such a count away; components of a mixture, which may be of few records; and the means and spreads on the scale
-# of the published transform, from which the smallest and the largest loss would follow.
+# What would give such a count away; components of a mixture, which may be of few records; and the moments on the scale of the
+# published transform, from which the smallest and the largest loss would follow.
 _LEFT_OUT = frozenset(
     [
         "nonmembers_with_twin_share",
@@ -59,6 +62,9 @@ _LEFT_OUT = frozenset(
         "means",
         "sds",
         "sd",
+        "skew",
+        "kurtosis",
+        "distinct",
     ]
 )
 # Chosen, not measured: they stay as they are.
@@ -117,7 +123,8 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
         ),
     }
     if isinstance(result, document.AuditDocument):
-        changed["slices"] = tuple(map(_slice, result.slices))
+        slices = (replace(item, estimates=shared_rows(item.estimates)) for item in result.slices)
+        changed["slices"] = tuple(slices)
         changed["policies"] = tuple(
             replace(
                 item,
@@ -127,14 +134,6 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
             for item in result.policies
         )
     return replace(result, **changed)
-
-
-def _slice(found: document.Slice) -> document.Slice:
-    """A slice with its numbers rounded; of a band of losses the counts too."""
-    counts = {}
-    if found.kind is document.SliceKind.PERCENTILE:
-        counts = {name: STEP * round(getattr(found, name) / STEP) for name in ("n_member", "n_nonmember")}
-    return replace(found, estimates=shared_rows(found.estimates), **counts)
 
 
 def as_shared(result: _Document) -> _Document:
@@ -151,14 +150,8 @@ def as_shared(result: _Document) -> _Document:
         "checks": tuple(_check_of_before(item) for item in result.checks),
     }
     if isinstance(result, document.AuditDocument):
-        less |= {"histograms": (), "top_records": ()}
+        less |= {"histograms": (), "top_records": (), "slices": ()}
         less["data"] = {name: [] if name == "history" else item for name, item in result.data.items()}
-        less["slices"] = tuple(
-            item
-            for item in result.slices
-            if item.kind is not document.SliceKind.PERCENTILE
-            and min(item.n_member, item.n_nonmember) >= LEAST
-        )
     return shared(replace(result, **less))
 
 
@@ -174,8 +167,10 @@ def _check_of_before(found: Check) -> Check:
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
-    is_fit = "sd" in details
-    kept = (key for key in details if key not in _LEFT_OUT and not (is_fit and key == "mean"))
+    # The mean of a fit, and the accuracy of each group, whose errors may be few.
+    hidden = _LEFT_OUT | ({"mean"} if "sd" in details else set())
+    hidden |= {"accuracy"} if "accuracy_baseline" in details else set()
+    kept = (key for key in details if key not in hidden)
     found = {key: _detail(key, details[key], details, partition) for key in kept}
     if "value" in found and {"lower", "upper"} & found.keys():  # of another row
         found["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
@@ -204,11 +199,13 @@ def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partitio
 def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Partition | None) -> float | None:
     if key in _LOSSES and beside.get("rule") != "FixedThreshold":
         return None if partition is None or "fnr" in beside else partition.nearest(value)
-    if key in _FEW and value:
+    if (key in _FEW and value) or (key == "largest" and isinstance(value, int) and value > 1):
         return max(LEAST, STEP * math.ceil(value / STEP))
     if key in _COUNTS:
         most: float = beside.get(_COUNTS[key], math.inf)
-        return value if most < LEAST else min(max(STEP * round(value / STEP), STEP * (value > 0)), most)
+        return None if most < LEAST else min(max(STEP * round(value / STEP), STEP * (value > 0)), most)
+    if key in ("members", "nonmembers") and "most_different" in beside:  # those left without copies
+        return STEP * (value // STEP)
     if isinstance(value, int) or _CHOSEN.fullmatch(key):
         return value
     return _number(value, "down" if _DOWN.fullmatch(key) else "up" if _UP.fullmatch(key) else "nearest")

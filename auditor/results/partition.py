@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.numbers import LEAST_SHOWN
-from auditor.core.values import Floats, Losses, weighted
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.core.values import FittedPair, Floats, Losses, weighted
+from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
 
 _Integers = npt.NDArray[np.int64]
 
@@ -76,11 +76,6 @@ class Partition:
         return cls(offered[kept], member, nonmember)
 
     @cached_property
-    def below(self) -> tuple[_Integers, _Integers]:
-        """How many members and non-members lie below each cut."""
-        return self.member.cumsum()[:-1], self.nonmember.cumsum()[:-1]
-
-    @cached_property
     def rounded(self) -> tuple[_Integers, _Integers]:
         """The counts of the cells, from numbers below each cut that are rounded to 5; those of a group sum to its size."""
         found = []
@@ -89,15 +84,34 @@ class Partition:
             found.append(np.diff(upto, prepend=0, append=counts.sum()))
         return found[0], found[1]
 
+    @property
+    def limits(self) -> tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]:
+        """The fewest and the most members, and non-members, below each cut that the rounded counts leave open."""
+        below = (counts.cumsum()[:-1] for counts in self.rounded)
+        sizes, open_ = (self.member.sum(), self.nonmember.sum()), STEP // 2
+        member, nonmember = (
+            (np.maximum(upto - open_, 0), np.minimum(upto + open_, size))
+            for upto, size in zip(below, sizes, strict=True)
+        )
+        return member, nonmember
+
+    @property
+    def threshold_counts(self) -> ThresholdCounts:
+        """The rounded counts below each cut, in the form in which estimators take them."""
+        member, nonmember = (counts.cumsum() for counts in self.rounded)
+        tp, fp, sizes = member[:-1], nonmember[:-1], (int(member[-1]), int(nonmember[-1]))
+        return ThresholdCounts(self.cuts, fp, fp, tp, tp, *sizes)
+
     def nearest(self, loss: float) -> float:
         """Return the cut that lies nearest to a loss."""
         return float(self.cuts[np.argmin(np.abs(self.cuts - loss))])
 
-    def at_ranks(self, ranks: Floats) -> Floats:
-        """Return the cuts below which there are most nearly so many records of both groups together, each once."""
-        total = np.add(*self.below)
+    def at_ranks(self, ranks: Floats) -> tuple[_Integers, _Integers]:
+        """Return the rounded numbers of members and non-members below the cuts that are nearest to these ranks, and at the end."""
+        member, nonmember = (counts.cumsum() for counts in self.rounded)
+        total = (member + nonmember)[:-1]
         chosen = np.unique([int(np.argmin(np.abs(total - rank))) for rank in ranks])
-        return np.asarray(self.cuts[chosen])
+        return member[[*chosen, -1]], nonmember[[*chosen, -1]]
 
     def curve(self) -> TradeoffCurve:
         """Return the shares of both groups below each cut."""
@@ -120,28 +134,39 @@ class Partition:
         return np.concatenate([[cuts[0] - first], cuts, [cuts[-1] + last]])
 
     def means(
-        self,
-        group: Any,
-        counts: _Integers,
-        drawn: Callable[[Floats], Floats],
-        fitted: Callable[[Floats], Floats],
+        self, side: int, group: Any, drawn: Callable[[Floats], Floats], fitted: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, Floats]:
         """Return, of each cell that holds records of a group, the share of its middle rank and the mean loss, observed and fitted.
 
         Args:
-            group: Its losses, ascending.
-            counts: Shape (k,), how many of the group each cell holds.
+            side: 0 for members, 1 for non-members.
+            group: Their losses, ascending.
             drawn: From losses to the scale of the means.
             fitted: The fitted losses on that scale at shares of the group.
         """
         values, repeats = weighted(group)
-        kept, ends = counts > 0, counts.cumsum()
+        counts, shown = (self.member, self.nonmember)[side], self.rounded[side]
+        kept, ends = counts > 0, shown.cumsum()
         places = np.append(0, np.searchsorted(values, self.cuts, side="left"))[kept]
         sums = np.add.reduceat(drawn(values) * (1.0 if repeats is None else repeats), places)
-        starts, ends = (ends - counts)[kept, None] / group.size, ends[kept, None] / group.size
+        starts, ends = (ends - shown)[kept, None] / group.size, ends[kept, None] / group.size
         shares = starts + (ends - starts) * (np.arange(_POINTS) + 0.5) / _POINTS
         means = fitted(shares.ravel()).reshape(shares.shape).mean(axis=1)
         return (starts + ends)[:, 0] / 2, sums / counts[kept], means
+
+
+def few_decide(fitted: FittedPair, losses: Losses) -> bool:
+    """Return whether one record decides a normal fit: its squared distance from the mean is much of the sum of all.
+
+    Much is a share of 4/sqrt(n): the cells show the spread of the others to a share of about 1/sqrt(2n), so that beside them the
+    spread of such a fit stands out by 2.8 standard errors.
+    """
+    sides = (fitted.member, losses.sorted_member), (fitted.nonmember, losses.sorted_nonmember)
+    return any(
+        law.sd > 0
+        and (max(law.mean - group.min(), group.max() - law.mean) / law.sd) ** 2 > 4 * math.sqrt(group.size)
+        for law, group in sides
+    )
 
 
 def _enough(counts: _Integers) -> bool:

@@ -462,7 +462,7 @@ class Row:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
-                return f"too few {self._counted} to certify anything"
+                return f"too few {self._counted} to certify anything at this delta"
             reason = detail(item, "lower_reason")
             found = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
         else:
@@ -515,7 +515,7 @@ class Row:
         if not self.has_value:
             return numbers.sentence(item.reason or "No reason was given")
         if self.metric.lower_bound and item.value == 0:
-            few = f"There are too few {self._counted} to certify anything."
+            few = f"There are too few {self._counted} to certify anything at this delta."
             none = "No evidence was found, which does not mean that there is nothing to find."
             none = none if detail(item, "off") is None else "Nothing is left if D is off by so much."
             reason = detail(item, "lower_reason")

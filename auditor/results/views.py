@@ -15,7 +15,7 @@ from auditor.core.options import Members, Sample
 from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
-from auditor.estimators.band import simultaneous_band
+from auditor.estimators.band import Between, simultaneous_band
 from auditor.estimators.melding import ranks
 from auditor.results.document import Histogram, NamedCurve
 from auditor.results.partition import LEAST, Partition
@@ -165,7 +165,7 @@ def measured(
     if partition is None:
         exact, at = _named("empirical", "measured", _empirical(counts)), None
     else:
-        exact, at = _named("empirical", "measured", partition.curve()), partition.below
+        exact, at = _named("empirical", "measured", partition.curve()), partition.limits
     return exact, *_band(losses, confidence, members, at)
 
 
@@ -263,9 +263,7 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
 
 
-def _band(
-    losses: Losses, confidence: float, members: Members, at: tuple[_Integers, _Integers] | None = None
-) -> list[NamedCurve]:
+def _band(losses: Losses, confidence: float, members: Members, at: Between | None = None) -> list[NamedCurve]:
     """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
     band = simultaneous_band(losses, confidence=confidence, members=members, at=at)
     label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
@@ -300,8 +298,10 @@ def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[H
     return (after, Histogram("loss", _rounded(edges), _whole(counts[0]), _whole(counts[1])))
 
 
-def shared_histograms(partition: Partition, losses: Losses, pair: FittedPair) -> tuple[Histogram, ...]:
-    """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells.
+def shared_histograms(
+    partition: Partition, losses: Losses, pair: FittedPair, *, has_fits: bool = True
+) -> tuple[Histogram, ...]:
+    """Return the cells of a partition, raw and transformed, the latter with the fits and the means of cells, if these are shown.
 
     The published transform is drawn with the ends of the drawn cells in place of the smallest and the largest loss, which would
     follow from it.
@@ -311,21 +311,21 @@ def shared_histograms(partition: Partition, losses: Losses, pair: FittedPair) ->
     ends = np.array([min(group.min() for group in groups), max(group.max() for group in groups)])
     drawn, exact = np.array([places[0], places[-1]]), _transformed(np.append(ends, partition.cuts), ends)[2:]
     quantiles: dict[str, tuple[float, ...]] = {}
-    for name, group, counts, law in (
-        ("member", groups[0], partition.member, pair.member),
-        ("nonmember", groups[1], partition.nonmember, pair.nonmember),
-    ):
+    laws = (("member", pair.member), ("nonmember", pair.nonmember)) if has_fits else ()
+    for side, (name, law) in enumerate(laws):
 
         def fitted(shares: Floats, law: Density = law) -> Floats:
             share = np.log1p(np.exp(law.quantile(shares))) - 1
             return _transformed(ends[0] + share * (ends[1] - ends[0]), drawn)
 
-        found = partition.means(group, counts, partial(_transformed, ends=drawn), fitted)
+        found = partition.means(side, groups[side], partial(_transformed, ends=drawn), fitted)
         columns = zip(("probability", "observed", "fitted"), found, strict=True)
         quantiles |= {f"{name}_{kind}": _rounded(column, digits=3) for kind, column in columns}
     edges = enough_digits(lambda digits: _rounded(_transformed(places, drawn), digits=digits), _ascending)
     cuts = np.concatenate([[-np.inf], exact, [np.inf]])
     after = _with_fits(np.array(edges), rounded, pair, quantiles, cuts=cuts)
+    if not has_fits:
+        after = dataclasses.replace(after, member_fit=None, nonmember_fit=None)
     return (after, Histogram("loss", _rounded(places), _whole(rounded[0]), _whole(rounded[1])))
 
 

@@ -44,7 +44,7 @@ from auditor.estimators.one_run import mechanism_bound, stated_delta
 from auditor.estimators.rates import auc, guaranteed_rates, interval, placements_of
 from auditor.records.labels import Codes, codes
 from auditor.results.document import PolicyFound, Slice, SliceKind, find
-from auditor.results.partition import Partition
+from auditor.results.partition import STEP, Partition
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -105,12 +105,9 @@ def slices_of(
     (True, 0.0)
     """
     alpha = 1 - confidence
-    cuts = (
-        None
-        if partition is None
-        else partition.at_ranks(np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember)))
-    )
-    in_bands = () if is_shared and cuts is None else bands(losses, LEAST_SHOWN, _BANDS, cuts)
+    ranks = np.ceil(np.array(_BANDS) * (losses.n_member + losses.n_nonmember))
+    upto = None if partition is None else partition.at_ranks(ranks)
+    in_bands = () if is_shared and upto is None else bands(losses, LEAST_SHOWN, _BANDS, upto)
     parts = [*_groups(losses, LEAST_SHOWN, _MOST), *in_bands]
     if alpha / max(1, len(parts)) < _SMALLEST:
         reason = "the confidence is too high to be shared among slices"
@@ -126,7 +123,7 @@ def slices_of(
             n_nonmember=part.n_nonmember,
             confidence=confidence,
             compared=compared,
-            estimates=_estimates(part, losses, delta, level),
+            estimates=_estimates(part, losses, delta, level, slack=STEP - 1 if is_shared else 0),
         )
         for part in parts
     )
@@ -149,12 +146,14 @@ def _certifiable(parts: list[_Part], delta: float, alpha: float) -> list[_Part]:
         parts = [replace(part, losses=None, reason=reason) if part is smallest else part for part in parts]
 
 
-def _estimates(part: _Part, losses: Losses, delta: float, level: float) -> tuple[Estimate, ...]:
+def _estimates(
+    part: _Part, losses: Losses, delta: float, level: float, *, slack: int
+) -> tuple[Estimate, ...]:
     none = partial(
         Estimate.missing, reason=part.reason, method="not computed for this slice", subject=Subject.MODEL
     )
     if part.kind is SliceKind.PERCENTILE:
-        return (none(_SHARE) if part.reason else _share(part, losses, level),)
+        return (none(_SHARE) if part.reason else _share(part, losses, level, slack),)
     if part.losses is None:
         return none(_BOUND, delta=delta), none("auc"), none("advantage")
     counts, confidence = count(part.losses), 1 - level
@@ -165,10 +164,13 @@ def _estimates(part: _Part, losses: Losses, delta: float, level: float) -> tuple
     )
 
 
-def _share(part: _Part, losses: Losses, level: float) -> Estimate:
-    k, n = part.n_member, part.n_member + part.n_nonmember
+def _share(part: _Part, losses: Losses, level: float, slack: int) -> Estimate:
+    """The members' share of a band, with limits that hold however far both counts are off, up to the slack."""
+    k, others = part.n_member, part.n_nonmember
     overall = losses.n_member / (losses.n_member + losses.n_nonmember)
-    value, low, high = k / n, float(lower_limit(k, n, level / 2)), float(upper_limit(k, n, level / 2))
+    fewest, most = max(0, k - slack), k + slack
+    value, low = k / (k + others), float(lower_limit(fewest, fewest + others + slack, level / 2))
+    high = float(upper_limit(most, most + max(0, others - slack), level / 2))
     return Estimate(
         name=_SHARE,
         value=value,
@@ -278,7 +280,10 @@ def _under(evidence: Evidence) -> tuple[Estimate, ...]:
 
 
 def bands(
-    losses: Losses, least: int, quantiles: tuple[float, ...], cuts: Floats | None = None
+    losses: Losses,
+    least: int,
+    quantiles: tuple[float, ...],
+    upto: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
 ) -> Iterator[_Part]:
     """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes.
 
@@ -286,15 +291,17 @@ def bands(
         losses: Of both groups.
         least: Records of a band.
         quantiles: Where bands end, as shares of all records.
-        cuts: Where they end in place of these: each is the smallest loss of the next band.
+        upto: How many members and non-members lie below the ends of the bands that are taken in place of these.
     """
     n1, n0 = losses.n_member, losses.n_nonmember
     size = n1 + n0
-    ranks = np.minimum(np.ceil(np.asarray(quantiles) * size).astype(np.int64), size) - 1
-    edges = np.unique(_pooled_at(losses, ranks)) if ranks.size and cuts is None else np.empty(0)
-    edges = edges if cuts is None else np.nextafter(cuts, -np.inf)
-    upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
-    upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
+    if upto is None:
+        ranks = np.minimum(np.ceil(np.asarray(quantiles) * size).astype(np.int64), size) - 1
+        edges = np.unique(_pooled_at(losses, ranks)) if ranks.size else np.empty(0)
+        upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
+        upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
+    else:
+        upto1, upto0 = upto
     total = upto1 + upto0
     keep = np.diff(total, prepend=0) > 0
     upto1, upto0, total = upto1[keep], upto0[keep], total[keep]
@@ -348,10 +355,13 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
     columns = {kind: PerGroup(one.member + 1, one.nonmember + 1) for kind, one in found.items()}
     if len(found) > 1 and all(map(np.array_equal, *columns.values())):
         del found[SliceKind.CLASS]
+    people = {kind: _of_people(column, losses.person) for kind, column in columns.items()}
     hidden: dict[SliceKind, list[int]] = {kind: [] for kind in found}
     while True:
-        joints = {kind: _joints(one, kind, least, most, hidden[kind]) for kind, one in found.items()}
-        few = _few_between(joints, columns, least)
+        joints = {
+            kind: _joints(one, people[kind], kind, least, most, hidden[kind]) for kind, one in found.items()
+        }
+        few = _few_between(joints, people, least)
         if few is None:
             break
         if few[1]:
@@ -364,6 +374,17 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
             member, nonmember = (values[np.isin(of, one.codes)] for values, of in sides)
             own = None if one.reason else Losses(member=member, nonmember=nonmember)
             yield _Part(kind, one.label, member.size, nonmember.size, losses=own, reason=one.reason)
+
+
+def _of_people(column: PerGroup, person: PerGroup | None) -> PerGroup:
+    """One entry for each label of each person, where records name their person, so that people are counted."""
+    if person is None:
+        return column
+    named, found = codes(person), []
+    for own, owner in zip(column, (named.member, named.nonmember), strict=True):
+        each = np.where(owner < 0, len(named.labels) + np.arange(owner.size), owner)
+        found.append(own[np.unique(each * (own.max() + 1) + own, return_index=True)[1]])
+    return PerGroup(*found)
 
 
 def _few_between(
@@ -401,7 +422,9 @@ def _few_between(
     return None
 
 
-def _joints(found: Codes, kind: SliceKind, least: int, most: int, hide: Sequence[int]) -> list[_Joint]:
+def _joints(
+    found: Codes, column: PerGroup, kind: SliceKind, least: int, most: int, hide: Sequence[int]
+) -> list[_Joint]:
     """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
 
     A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
@@ -411,7 +434,7 @@ def _joints(found: Codes, kind: SliceKind, least: int, most: int, hide: Sequence
     """
     one, several = _NOUNS[kind]
     size = found.labels.size
-    n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
+    n1, n0 = (np.bincount(side, minlength=size + 1) for side in column)
     order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:])) + 1
     enough = int((np.minimum(n1, n0)[1:] >= least).sum())
     shown, hidden = [code for code in order[:enough].tolist() if code not in hide], order[enough:].tolist()
