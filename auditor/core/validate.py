@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.errors import InputError
+from auditor.core.numbers import LEAST_SHOWN
 
 _Floats = npt.NDArray[np.float64]
 _SMALLEST_ERROR = 1e-12
@@ -58,6 +59,20 @@ def at_least(name: str, value: object, *, least: int) -> int:
     if result != int(result) or result < least:
         raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
     return int(result)
+
+
+def enough_to_share(name: str, count: int, disclosure: str) -> None:
+    """Refuse a result that may be shared of fewer than 10 records.
+
+    >>> enough_to_share("member losses", 4, "public")
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: member losses must be of at least 10 records in a result that may be shared, got 4; audit more, or ask for a result for insiders (disclosure='insiders', --for-insiders).
+    """
+    if disclosure == "public" and count < LEAST_SHOWN:
+        raise InputError(
+            f"{name} must be of at least {LEAST_SHOWN} records in a result that may be shared, got {count}; audit more, or ask for"
+            " a result for insiders (disclosure='insiders', --for-insiders)."
+        )
 
 
 def fraction(name: str, value: object, *, zero: bool = False, one: bool = False) -> float:
