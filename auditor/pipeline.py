@@ -33,12 +33,10 @@ def audit(asked: Asked) -> AuditDocument:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
     setting, units = asked.setting, asked.units
-    if asked.is_shared:
-        sizes = units.losses.n_member, units.losses.n_nonmember
-        for name, size, people in zip(
-            ("member", "nonmember"), sizes, units.persons if units.named else sizes, strict=True
-        ):
-            validate.enough_to_share(name, min(size, people))
+    sizes = units.losses.n_member, units.losses.n_nonmember
+    people = units.persons if units.named else sizes
+    for name, each in zip(("member losses", "nonmember losses"), map(min, sizes, people), strict=True):
+        validate.enough_to_share(name, each, str(asked.disclosure))
     evidence = Evidence(asked, setting, tuple(ESTIMATORS))
     partition = Partition.of(evidence.losses) if asked.is_shared else None
     estimates = evidence.estimates

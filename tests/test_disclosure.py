@@ -7,6 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from command_line import run
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
@@ -248,8 +249,8 @@ def forms(result):
         "markdown": result.to_markdown(),
         "junit": result.to_junit(),
         "sarif": result.to_sarif(),
-        "card": result.to_model_card(),
         "notebook": result._repr_html_(),
+        **({"card": result.to_model_card()} if hasattr(result, "to_model_card") else {}),
     }
 
 
@@ -313,6 +314,152 @@ def test_few_of_anything_are_not_counted(few):
         assert "ewer than 10" in found.check(name).message
     assert found.check("duplicates").details["across"] == 10
     assert found.data["saturated"] == [10, 0]
+
+
+# --- Several models, and labels ---
+
+
+def models(*sizes, shift=1.0, seed=0):
+    """Losses of models with so many members and non-members."""
+    return [losses_of(seed + at, "normal", pair, shift) for at, pair in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 12])
+@pytest.mark.parametrize("sizes", [(100, 100), (100, 250), (250, 100)])
+def test_a_curve_of_several_models_has_no_steps_of_few(sizes, count):
+    """Between two of its points each group has none or at least 10 records of all models, up to the rounding to three digits."""
+    found = auditor.audit_instances(models(*[sizes] * count), delta=1e-5)
+    (curve,) = (item for item in found.curves if item.name == "empirical")
+    assert len(curve.fpr) > 4
+    assert (curve.fpr[0], curve.tpr[0], curve.fpr[-1], curve.tpr[-1]) == (0, 0, 1, 1)
+    for rates, size in ((curve.tpr, sizes[0]), (curve.fpr, sizes[1])):
+        steps = np.diff(rates) * size * count
+        assert ((steps == 0) | (steps >= 10 - 0.001 * size * count)).all()
+
+
+@pytest.mark.parametrize("few", [(12, 200), (200, 12), (99, 100)])
+def test_no_curve_where_one_model_has_few_records(few):
+    """A model with fewer than 100 in a group leaves a shared result without the measured curve, and its page says why."""
+    found, inside = (
+        auditor.audit_instances(models(few, (500, 500)), delta=1e-5, disclosure=kind)
+        for kind in ("public", "insiders")
+    )
+    assert [item.name for item in found.curves] == []
+    assert [item.name for item in inside.curves] == ["empirical"]
+    assert "no measured curve" in found.to_html()
+    assert "no measured curve" not in inside.to_html()
+
+
+def test_a_shared_result_of_several_models_tells_of_no_single_rank():
+    """The rates at the best rank and the numbers of single models are left out; a result for insiders has them."""
+    made = {
+        kind: auditor.audit_instances(
+            models(*[(200, 200)] * 12, shift=3.0),
+            delta=1e-5,
+            split=auditor.RandomSplit(),
+            disclosure=kind,
+        )
+        for kind in ("public", "insiders")
+    }
+    fine = {"attack", "error_rate", "mean_hit_rate", "smallest", "median", "largest"}
+    keys = {kind: set().union(*(row.details for row in found.estimates)) for kind, found in made.items()}
+    assert fine <= keys["insiders"]
+    assert keys["public"] == keys["insiders"] - fine
+    assert made["public"]["epsilon_bound.instances"].lower > 0
+
+
+@pytest.mark.parametrize(("sizes", "group"), [((9, 200), "member"), ((200, 9), "non-member")])
+def test_few_records_of_a_model_make_no_shared_result(sizes, group, tmp_path, capsys):
+    """The sentence names the group, the instance and the number; as losses, as results and on the command line; insiders get one."""
+    some = models((30, 30), sizes)
+    results = [auditor.audit(item, disclosure="insiders") for item in some]
+    words = rf"^{group} losses of instance 1 \(counting from 0\) must be of at least 10 records .*, got 9; .*--for-insiders\)\.$"
+    for given_ in (some, results):
+        with pytest.raises(auditor.InputError, match=words):
+            auditor.audit_instances(given_, delta=1e-5)
+        assert auditor.audit_instances(given_, delta=1e-5, disclosure="insiders").estimates
+    paths = [str(tmp_path / f"{name}.json") for name in "ab"]
+    for result, path in zip(results, paths, strict=True):
+        result.to_json(path)
+    assert run("instances", *paths, "--delta", "1e-5", "--json", str(tmp_path / "all.json")) == 2
+    assert "got 9;" in capsys.readouterr().err
+    assert not (tmp_path / "all.json").exists()
+    assert run("instances", *paths, "--delta", "1e-5", "--for-insiders", "--quiet") == 0
+
+
+def labels_of(counts, names, law=None, **given):
+    """An audit of so many records with each label, by a model that remembers them, and D the same for all."""
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(len(counts)), counts)
+    answers = 0.5 * rng.dirichlet(np.ones(len(counts)), codes.size)
+    answers[np.arange(codes.size), codes] += 0.5
+    law = np.full(len(counts), 1 / len(counts)) if law is None else law
+    laws = np.tile(law, (codes.size, 1))
+    return auditor.audit_labels(
+        np.asarray, (answers, np.array(names)[codes]), probabilities=laws, classes=names, **given
+    )
+
+
+def test_few_records_make_no_shared_audit_of_labels():
+    """Nine records are refused in one sentence, and audited for insiders; ten are audited."""
+    words = r"^labels in records must be of at least 10 records or people in a result that may be shared, got 9; .*\.$"
+    with pytest.raises(auditor.InputError, match=words):
+        labels_of([5, 4], ["a", "b"])
+    assert labels_of([5, 4], ["a", "b"], disclosure="insiders").data["n_records"] == 9
+    assert labels_of([5, 5], ["a", "b"]).data["n_records"] == 10
+
+
+@pytest.mark.parametrize(
+    ("counts", "law"),
+    [
+        ([200, 99, 1], [0.6, 0.2, 0.2]),
+        ([200, 96, 4], [0.66, 0.33, 0.01]),
+        ([200, 91, 9], [0.6, 0.2, 0.2]),
+        ([291, 9], [0.5, 0.5]),  # the share of the one label tells that of the other
+    ],
+)
+def test_a_label_of_few_records_is_not_named(counts, law):
+    """However far D is off for it, no form of a shared result names it or has its share; one for insiders does."""
+    names = ["Mainville", "Midville", "Smallville"][-len(counts) :]
+    found = labels_of(counts, names, law)
+    for name, text in forms(found).items():
+        assert "Smallville" not in text, name
+    check = found.check("label_law")
+    if len(counts) == 2:
+        assert check.status == "unknown"
+        assert "No label could be compared" in check.message
+    else:
+        assert check.details["label"] in names[:2]
+        assert check.details["odds_off"] == float(f"{check.details['odds_off']:.3g}")
+    inside = labels_of(counts, names, law, disclosure="insiders").check("label_law")
+    assert inside.details["label"] == "Smallville" or len(counts) == 2
+
+
+@pytest.mark.parametrize(("copies", "words"), [(3, "fewer than 10"), (52, "about 50")])
+def test_copies_among_records_with_labels_are_not_counted(copies, words):
+    """A shared audit of labels says how many records repeat others as any other audit does."""
+    x = np.random.default_rng(0).dirichlet([1.0, 1.0], 300)
+    x[:copies] = x[-1]
+    found = auditor.audit_labels(np.asarray, (x, np.arange(300) % 2), probabilities=np.full((300, 2), 0.5))
+    check = found.check("duplicates")
+    assert f"by {words} record(s)" in check.message
+    assert check.details["repeated_content_members"] == (10 if copies == 3 else 55)
+
+
+@pytest.mark.parametrize("kind", ["instances", "labels"])
+def test_pages_of_training_algorithms_say_who_may_read_them(kind):
+    """Every form of a result for insiders says so, the page at its top; none of a shared result does."""
+    make = {
+        "instances": lambda who: auditor.audit_instances(
+            models((60, 60), (60, 60)), delta=1e-5, disclosure=who
+        ),
+        "labels": lambda who: labels_of([60, 60], ["a", "b"], disclosure=who),
+    }[kind]
+    page, shared = make("insiders").to_html(), make("public")
+    assert page.index("For insiders only.") < page.index("<nav")
+    for name, text in forms(make("insiders")).items():
+        assert name == "json" or "or insiders only" in text, name
+    assert not any("or insiders only" in text for text in forms(shared).values())
 
 
 def test_two_audits_of_nearly_the_same_records_are_warned_of():

@@ -189,7 +189,7 @@ def test_frequencies_that_contradict_the_law_are_warned_of(world, remembers):
     off = special.expit(special.logit(law_of(x)) + np.array([math.log(3), -math.log(3)]))
     check = auditor.audit_labels(remembers, (x, y), probabilities=off).check("label_law")
     assert check.status is Status.WARN
-    assert 0.4 < check.details["off"] < math.log(3) + 0.3
+    assert 0.4 < check.details["odds_off"] < math.log(3) + 0.3
     assert (
         auditor.audit_labels(remembers, (x, y), probabilities=law_of(x)).check("label_law").status
         is Status.OK
@@ -297,7 +297,7 @@ def test_copies_and_outputs_in_place_of_features_are_told(rng):
     found = auditor.audit_labels(model, (x, y), probabilities=np.full((100, 2), 0.5))
     (check,) = [check for check in found.checks if check.name == "duplicates"]
     assert check.status == "warn"
-    assert "50 audited record(s) repeat" in check.message
+    assert "repeated by about 50 record(s)" in check.message
     outputs = model.predict_proba(x)
     with pytest.raises(
         auditor.InputError, match=r"probabilities must be given where the model is numpy\.asarray"

@@ -186,7 +186,7 @@ def test_entries_agree_with_results(rng):
         auditor.audit_instances(losses, delta=1e-3, split=auditor.RandomSplit()),
         auditor.audit_runs(losses[0], delta=1e-3),
         auditor.audit_labels(
-            np.asarray, (np.full((9, 2), 0.5), np.arange(9) % 2), probabilities=np.full((9, 2), 0.5)
+            np.asarray, (np.full((10, 2), 0.5), np.arange(10) % 2), probabilities=np.full((10, 2), 0.5)
         ),
     )
     for estimate in (item for result in found for item in result.estimates):

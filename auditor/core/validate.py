@@ -61,6 +61,20 @@ def at_least(name: str, value: object, *, least: int) -> int:
     return int(result)
 
 
+def enough_to_share(name: str, count: int, disclosure: str) -> None:
+    """Refuse a result that may be shared of fewer than 10 records.
+
+    >>> enough_to_share("member losses", 4, "public")
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: member losses must be of at least 10 records or people in a result that may be shared, got 4; audit more, or ask for a result for insiders (disclosure='insiders', --for-insiders).
+    """
+    if disclosure == "public" and count < LEAST_SHOWN:
+        raise InputError(
+            f"{name} must be of at least {LEAST_SHOWN} records or people in a result that may be shared, got {count}; audit more, or ask for"
+            " a result for insiders (disclosure='insiders', --for-insiders)."
+        )
+
+
 def fraction(name: str, value: object, *, zero: bool = False, one: bool = False) -> float:
     """Return a number in (0, 1), the ends included as asked."""
     result = number(name, value)
@@ -360,15 +374,6 @@ def name(said: str, value: object) -> None:
     """
     if isinstance(value, str) and len(value) > _NAME:
         raise InputError(f"{said} must have at most {_NAME:,} characters, got {len(value):,}.")
-
-
-def enough_to_share(name: str, count: int) -> None:
-    """Refuse a group of so few records, or people, that a result about it must not be shared."""
-    if count < LEAST_SHOWN:
-        raise InputError(
-            f"{name} losses must be of at least {LEAST_SHOWN} records or people in a result that may be shared, got {count}; audit"
-            " more, or ask for a result for insiders (disclosure='insiders', --for-insiders)."
-        )
 
 
 def top_records(value: int) -> None:

@@ -468,8 +468,10 @@ def audit_instances(
     delta = validate.fraction("delta", delta, zero=True)
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
+    is_shared = options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC
     hashes = _hashes(found)
     units = [_units(item) for item in found]
+    sizes = _sizes(units, disclosure)
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
     validate.instance("together", together, (options.IndependentRuns, type(None)))
     pooled = together is not None and not isinstance(split, options.UnknownSplit)
@@ -495,7 +497,6 @@ def audit_instances(
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
     estimates: tuple[Estimate, ...] = (bound, value, _log_mean_exp(evidence, stated_at))
-    is_shared = options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC
     if is_shared:  # so that the verdict goes by what is published
         bound, *_ = estimates = shared_rows(estimates)
     made = [_checks_of(item) for item in found]
@@ -504,7 +505,7 @@ def audit_instances(
     result = document.InstancesDocument(
         data={
             "disclosure": str(disclosure),
-            **_data(units, evidence, stated_at, confidence, split, claim),
+            **_data(sizes, evidence, stated_at, confidence, split, claim),
             **validate.several_looks(looks),
         },
         estimates=estimates,
@@ -512,7 +513,7 @@ def audit_instances(
         comparisons=judged,
         verdict=overall(judged),
         checks=_at_worst(made),
-        curves=(averaged(evidence, is_shared=is_shared), *against_claim(bound, audited, whole)),
+        curves=(*averaged(evidence, sizes if is_shared else None), *against_claim(bound, audited, whole)),
         provenance={**document.made_now(), "inputs_sha256": hashes, "seed": seed},
     )
     return shared(result) if is_shared else result
@@ -538,26 +539,30 @@ def _checked(instances: Any) -> tuple[_Instance, ...]:
 
 def _units(instance: _Instance) -> _Instance:
     """Return losses with one score for each id; a result as it is."""
-    if not isinstance(instance, Losses):
-        return instance
-    return per_person(instance, choice=options.EachRecord()).losses
+    return per_person(instance, choice=_RECORDS).losses if isinstance(instance, Losses) else instance
+
+
+def _sizes(instances: Sequence[_Instance], disclosure: str) -> dict[str, list[int]]:
+    """Return the numbers of members and of non-members of all instances, if they suffice for who may read the result."""
+    found = {}
+    for name, group in (("n_member", "member"), ("n_nonmember", "non-member")):
+        found[name] = [getattr(one, name) if isinstance(one, Losses) else one.data[name] for one in instances]
+        for index, n in enumerate(found[name]):
+            validate.enough_to_share(f"{group} losses of instance {index} (counting from 0)", n, disclosure)
+    return found
 
 
 def _hashes(instances: Sequence[_Instance]) -> list[str]:
     """The hash of every instance's losses; the same losses twice are one model counted twice."""
     seen: dict[str, int] = {}
-    for index, item in enumerate(instances):
-        found = (
-            document.input_hash(item)
-            if isinstance(item, Losses)
-            else str(item.provenance.get("input_sha256"))
-        )
-        if found in seen:
+    for index, one in enumerate(instances):
+        own = document.input_hash(one) if isinstance(one, Losses) else str(one.provenance.get("input_sha256"))
+        if own in seen:
             raise InputError(
-                f"instances {seen[found]} and {index} (counting from 0) hold the same losses; each must be a model of"
+                f"instances {seen[own]} and {index} (counting from 0) hold the same losses; each must be a model of"
                 " its own, with its own split and training run: remove one."
             )
-        seen[found] = index
+        seen[own] = index
     return list(seen)
 
 
@@ -594,23 +599,16 @@ def _refusal(split: options.MembershipSplit) -> str | None:
 
 
 def _data(
-    instances: Sequence[_Instance],
+    sizes: Mapping[str, list[int]],
     evidence: InstanceRates,
     delta: float,
     confidence: float,
     split: options.MembershipSplit,
     claim: options.TrainingClaim | None,
 ) -> dict[str, Any]:
-    sizes = [
-        (item.n_member, item.n_nonmember)
-        if isinstance(item, Losses)
-        else (item.data.get("n_member"), item.data.get("n_nonmember"))
-        for item in instances
-    ]
     return {
-        "n_instances": len(instances),
-        "n_member": [n1 for n1, _ in sizes],
-        "n_nonmember": [n0 for _, n0 in sizes],
+        "n_instances": evidence.hits.shape[0],
+        **sizes,
         "n_attacks": int(evidence.rates.size),
         "delta": delta,
         "confidence": confidence,

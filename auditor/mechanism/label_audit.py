@@ -25,7 +25,7 @@ from auditor.collectors.streaming.trial import columns_noticed
 from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import number, percent
+from auditor.core.numbers import LEAST_SHOWN, about, number, percent
 from auditor.core.values import Check, Estimate, Floats, Status, Subject
 from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
@@ -206,27 +206,39 @@ def _quality(log_probability: Floats, right: npt.NDArray[np.bool_]) -> dict[str,
     return {"log_loss": -float(log_probability.mean()), "accuracy": float(right.mean())}
 
 
-def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any]) -> Check:
-    """Warn where the numbers of the labels are not those that D gives, by its odds: Poisson-binomial tails, shared by labels."""
+def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any], fewest: int) -> Check:
+    """Warn where the numbers of the labels are not those that D gives, by its odds: Poisson-binomial tails, shared by labels.
+
+    Args:
+        law: Shape (n, K), D.
+        codes: Shape (n,), the columns of the real labels.
+        names: The label of each column.
+        fewest: Records that must have a label, and records that must not, for the label to be compared.
+    """
     counts, n = np.bincount(codes, minlength=law.shape[1]), codes.size
     with np.errstate(divide="ignore"):
         apart = special.logit(counts / n) - special.logit(law.mean(axis=0))
-    worst, least = 0, 1.0
-    for place in np.flatnonzero((counts > 0) & (counts < n)):
+
+    def p_value(place: int) -> float:
         odds = special.logit(np.clip(law[:, place], 1e-15, 1 - 1e-15))
         tails = (
             poisson_binomial_tail(*kinds_of(sign * odds), int(count))
             for sign, count in ((1, counts[place]), (-1, n - counts[place]))
         )
-        p = 2 * min(tails)
-        worst, least = (int(place), p) if p < least else (worst, least)
+        return 2 * min(tails)
+
+    compared = np.flatnonzero((counts >= fewest) & (counts <= n - fewest)).tolist()
+    if not compared:
+        few = f"No label could be compared: each one needs {fewest} audited records that have it, and {fewest} that do not."
+        return Check("label_law", Status.UNKNOWN, few)
+    least, worst = min((p_value(place), place) for place in compared)
     off = abs(float(apart[worst]))
     clear = least * law.shape[1] < _CONTRADICTION
     message = (
         f"By D {percent(float(law[:, worst].mean()))} of the audited records have the label {names[worst]!r}, and"
         f" {percent(counts[worst] / n)} do: on average its odds are off by a factor of {number(np.exp(off))} (observed)."
     )
-    details = {"label": str(names[worst]), "off": off, "p_value": min(1.0, least * law.shape[1])}
+    details = {"label": str(names[worst]), "odds_off": off, "p_value": min(1.0, least * law.shape[1])}
     return Check("label_law", Status.WARN if clear and off > _OFF else Status.OK, message, details)
 
 
@@ -237,11 +249,11 @@ def _copies(records: Records) -> tuple[Check, ...]:
     if not repeats:
         return ()
     message = (
-        f"{repeats:,} audited record(s) repeat another's features. If they have its label too because they are the same record, labels"
-        " are not independent and the bound is too large."
+        f"{about(repeats).capitalize()} audited records repeat another's features. If they have its label too because they are the same"
+        " record, labels are not independent and the bound is too large."
     )
-    advice = "Keep one of each kind and audit again."
-    return (Check("duplicates", Status.WARN, message, {"repeats": int(repeats), "advice": advice}),)
+    details = {"repeated_content_members": int(repeats), "advice": "Keep one of each kind and audit again."}
+    return (Check("duplicates", Status.WARN, message, details),)
 
 
 # --- The audit ---
@@ -281,9 +293,11 @@ def audit_labels(
     """Audit what a model gives away about its training labels. See `auditor.audit_labels`."""
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
+    least = LEAST_SHOWN if options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC else 1
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     _refuse_sources(model, reference, probabilities)
     found = _records("records", records)
+    validate.enough_to_share("labels in records", len(found), disclosure)
     other = None if reference is None else _records("reference", reference)
     scorer, tried = opened_scorer(
         opened_model(model),
@@ -301,9 +315,10 @@ def audit_labels(
     noticed = columns_noticed(scorer, (found,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
-    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng)
-    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng)
-    right = law.argmax(axis=1) == codes
+    guesses, best = (
+        replace(label_guesses(scores, log_law, real, rng), least=least)
+        for scores in (special.log_expit(-of_shown.loss), np.where(shown == codes, 0.0, -np.inf))
+    )
     learnt = None if other is None else len(other)
     result = LabelsDocument(
         data={
@@ -317,7 +332,7 @@ def audit_labels(
             "delta": 0.0,
             "confidence": confidence,
             "law": "given" if learnt is None else "learnt",
-            "of_law": _quality(log_real, right),
+            "of_law": _quality(log_real, law.argmax(axis=1) == codes),
             "of_model": _quality(special.log_expit(-of_real.loss), of_real.more["correct"]),
             "history": [f"{scorer.words}: probability of each label shown"],
             **validate.several_looks(looks),
@@ -326,12 +341,12 @@ def audit_labels(
         claims=(),
         comparisons=(),
         verdict=None,
-        checks=(_fit_of_law(law, codes, names), *_copies(found), *filter(None, [collection(noticed)])),
+        checks=(_fit_of_law(law, codes, names, least), *_copies(found), *filter(None, [collection(noticed)])),
         curves=(),
         provenance=made_now()
         | {"input_sha256": _hash(law, codes), "seed": seed, "source": None, "command": None},
     )
-    return shared(result) if options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC else result
+    return shared(result) if least == LEAST_SHOWN else result
 
 
 def _refuse_sources(model: Any, reference: Any, probabilities: Any) -> None:

@@ -50,7 +50,7 @@ _FEW = frozenset(
     ]
 )
 # What would give such a count away; components of a mixture, which may be of few records; and the moments on the scale of the
-# published transform, from which the smallest and the largest loss would follow.
+# published transform, from which the smallest and the largest loss would follow; and what tells of one rank or one model.
 _LEFT_OUT = frozenset(
     [
         "nonmembers_with_twin_share",
@@ -65,8 +65,15 @@ _LEFT_OUT = frozenset(
         "skew",
         "kurtosis",
         "distinct",
+        "attack",
+        "error_rate",
+        "mean_hit_rate",
+        "smallest",
+        "median",
     ]
 )
+# Of a fit, of right and wrong answers, and of several models: the first is left out beside the second.
+_LEFT_OUT_BESIDE = {"mean": "sd", "accuracy": "accuracy_baseline", "largest": "median"}
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
 _DOWN = re.compile(r"(.*_)?lower|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
@@ -167,9 +174,7 @@ def _check_of_before(found: Check) -> Check:
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
-    # The mean of a fit, and the accuracy of each group, whose errors may be few.
-    hidden = _LEFT_OUT | ({"mean"} if "sd" in details else set())
-    hidden |= {"accuracy"} if "accuracy_baseline" in details else set()
+    hidden = _LEFT_OUT | {key for key, other in _LEFT_OUT_BESIDE.items() if other in details}
     kept = (key for key in details if key not in hidden)
     found = {key: _detail(key, details[key], details, partition) for key in kept}
     if "value" in found and {"lower", "upper"} & found.keys():  # of another row

@@ -57,14 +57,7 @@ class Partition:
         cells = min(min(sizes) // _RECORDS_EACH, _MOST)
         offered = np.unique([cut for group in groups for cut in _candidates(group, cells // 2 + 1)])
         below = np.array([np.searchsorted(group, offered, side="left") for group in groups])
-        kept: list[int] = []
-        counts = np.zeros(2, dtype=np.int64)
-        for at, upto in enumerate(below.T):
-            if _enough(upto - counts):
-                kept.append(at)
-                counts = upto
-        while kept and not _enough(np.array(sizes) - below[:, kept[-1]]):
-            kept.pop()
+        kept = apart(below, np.array(sizes))
         while len(kept) >= max(cells, 1):
             ends = np.concatenate([[0], below[:, kept].sum(axis=0), [sum(sizes)]])
             kept.pop(int(np.argmin(ends[2:] - ends[:-2])))
@@ -169,7 +162,28 @@ def few_decide(fitted: FittedPair, losses: Losses) -> bool:
     )
 
 
-def _enough(counts: _Integers) -> bool:
+def apart(below: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> list[int]:
+    """Return the cuts to keep, so that each group has 0 or at least 10 records between two of them and beyond the last.
+
+    Args:
+        below: Shape (2, k), how many records of each group lie below each cut; ascending.
+        sizes: Shape (2,), how many there are.
+
+    >>> apart(np.array([[4, 12, 25, 95], [0, 30, 30, 30]]), np.array([100, 50]))
+    [1, 2]
+    """
+    kept: list[int] = []
+    counts = np.zeros(2)
+    for at, upto in enumerate(below.T):
+        if _enough(upto - counts):
+            kept.append(at)
+            counts = upto
+    while kept and not _enough(sizes - below[:, kept[-1]]):
+        kept.pop()
+    return kept
+
+
+def _enough(counts: npt.NDArray[Any]) -> bool:
     return bool(((counts == 0) | (counts >= LEAST)).all() and counts.any())
 
 

@@ -18,7 +18,7 @@ from auditor.curves.transforms import published
 from auditor.estimators.band import Between, simultaneous_band
 from auditor.estimators.melding import ranks
 from auditor.results.document import Histogram, NamedCurve
-from auditor.results.partition import LEAST, Partition
+from auditor.results.partition import FEWEST, LEAST, Partition, apart
 
 _Integers = npt.NDArray[np.int64]
 _HALF = 0.5
@@ -217,20 +217,32 @@ def curves_of_runs(
     return (curve, *band, *against_claim(bound, claim, promised))
 
 
-def averaged(found: InstanceRates, *, is_shared: bool = False) -> NamedCurve:
+def averaged(found: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) -> tuple[NamedCurve, ...]:
     """Return the hits averaged over the models at the attacks' known error rates, both ends of the losses as one curve.
 
-    To be shared without the rates of fewer than ten records, and with three digits.
+    To be shared, with three digits, without the rates of fewer than ten records, and with points between which each group has 0
+    or at least 10 records of all models together; no curve where a model has fewer than 100 in a group.
+
+    Args:
+        found: The rates of all models.
+        sizes: Numbers of members and of non-members of all models, for a curve to be shared.
     """
+    fewest = None if sizes is None else np.array([min(sizes[name]) for name in ("n_nonmember", "n_member")])
+    if fewest is not None and fewest.min() < FEWEST:
+        return ()
     hits, names = found.hits.mean(axis=0), np.array(found.names)
-    fewest = LEAST * found.rates.min() if is_shared else 0.0  # the smallest rate is that of one record
-    low, high = ((names == name) & (found.rates >= fewest) for name in _EXPECTED)
+    least = LEAST * found.rates.min() if sizes else 0.0  # the smallest rate is that of one record
+    low, high = ((names == name) & (found.rates >= least) for name in _EXPECTED)
     fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
     tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
     order = np.lexsort((tpr, fpr))
-    label, digits = "measured, mean over the models, no interval", 3 if is_shared else 6
-    rates = fpr[order], np.maximum.accumulate(tpr[order])
-    return NamedCurve("empirical", label, *(_rounded(column, digits=digits) for column in rates))
+    label, digits = "measured, mean over the models, no interval", 3 if sizes else 6
+    rates = np.stack([fpr[order], np.maximum.accumulate(tpr[order])])
+    if fewest is not None:  # a mean of shares, each of at least so many records
+        total = found.hits.shape[0] * fewest
+        kept = apart(np.round(rates[:, 1:-1] * total[:, None], 6), total)
+        rates = rates[:, [0, *(at + 1 for at in kept), -1]]
+    return (NamedCurve("empirical", label, *(_rounded(column, digits=digits) for column in rates)),)
 
 
 def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:
