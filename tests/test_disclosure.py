@@ -442,7 +442,7 @@ def test_copies_among_records_with_labels_are_not_counted(copies, words):
     x[:copies] = x[-1]
     found = auditor.audit_labels(np.asarray, (x, np.arange(300) % 2), probabilities=np.full((300, 2), 0.5))
     check = found.check("duplicates")
-    assert f"by {words} record(s)" in check.message
+    assert f"{words.capitalize()} audited records repeat" in check.message
     assert check.details["repeated_content_members"] == (10 if copies == 3 else 55)
 
 

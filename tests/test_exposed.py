@@ -88,7 +88,7 @@ def test_a_reason_is_given_where_nobody_is_named(rng):
     failed, turned = Check("shift", Status.FAIL, "It did."), Check("direction", Status.WARN, "They have.")
     same = Losses(member=[1.0] * 90, nonmember=[1.0] * 90, id=(range(90), range(90)))
     for found, words in (
-        (exposed(losses, most=0), "asked to name none"),
+        (exposed(losses, most=0), "--top-records N names the most exposed"),
         (exposed(Losses(member=losses.member, nonmember=losses.nonmember)), "no ids"),
         (exposed(losses, checks=(failed,)), "validity check failed (shift)"),
         (exposed(losses, checks=(turned,)), "may be swapped"),

@@ -297,7 +297,7 @@ def test_copies_and_outputs_in_place_of_features_are_told(rng):
     found = auditor.audit_labels(model, (x, y), probabilities=np.full((100, 2), 0.5))
     (check,) = [check for check in found.checks if check.name == "duplicates"]
     assert check.status == "warn"
-    assert "repeated by about 50 record(s)" in check.message
+    assert "About 50 audited records repeat" in check.message
     outputs = model.predict_proba(x)
     with pytest.raises(
         auditor.InputError, match=r"probabilities must be given where the model is numpy\.asarray"

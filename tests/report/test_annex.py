@@ -42,7 +42,7 @@ def test_a_date_is_kept_as_a_text(day):
 
 def test_the_context_is_kept_and_changes_no_number(tmp_path):
     """A result holds what was stated, reads it back, and has the numbers of an audit without it."""
-    losses = auditor.Losses(member=[0.1, 0.2, 0.3, 0.1], nonmember=[0.4, 0.2, 0.9, 0.8])
+    losses = auditor.Losses(member=[0.1, 0.2, 0.3, 0.1] * 3, nonmember=[0.4, 0.2, 0.9, 0.8] * 3)
     plain, told = auditor.audit(losses), auditor.audit(losses, context=auditor.Context(release="API"))
     told.to_json(tmp_path / "r.json")
     stated = auditor.read_result(tmp_path / "r.json").data["context"]
@@ -97,7 +97,7 @@ def test_labels_alone_are_their_own_attack():
 
     x = [[1.0], [-1.0], [2.0], [-2.0]]
     found = auditor.collect(hard, members=(x, [0, 1, 0, 1]), nonmembers=(x, [1, 1, 0, 0]), classes=[0, 1])
-    made = states(auditor.audit(found))
+    made = states(auditor.audit(found, disclosure="insiders"))
     assert made[LABEL] == "run"
     assert made[LOSS] == "not run"
     assert made[EXTRACTION] == "not applicable"
@@ -147,13 +147,14 @@ def test_every_state_has_a_sentence_and_none_is_safe(overfitted, not_evaluable, 
     words = texts("annex")["residual"]
     assert not re.search(r"\b(safe|secure|no risk|private)\b", " ".join(words.values()))
     invalid = dataclasses.replace(overfitted, checks=(Check("shift", Status.FAIL, "They differ."),))
-    small = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.1, 0.9]))
+    small = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3] * 4, nonmember=[0.2, 0.1, 0.9] * 4))
     for result, key, sign in (
         (overfitted, "leak", "Leakage found"),
         (not_evaluable, "leak", "Leakage found"),  # whatever became of the claim
         (nothing, "nothing", "No evidence of leakage"),
         (invalid, "failed", "Not a valid comparison"),
         (small, "small", "Too few to tell"),
+        (auditor.audit(auditor.Losses([1.0] * 40, [1.0] * 40)), "blind", "The score tells nothing"),
     ):
         assert annex_of(view_of(result)).residual == words[key]
         assert sign == view_of(result).finding.sign.word

@@ -104,7 +104,7 @@ def test_no_evidence_stands_beside_no_certified_number():
 
 def test_a_finding_says_what_few_records_show():
     """Five records and five show no AUC above a half; a number above guessing by itself stands beside how many there are."""
-    few = auditor.audit(Losses(np.arange(5.0), np.arange(5.0) + 0.5), delta=DELTA)
+    few = auditor.audit(Losses(np.arange(5.0), np.arange(5.0) + 0.5), delta=DELTA, disclosure="insiders")
     assert "Audits of this size may miss any leak." in str(few)
     assert "∞" not in str(few).split("What now")[0]
     beside = r"above guessing at 95% confidence if it were the only number here\. This finding rests on \d+ numbers,"

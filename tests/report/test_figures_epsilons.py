@@ -45,7 +45,7 @@ def _texts(figure):
         # A lower bound and a ceiling are rounded down.
         (*(BOUND, Kind.BOUND, "at least 1.29"), "certified at 95% confidence, ceiling 5.57, delta 1e-5"),
         (ZERO, Kind.BOUND, "0", "no evidence at 95% confidence, ceiling 5.5, delta 1e-5"),
-        (FEW, Kind.BOUND, "0", "too few records to certify anything, delta 1e-5"),
+        (FEW, Kind.BOUND, "0", "too few records to certify anything at this delta, delta 1e-5"),
         (
             *(CONDITIONAL, Kind.CONDITIONAL, "at least 3"),
             "at least this at 95% confidence, ceiling 40, delta 1e-5",

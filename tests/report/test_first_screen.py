@@ -39,7 +39,7 @@ def drawn(rng):
         split=SPLITS[rng.integers(3)],
         members=MEMBERS[rng.integers(2)],
         claim=None if claim is None else auditor.StatedClaim(float(claim), 1e-5),
-        disclosure="insiders" if kind % 2 else "public",
+        disclosure="insiders" if kind % 2 or min(sizes) < 10 else "public",
     )
 
 

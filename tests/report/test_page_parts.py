@@ -65,7 +65,7 @@ def test_named_records(named, overfitted):
     assert "For the data's owner only: ids are personal data" in shown
     persons = at_risk(replace(named, data={**named.data, "unit": "person (mean loss)"}))
     assert "Persons that stand out The persons in the training data whose losses" in persons
-    assert "No record is named here" in at_risk(replace(named, top_records=()))
+    assert "No record is named" in at_risk(replace(named, top_records=()))
     assert 'id="audit-1-risk"' not in render([overfitted])
 
 

@@ -69,7 +69,7 @@ ONE_RUN = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace
             "nothing",
             (),
             {BOUND: {"details": {"ceiling": 0.0}}},
-            "There are too few records to certify anything.",
+            "There are too few records to certify anything at this delta.",
         ),
         ("hostile", (), {}, "This audit has no bound to report."),
     ],
@@ -118,7 +118,7 @@ def test_the_number_that_leads(request, name, details, leads, said):
         (
             BOUND,
             {"value": 0.0, "lower": 0.0, "details": {"ceiling": 0.0}},
-            "There are too few records to certify anything.",
+            "There are too few records to certify anything at this delta.",
         ),
         ("epsilon_star.empirical", {"details": {"clip": 0.001}}, "error rates from 0.1% to 99.9%"),
         ("epsilon_star.empirical", {"details": {"clip": 0.001}}, "certified bound"),
