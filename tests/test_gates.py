@@ -201,7 +201,9 @@ def test_the_ceiling_of_an_audit_decides_what_it_may_pass():
     """Of an audit of 6 records, whose ceiling is 0, not even a bound above 0 can be refused; of 800 it can."""
     rng = np.random.default_rng(20261121)
     few, many = (
-        auditor.audit(auditor.Losses(member=rng.normal(size=n), nonmember=rng.normal(size=n)))
+        auditor.audit(
+            auditor.Losses(member=rng.normal(size=n), nonmember=rng.normal(size=n)), disclosure="insiders"
+        )
         for n in (3, 400)
     )
     assert few.estimate("epsilon_bound.clopper_pearson").details["ceiling"] <= 0

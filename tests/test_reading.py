@@ -106,11 +106,7 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     assert now["checks"][-1]["name"] == "no_hash_of_its_content"
     for old, new in zip(raw["claims"], now["claims"], strict=True):
         assert old.items() <= new.items()
-    assert [
-        item["label"]
-        for item in raw.get("slices", [])
-        if item["kind"] != "percentile" and min(item["n_member"], item["n_nonmember"]) >= 10
-    ] == [item.label for item in read.slices]
+    assert read.slices == ()  # which of its groups were too small, differences of the others would tell
     if name == "audit":  # the first release had less, so that reading it proves something
         assert "subject" not in raw["comparisons"][0]
         assert read.comparisons[0].subject is Subject.MECHANISM

@@ -236,9 +236,8 @@ def test_one_person_on_both_sides_of_few_is_audited(rng, people):
     owner = np.repeat(np.arange(people), 20)
     inside = (owner == 0) & (np.arange(owner.size) > 0)
     values = rng.normal(size=owner.size)
-    found = auditor.audit(
-        Losses(values[inside], values[~inside], person=(owner[inside], owner[~inside])), delta=1e-5
-    )
+    losses = Losses(values[inside], values[~inside], person=(owner[inside], owner[~inside]))
+    found = auditor.audit(losses, delta=1e-5, disclosure="insiders")
     assert found.data["unit"] == "record"
     assert found.check("persons").status is Status.WARN
 
@@ -250,7 +249,7 @@ def test_few_people_are_not_left_out(rng):
     for _ in range(20):
         values = rng.normal(size=4)[owner] + 0.3 * rng.normal(size=80)
         losses = Losses(values[inside], values[~inside], person=(owner[inside], owner[~inside]))
-        found = auditor.audit(losses, delta=1e-5, split=RandomSplit())
+        found = auditor.audit(losses, delta=1e-5, split=RandomSplit(), disclosure="insiders")
         assert (found.data["n_member"], found.data["n_nonmember"]) == (2, 3)
         assert found.estimate("epsilon_bound.clopper_pearson").value == 0
         assert found.estimate("epsilon_bound.one_run").value is None

@@ -49,8 +49,8 @@ def groups(n, seed=0, gap=1.5):
 SMALL = Losses(member=[0.0, 0.0], nonmember=[1.0, 1.0])
 AUDITS = {
     "defaults": lambda: auditor.audit(groups(400)),
-    "infinite numbers": lambda: auditor.audit(SMALL, delta=1e-5),
-    "equal losses": lambda: auditor.audit(Losses(member=[1.0, 1.0], nonmember=[1.0, 1.0])),
+    "infinite numbers": lambda: auditor.audit(SMALL, delta=1e-5, disclosure="insiders"),
+    "equal losses": lambda: auditor.audit(Losses(member=[1.0] * 12, nonmember=[1.0] * 12)),
     "delta 0": lambda: auditor.audit(groups(200), delta=0.0, split=auditor.RandomSplit()),
     "refuted": lambda: auditor.audit(
         dataclasses.replace(groups(2000, gap=6), person=None), split=auditor.RandomSplit(), claim=auditor.StatedClaim(0.1, 1e-5)

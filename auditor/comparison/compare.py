@@ -5,6 +5,7 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
@@ -13,9 +14,11 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import count, distinct, given, percent, plain, quoted, unit
+from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
+from auditor.core.options import Disclosure
 from auditor.core.values import FINITE, Estimate, Losses, Subject
 from auditor.results import metrics
+from auditor.results.disclosure import shared
 from auditor.results.document import AuditDocument, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
@@ -95,6 +98,8 @@ class Headline:
 # --- Several audits beside each other ---
 
 _PAIR = 2
+_BothData = tuple[Mapping[str, Any], Mapping[str, Any]]
+_nearest = partial(rounded, toward="nearest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +150,12 @@ class ComparedAudits:
         return tuple(item.run for item in self.measurements)
 
     @property
+    def disclosure(self) -> Disclosure:
+        """Who may read it: everybody, unless all its audits are for insiders."""
+        is_public = audited.is_public(*(run.result.data for run in self.runs))
+        return Disclosure.PUBLIC if is_public else Disclosure.INSIDERS
+
+    @property
     def frontier(self) -> tuple[Strategy, ...]:
         """The strategies on the Pareto frontier, in the order of their utility."""
         found = [item for item in self.strategies if item.on_frontier]
@@ -186,6 +197,7 @@ class ComparedAudits:
             "kind": "comparison",
             "comparison_version": "2",
             "auditor_version": __version__,
+            "disclosure": self.disclosure,
             **{name: getattr(self, name) for name in ("measure", "no_landscape", "no_frontier", "no_order")},
             "results": _rows(self),
             "strategies": self.strategies,
@@ -221,15 +233,18 @@ def compare_audits(
     runs = audited.read_runs(results)
     if about is not None:
         runs = audited.with_table(runs, about)
+    base = runs[0] if len(runs) == _PAIR else None
+    if baseline is not None:
+        base = audited.find_run(runs, baseline, argument="baseline")
+    if audited.is_public(*(run.result.data for run in runs)):  # then all are read as such
+        runs = tuple(replace(run, result=shared(run.result)) for run in runs)
+        base = base and runs[base.number - 1]
     names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
     measure = audited.COMPARED[0] if measure is None else validate.known("measure", measure, names)
     measurements = audited.measured(runs, measure=measure)
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
     unranked = reason or why_not_ranked(found, measurements, measure=measure)
-    base = runs[0] if len(runs) == _PAIR else None
-    if baseline is not None:
-        base = audited.find_run(runs, baseline, argument="baseline")
     return ComparedAudits(
         measure=measure,
         measurements=measurements,
@@ -454,7 +469,7 @@ def headline(found: Iterable[Difference]) -> Headline:
 def _difference(
     name: str,
     pair: tuple[Estimate | None, Estimate | None],
-    data: tuple[Mapping[str, Any], Mapping[str, Any]],
+    data: _BothData,
     refusal: str | None,
     *,
     together: int,
@@ -476,7 +491,7 @@ def _difference(
         f" other end of the other: holds for all rows at once{_for_all(together)}, whatever the two audits share"
     )
     ends = second[0] - first[1], second[1] - first[0]
-    found = _judged(name, (old.value, new.value), ends, confidence=confidence, together=together)
+    found = _judged(name, (old.value, new.value), ends, data, confidence=confidence, together=together)
     # Less what holds of a row alone: here the members of a census count as draws.
     own = [item for item in dict.fromkeys((*old.assumptions, *new.assumptions)) if FINITE not in item]
     return replace(found, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
@@ -487,19 +502,23 @@ def _for_all(together: int) -> str:
 
 
 def _judged(
-    name: str, values: audited.Ends, at: audited.Ends, *, confidence: float, together: int
+    name: str, values: audited.Ends, at: audited.Ends, data: _BothData, *, confidence: float, together: int
 ) -> Difference:
-    """A difference with the verdict that is read off its interval."""
+    """A difference with the verdict that is read off its interval, of three digits unless both audits are for insiders."""
+    value = values[1] - values[0]
+    if audited.is_public(*data):
+        values, value = (_nearest(values[0]), _nearest(values[1])), _nearest(value)
+        at = audited.outward(at)
     old, new = values
     lower, upper = at
-    about = "about " if metrics.metric(name).approximate else ""
-    level = f"{about}{percent(confidence, toward='down')} confidence{_for_all(together)}"
+    hedge = "about " if metrics.metric(name).approximate else ""
+    level = f"{hedge}{percent(confidence, toward='down')} confidence{_for_all(together)}"
     verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
     return Difference(
         name=name,
         old=old,
         new=new,
-        value=new - old,
+        value=value,
         lower=lower,
         upper=upper,
         confidence=confidence,
@@ -525,15 +544,16 @@ def _paired(
         return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
     records = same_records(*losses, unit=str(audits[0].data.get("unit", "record")))
     found = attack_change(records, alpha=(1 - confidence) / together)
-    attack = _judged(
-        PAIRED, (found.old, found.new), (found.lower, found.upper), confidence=confidence, together=together
-    )
+    data: _BothData = audits[0].data, audits[1].data
+    how: Any = {"confidence": confidence, "together": together}
+    attack = _judged(PAIRED, (found.old, found.new), (found.lower, found.upper), data, **how)
+    gained, lost = map(about if audited.is_public(*data) else count, (found.gained, found.lost))
     told = (
-        f"{attack.sentence} Of {count(found.drawn)} records drawn, it is right on {count(found.gained)} in the newer audit"
-        f" alone and on {count(found.lost)} in the older alone."
+        f"{attack.sentence} Of {count(found.drawn)} records drawn, it is right on {gained} in the newer audit"
+        f" alone and on {lost} in the older alone."
     )
     old, new, *ends = auc_change(records, alpha=(1 - confidence) / together)
-    area = _judged("auc", (old, new), (ends[0], ends[1]), confidence=confidence, together=together)
+    area = _judged("auc", (old, new), (ends[0], ends[1]), data, **how)
     return (
         replace(attack, sentence=told, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
         replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),

@@ -15,8 +15,8 @@ import numpy as np
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given
-from auditor.core.options import Adjacency, Utility
+from auditor.core.numbers import given, rounded
+from auditor.core.options import Adjacency, Disclosure, Utility
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
 from auditor.results.document import AuditDocument, ceiling, detail, find, made_at
@@ -63,6 +63,11 @@ class Run:
     def sha256(self) -> str | None:
         """The hash of the losses that were audited, or null."""
         return _text(self.result.provenance.get("input_sha256"))
+
+
+def is_public(*data: Mapping[str, Any]) -> bool:
+    """Return whether everybody may read what is made of results with these data: not all of them are for insiders."""
+    return any(item.get("disclosure") != Disclosure.INSIDERS for item in data)
 
 
 def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tuple[Run, ...]:
@@ -297,6 +302,7 @@ COMPARED = ("advantage", "auc")
 REJECTED = "fit rejected"  # a mark
 Ends = tuple[float, float]
 _DIGITS = 9  # in which two deltas must agree
+_HALF = 0.0005  # by how much a published rate may have been rounded
 
 
 class Scale(NamedTuple):
@@ -416,6 +422,15 @@ def _ends(run: Run, estimate: Estimate | None, *, confidence: float, audits: int
     return interval_at(estimate.name, estimate, data=run.result.data, alpha=share)
 
 
+def outward(ends: Ends) -> Ends:
+    """Return an interval with three significant digits, which holds the other.
+
+    >>> outward((0.10262414795682581, 0.5))
+    (0.102, 0.5)
+    """
+    return rounded(ends[0], toward="down"), rounded(ends[1], toward="up")
+
+
 def error_share(confidence: float, *, audits: int) -> float:
     """Return the error of each interval, so that those of both measures of all audits hold at once."""
     return (1 - confidence) / (len(COMPARED) * audits)
@@ -475,12 +490,22 @@ _MOST = 2**30  # records
 def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> Ends | None:
     """Return both ends, or null where the result does not keep what they rest on.
 
+    Of a result for everybody they hold those of its value before it was rounded, and are rounded outward.
+
     Args:
         name: ``advantage`` or ``auc``.
         estimate: The row of that name, with a value.
         data: ``AuditResult.data``.
         alpha: The error of the interval, in (0, 1).
     """
+    if not is_public(data):
+        return _interval(name, estimate, data=data, alpha=alpha)
+    sides = (min(max((estimate.value or 0.0) + away, 0.0), 1.0) for away in (-_HALF, _HALF))
+    low, high = (_interval(name, replace(estimate, value=x), data=data, alpha=alpha) for x in sides)
+    return low and high and outward((low[0], high[1]))
+
+
+def _interval(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> Ends | None:
     from auditor.estimators.gap import gap_limits
     from auditor.estimators.rates import interval, placements_of
 

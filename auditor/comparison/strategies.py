@@ -8,12 +8,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
+from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, is_lower_bound, leakage
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import distinct, given, number
+from auditor.core.numbers import distinct, given, number, rounded
 
 if TYPE_CHECKING:
     from auditor.comparison.runs import Run
@@ -212,6 +214,7 @@ def strategies(measurements: Sequence[Measurement], *, utilities: bool = True) -
 def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> Strategy:
     _refuse_twins(group)
     first = group[0].run
+    spread = partial(_spread, is_public=audited.is_public(first.result.data))
     used = [item for item in group if item.reason is None]
     with_utility = [item for item in used if utilities and item.run.utility is not None]
     taken = with_utility or used  # where some have a utility, both averages are over the same models
@@ -226,9 +229,9 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
         category=_category(group),
         runs=tuple(item.run.number for item in taken),
         given=len(group),
-        measure=None if mixed else _spread([item.value for item in taken]),
-        utility=_spread(useful),
-        ceiling=_spread([item.ceiling for item in taken]),
+        measure=None if mixed else spread([item.value for item in taken]),
+        utility=spread(useful),
+        ceiling=spread([item.ceiling for item in taken]),
         marks=tuple(marks),
         lower=min(low for low, _ in ends) if known else None,
         upper=max(high for _, high in ends) if known else None,
@@ -236,12 +239,13 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
     )
 
 
-def _spread(found: Sequence[float | None]) -> Spread | None:
+def _spread(found: Sequence[float | None], *, is_public: bool = False) -> Spread | None:
     values = [value for value in found if value is not None]
     if not values:
         return None
     # Halved first, so that two of the largest doubles have a mean; and never beyond the ends by rounding.
     mean = math.fsum(value / len(values) for value in values)
+    mean = rounded(mean, toward="nearest") if is_public else mean
     return Spread(min(max(mean, min(values)), max(values)), min(values), max(values))
 
 

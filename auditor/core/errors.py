@@ -6,7 +6,6 @@ True
 
 import logging
 import re
-import socket
 from pathlib import Path
 from urllib.parse import unquote_plus
 
@@ -61,18 +60,13 @@ def _bare(found: re.Match[str]) -> str:
 
 
 def shown_place(place: str) -> str:
-    """Return what a result shows of a path, the name of the file, or of an address, its scheme and host.
-
-    This machine has no name there.
+    """Return what a result shows of a path, the name of the file, or of an address, its scheme.
 
     >>> shown_place("https://user:word@host:8080/v2/models/income?sig=abcdef"), shown_place("/home/me/losses.csv")
-    ('https://host:8080', 'losses.csv')
+    ('https://***', 'losses.csv')
     """
-    found = re.match(r"()(\w[\w+.-]*://)(.*)", place, re.DOTALL)
-    if found is None:
-        return Path(place).name
-    own = re.escape(socket.gethostname().partition(".")[0])
-    return re.sub(rf"(?i)(?<=://){own}\b[^:]*", "localhost", re.sub(r"(?<=[^:/])/.*", "", _bare(found)))
+    scheme, is_address, _ = place.partition("://")
+    return f"{scheme}://***" if is_address else Path(place).name
 
 
 def keep_from_logs() -> None:

@@ -142,12 +142,8 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
 def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     found = []
-    if inside := [
-        _called(run) for run in comparison.runs if run.result.data.get("disclosure") == Disclosure.INSIDERS
-    ]:
-        found.append(
-            f"For insiders only: in the numbers of {listed(inside)} records of the audit can be recognised."
-        )
+    if comparison.disclosure is Disclosure.INSIDERS:
+        found.append("For insiders only: in these numbers records of the audits can be recognised.")
     used = [item for item in comparison.measurements if item.reason is None]
     if rejected := sum(audited.REJECTED in item.marks for item in used):
         found.append(
@@ -167,17 +163,16 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
         if _nearly_the_same(one, other)
     ]:
         found.append(
-            f"{listed(near)} have numbers of records that differ by fewer than {LEAST}. If one set of records holds the other, the"
+            f"{listed(near)} have numbers of records that differ by fewer than {LEAST} in a group. If one set of records holds the other, the"
             " two results together tell about the few records between them: publish one of the two."
         )
     return found
 
 
 def _nearly_the_same(one: audited.Run, other: audited.Run) -> bool:
-    """Whether the two may have nearly the same records: a group of one has a few more than that of the other."""
+    """Whether the two may have nearly the same records of a group: that of one has a few more than that of the other."""
     sizes = ([run.result.data.get(name) or 0 for run in (one, other)] for name in ("n_member", "n_nonmember"))
-    apart = [abs(first - second) for first, second in sizes]
-    return bool(0 < max(apart) < LEAST)
+    return any(0 < abs(first - second) < LEAST for first, second in sizes)
 
 
 def _other_size(base: audited.Run, other: audited.Run) -> bool:

@@ -1,10 +1,13 @@
 """Several audits as one comparison: the baseline, what changed, and its forms."""
 
 import json
+import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import auditor
 from auditor import InputError, compare_audits
 from auditor.comparison import Change, differences, headline
 
@@ -127,3 +130,79 @@ def test_the_json_is_strict_and_whole(six, valued, tmp_path):
     assert read["got_worse"] is found.got_worse
     assert [item["number"] for item in read["changes"]] == [1, 3, 4, 5, 6]
     assert read["frontier"] == [item.number for item in found.frontier]
+
+
+def long_numbers(text):
+    """The numbers of JSON with more than three significant digits, but for those just below 1 and whole ones."""
+    found = re.findall(r"(?<=[ \[])-?\d+\.\d+(?:e-?\d+)?(?=[,\n\]])", text)
+    return [x for x in found if float(f"{float(x):.3g}") != float(x) and not 0.99 < float(x) < 1]
+
+
+@pytest.fixture(scope="module")
+def releases():
+    """Losses of three releases on the same records, each with its audit for everybody and for insiders."""
+    rng, found = np.random.default_rng(3), []
+    shared = rng.normal(size=(2, 700))
+    for shift in (0.0, 0.2, 0.9):
+        member, nonmember = shared + 0.5 * rng.normal(size=(2, 700)) - [[shift], [0.0]]
+        losses = auditor.Losses(member, nonmember, id=(np.arange(700), np.arange(700, 1400)))
+        audits = {
+            name: auditor.audit(
+                losses,
+                delta=1e-5,
+                disclosure=name,
+                strategy="tried",
+                utility=auditor.Utility(0.8 + shift / 7, "accuracy"),
+            )
+            for name in ("public", "insiders")
+        }
+        found.append((losses, audits))
+    return found
+
+
+@pytest.mark.parametrize("measure", ["advantage", "auc", "epsilon_star.gaussian"])
+@pytest.mark.parametrize("with_losses", [False, True])
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (("public",) * 3, "public"),
+        (("insiders", "public", "insiders"), "public"),
+        (("insiders",) * 3, "insiders"),
+    ],
+)
+def test_a_comparison_has_three_digits_unless_all_results_are_for_insiders(
+    releases, kinds, expected, with_losses, measure
+):
+    """All its numbers have, and its JSON says for whom it is; the verdicts are those of the published intervals, which hold the others."""
+    losses = [item for item, _ in releases] if with_losses else ()
+    audits = [audits[kind] for (_, audits), kind in zip(releases, kinds, strict=True)]
+    found = compare_audits(audits, baseline=1, measure=measure, losses=losses)
+    text = found.to_json()
+    read = json.loads(text)
+    assert read["disclosure"] == found.disclosure == expected
+    utilities = {str(row["utility"]) for row in read["results"]}  # which people declared
+    long = set(long_numbers(text)) - utilities
+    assert bool(long) == (expected == "insiders")
+    assert ("For insiders only" in found.to_html()) == (expected == "insiders")
+    exact = compare_audits([audits["insiders"] for _, audits in releases], baseline=1, losses=losses)
+    for change, whole in zip(found.changes, exact.changes, strict=True):
+        for item, other in zip(change.differences, whole.differences, strict=True):
+            if item.value is not None:
+                assert item.lower <= other.lower <= other.upper <= item.upper
+                assert (item.verdict == Change.WORSE) <= (item.lower > 0)
+                assert item.upper - other.upper < 0.02
+
+
+@pytest.mark.parametrize("disclosure", ["public", "insiders"])
+def test_what_an_attacker_gets_right_is_counted_in_fives(releases, disclosure):
+    """Of records compared one by one, the numbers decided differently are rounded, and not those of insiders."""
+    audits = [audits[disclosure] for _, audits in releases[:2]]
+    found = compare_audits(audits, losses=[item for item, _ in releases[:2]])
+    sentence = found.changes[0].differences[0].sentence
+    counts = re.search(
+        r"is right on (.*) in the newer audit alone and on (.*) in the older", sentence
+    ).groups()
+    if disclosure == "insiders":
+        assert all(count.isdigit() for count in counts)
+    else:
+        assert all(re.fullmatch(r"about \d*[05]|fewer than 10|no", count) for count in counts)

@@ -244,10 +244,11 @@ def test_intervals_of_all_audits_hold_at_once(six, valued):
         gap_limits(item.estimate("advantage").value, n_member=600, n_nonmember=600, alpha=0.05 / 2 / 6)
         for item in six
     ]
-    np.testing.assert_allclose([item.ends for item in found.measurements], ends)
+    slack = np.array([item.ends for item in found.measurements] - np.array(ends)) * [-1, 1]
+    assert ((slack >= 0) & (slack < 0.002)).all()  # of values and ends with three digits
     for item, places in zip(found.strategies, ([0], [1, 2], [3, 4, 5]), strict=True):
-        assert item.lower == pytest.approx(min(ends[place][0] for place in places))
-        assert item.upper == pytest.approx(max(ends[place][1] for place in places))
+        assert item.lower == min(found.measurements[place].ends[0] for place in places)
+        assert item.upper == max(found.measurements[place].ends[1] for place in places)
         assert item.confidence == 0.95
     private, _, over = found.strategies
     assert over.above(private)

@@ -16,7 +16,7 @@ from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
-from auditor.core.errors import InputError, shown_place
+from auditor.core.errors import InputError
 
 # Protocols by their short names, as the command line spells them; a template needs more than a name.
 PROTOCOLS: Final = {"v2": protocols.KServeV2, "v1": protocols.KServeV1, "mlflow": protocols.MLflow}
@@ -250,10 +250,10 @@ def predictor(
     unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that it does not hang on a byte of the sample
     return Predictor(
         predict=model,
-        source=f"the {model.output or 'predictions'} that endpoint {shown_place(endpoint.url)!r} returned ({model.protocol_name})",
+        source=f"the {model.output or 'predictions'} that an endpoint returned ({model.protocol_name.replace('V', ' V')})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
         records_at_once=batch // unit * unit,
         fixed_columns=endpoint.labels is not None,
-        identity=identity([endpoint.shown, endpoint.model]),  # for no result shows the path
+        identity=identity([endpoint.shown, endpoint.model]),  # for no result shows the address
     )

@@ -26,10 +26,14 @@ set by itself, so the data may choose c: a merged bound exceeds the truth only w
 drawn, this is again said of the statistic.) Values and upper limits may move either way, and the area
 under the curve mostly towards a half.
 
-The number of a merged bin is that of the bin of the mean loss in it. That lies between its ends, so that c never falls. It
-averages over ten records or more, where the first bin, or that of the median record, would give the loss of one. And it moves
-a Gaussian fit least: the means of 1,000 normal losses in each group by .002 standard deviations, where the bin of the median
-record moves them by .01 and the first bin by .1.
+The number of a merged bin is the one with the most zeros at its end, as a binary number, between the quartiles of the records
+in it, which is a place on a fixed grid. Records beyond the quartiles do not change it, however far out they lie. (A mean would give an outlier away: it is the mean
+times the number of records, less the others.) In the first bin the range begins at the 10th smallest record of all (``least``)
+or further in, and in the last it ends at the 10th largest; where so few are in that bin, it reaches halfway to the next one.
+No number reaches another bin, so that c never falls.
+On 1,000 normal losses in each group this moves the mean of a Gaussian fit by about .013 standard deviations, and makes the
+standard deviation 1.5% smaller, since the end bins count nearer to the others than they lie; the mean of each bin would move
+them by .002 and .6%.
 
 Merged summaries do not add up. Their maps differ: a member in the bins 5 to 9, numbered 9, may have a larger loss than a
 non-member of another summary in the bins 7 to 10, numbered 10. So a merged summary says that it is one, adding it to another
@@ -217,13 +221,10 @@ class Summary:
         bins, groups = self.bin[kept], np.stack([self.member[kept], self.nonmember[kept]])
         starts = _starts(groups, least=least)
         is_merged = self.is_merged or starts.size < bins.size
-        member, nonmember = merged = np.add.reduceat(groups, starts, axis=1)
-        shares = groups.sum(axis=0) / np.repeat(merged.sum(axis=0), np.diff(starts, append=bins.size))
-        means = np.add.reduceat(_told_by(bins, self.bits) * shares, starts)
-        found = np.where(means < 0, -1, 1) * (abs(means).view(np.int64) >> (64 - self.bits))
-        # A mean may be rounded beyond its bins.
-        found = np.clip(found, bins[starts], np.maximum.reduceat(bins, starts))
-        return replace(self, bin=found, member=member, nonmember=nonmember, is_merged=is_merged)
+        member, nonmember = np.add.reduceat(groups, starts, axis=1)
+        if starts.size < bins.size:
+            bins = _numbers(bins, groups.sum(axis=0), starts, least=least)
+        return replace(self, bin=bins, member=member, nonmember=nonmember, is_merged=is_merged)
 
     @cached_property
     def losses(self) -> Losses:
@@ -411,6 +412,24 @@ def _starts(groups: _Integers, *, least: int) -> _Integers:
         if enough(before[:, at] - before[:, found[-1]]):
             found.append(at)
     return np.array(found)
+
+
+def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: int) -> _Integers:
+    """The number of each merged bin: the roundest between the quartiles of its records, and beyond ``least`` from either end."""
+    upto = counts.cumsum()
+    before = (upto - counts)[starts]
+    size = np.diff(before, append=upto[-1])
+    first, last = before - (-size // 4), before + size + 1 + (-size // 4)  # ranks, from 1
+    first[0], last[-1] = max(first[0], least), min(last[-1], upto[-1] + 1 - least)
+    last[0], first[-1] = max(last[0], first[0]), min(last[-1], first[-1])
+    low, high = (bins[np.searchsorted(upto, ranks)] for ranks in (first, last))
+    if starts.size > 1:  # halfway to the next record, since ``least`` may be all that an end bin holds
+        beyond, within = bins[np.searchsorted(upto, [last[0] + 1, first[-1] - 1])]
+        high[0] = (high[0] + beyond) // 2
+        low[-1] = min(low[-1], (low[-1] + within) // 2 + 1)
+    differ = (low - 1) ^ high
+    zeros = np.frexp(differ)[1] - 1
+    return np.where(differ < 0, 0, high >> zeros << zeros)
 
 
 class _Bins:

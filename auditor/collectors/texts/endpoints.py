@@ -14,7 +14,7 @@ from auditor.collectors.base.records import Records
 from auditor.collectors.served.transport import Connection, StatusError, Transport
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, shown_place
 from auditor.core.values import Floats
 
 # --- How a completions endpoint is asked for the log-probabilities of a prompt, and what its answer must hold ---
@@ -315,8 +315,9 @@ class CompletionsReader:
 
     @property
     def source(self) -> str:
-        """Whose log-probabilities they are."""
-        return f"{self.endpoint.model} (completions endpoint)"
+        """Whose log-probabilities they are; servers may call a model by its path."""
+        model = self.endpoint.model
+        return f"{shown_place(model) if model.startswith('/') else model} (completions endpoint)"
 
     @property
     def records_at_once(self) -> int:

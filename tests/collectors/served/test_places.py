@@ -1,4 +1,4 @@
-"""No result shows where files lie, whose they are, on which machine, or what stands behind the host of an address."""
+"""No result shows where files lie, whose they are, on which machine, or any part of an address but its scheme."""
 
 import json
 import os
@@ -56,8 +56,8 @@ def outputs(place, stem, *kinds):
     ]
 
 
-def told(place):
-    """What of the places stands in the files that were written, with the names of the files."""
+def told(place, *more):
+    """What of the places, and of more words, stands in the files that were written, with the names of the files."""
     folder = Path(place("")).resolve()
     given = {
         "l.csv",
@@ -76,7 +76,7 @@ def told(place):
             content = path.read_bytes().decode("utf-8", "replace")
             if path.suffix == ".parquet":
                 content += str(parquet.read_metadata(path).metadata)
-            found[path.name] = [word for word in TOLD if word in content.lower()]
+            found[path.name] = [word for word in (*TOLD, *more) if word in content.lower()]
     assert found
     assert not any(zipfile.is_zipfile(folder / name) for name in found if (folder / name).exists())
     return {name: words for name, words in found.items() if words}
@@ -160,8 +160,8 @@ def test_no_result_shows_what_stands_in_a_file_of_settings_but_names(place):
     assert config["settings"] == {"html": "p.html", "reference": "second.csv", "features": "x"}
 
 
-def test_no_result_shows_the_path_of_an_address_or_the_name_of_this_machine(place, serve, monkeypatch):
-    """Of a served model losses and results name the scheme and the host; of this machine, which has a name, localhost."""
+def test_no_result_shows_the_address_of_a_served_model(place, serve, monkeypatch):
+    """Of a served model losses, results and pages name the protocol alone, whether its host is a name, another or an address."""
     lookup = socket.getaddrinfo
     monkeypatch.setattr(
         socket,
@@ -179,13 +179,13 @@ def test_no_result_shows_the_path_of_an_address_or_the_name_of_this_machine(plac
         done("collect", url, *members, *asked, "--out", place(f"got{at}.parquet"))
         done("audit", place(f"got{at}.parquet"), *outputs(place, f"served{at}", *WRITTEN))
         assert server.seen
-        assert told(place) == {}
-        shown = f"http://{'localhost' if at else host}:{port}"
-        assert f"endpoint {shown!r}" in auditor.read_result(place(f"served{at}.json")).data["history"][0]
+        assert told(place, port, "127.0.0.1", "localhost") == {}
+        (step,) = auditor.read_result(place(f"served{at}.json")).data["history"]
+        assert step.endswith("from the probabilities that an endpoint returned (MLflow)")
 
 
-def test_a_model_of_another_path_is_another_model(tmp_path, serve):
-    """A collection that is there is not taken for that of another model of the same server, whose address looks the same."""
+def test_a_model_at_another_address_is_another_model(tmp_path, serve):
+    """A collection that is there is not taken for that of a model at another path or host, although no file shows either."""
     server = serve(
         lambda _method, _path, body: {"predictions": [0.25] * len(body["dataframe_split"]["data"])}
     )
@@ -193,9 +193,11 @@ def test_a_model_of_another_path_is_another_model(tmp_path, serve):
     other = {"x": np.arange(8.0) + 10, "y": np.arange(8) % 2}
     asked = [auditor.RecordTable(data, label="y") for data in (table, other)]
     line = {"members": asked[0], "nonmembers": asked[1]}
-    for name in "aab":
-        endpoint = auditor.Endpoint(f"{server.url}/{name}/invocations", protocol="mlflow", retries=0)
-        if name == "b":
+    elsewhere = server.url.replace("127.0.0.1", "localhost")
+    assert elsewhere != server.url
+    for at, place in enumerate((server.url, server.url, f"{server.url}/b", elsewhere)):
+        endpoint = auditor.Endpoint(f"{place}/invocations", protocol="mlflow", retries=0)
+        if at > 1:
             with pytest.raises(auditor.InputError, match="the model changed"):
                 auditor.collect_to(tmp_path / "o.parquet", endpoint, **line)
         else:

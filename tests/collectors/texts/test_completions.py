@@ -233,3 +233,14 @@ def test_a_text_that_the_model_excludes_scores_above_every_other(score, tmp_path
     for losses in (memory, filed, log_odds(memory), published(memory), Summary.of(memory).losses):
         assert losses.member.max() < losses.nonmember.min()
     assert memory.saturated == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"), [("/data/zelda/models/tiny", "tiny"), ("org/tiny", "org/tiny"), ("tiny", "tiny")]
+)
+def test_what_is_written_down_of_a_served_model_is_its_name(model, shown):
+    """Where a server calls a model by its path, its last part stands for it; of the address nothing is written down."""
+    scorer = text_scorer(
+        CompletionsEndpoint("http://pangolin-box.example:8000/v1", model=model, allow_plain_http=True)
+    )
+    assert scorer.words.endswith(f" of {shown} (completions endpoint)")
