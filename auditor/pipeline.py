@@ -32,12 +32,8 @@ def audit(asked: Asked) -> AuditDocument:
     Raises:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
-    setting, units = asked.setting, asked.units
-    sizes = units.losses.n_member, units.losses.n_nonmember
-    people = units.persons if units.named else sizes
-    for name, each in zip(("member losses", "nonmember losses"), map(min, sizes, people), strict=True):
-        validate.enough_to_share(name, each, str(asked.disclosure))
-    evidence = Evidence(asked, setting, tuple(ESTIMATORS))
+    asked.refuse_few()
+    setting, evidence = asked.setting, Evidence(asked, asked.setting, tuple(ESTIMATORS))
     partition = Partition.of(evidence.losses) if asked.is_shared else None
     estimates = evidence.estimates
     has_fits = not (asked.is_shared and few_decide(evidence.normals, evidence.transformed))
@@ -47,7 +43,7 @@ def audit(asked: Asked) -> AuditDocument:
         estimates = shared_rows(_of_many(evidence, partition, has_fits=has_fits), partition)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
     exposed = most_exposed(
-        replace(units, losses=evidence.losses),
+        replace(asked.units, losses=evidence.losses),
         checks=checks,
         most=asked.top_records,
         rng=evidence.rng("ranking"),

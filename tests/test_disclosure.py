@@ -467,10 +467,6 @@ def test_pages_of_training_algorithms_say_who_may_read_them(kind):
     assert not any("or insiders only" in text for text in forms(shared).values())
 
 
-def test_two_audits_of_nearly_the_same_records_are_warned_of():
-    """A comparison of audits whose numbers of records differ by fewer than 10 says that the two tell of those between them."""
-
-
 @pytest.mark.parametrize(
     ("sizes", "warned"),
     [

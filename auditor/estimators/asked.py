@@ -134,6 +134,14 @@ class Asked:
             return default_units(self.given)
         return per_person(self.given, choice=self.persons)
 
+    def refuse_few(self) -> None:
+        """Refuse a group of fewer than 10 records or people, but for insiders."""
+        units = self.units
+        sizes = units.losses.n_member, units.losses.n_nonmember
+        people = units.persons if units.named else sizes
+        for name, each in zip(("member losses", "nonmember losses"), map(min, sizes, people), strict=True):
+            validate.enough_to_share(name, each, str(self.disclosure))
+
     def _refuse_odds(self) -> None:
         """Refuse odds of membership that the declared split does not have, or that a person's records do not share."""
         odds = self.given.inclusion
