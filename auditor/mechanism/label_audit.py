@@ -99,7 +99,11 @@ def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[n
 
 
 def label_guesses(
-    log_probability: Floats, log_law: Floats, real: npt.NDArray[np.bool_], rng: np.random.Generator
+    log_probability: Floats,
+    log_law: Floats,
+    real: npt.NDArray[np.bool_],
+    rng: np.random.Generator,
+    least: int = 1,
 ) -> Guesses:
     """Guess of each label shown whether it is real: where the model gives it more than D does.
 
@@ -108,6 +112,7 @@ def label_guesses(
         log_law: Shape (n,), the same by D; finite.
         real: Shape (n,), the coins, which decide nothing but which guesses are right.
         rng: Breaks ties: where a record stands in its file may follow its label.
+        least: Guesses in a set.
     """
     told = log_probability - log_law
     says_real = told > 0
@@ -126,6 +131,7 @@ def label_guesses(
         details={},
         inside=says_real,
         odds=label_odds,
+        least=least,
     )
 
 
@@ -315,10 +321,8 @@ def audit_labels(
     noticed = columns_noticed(scorer, (found,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
-    guesses, best = (
-        replace(label_guesses(scores, log_law, real, rng), least=least)
-        for scores in (special.log_expit(-of_shown.loss), np.where(shown == codes, 0.0, -np.inf))
-    )
+    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng, least)
+    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng, least)
     learnt = None if other is None else len(other)
     result = LabelsDocument(
         data={
