@@ -151,9 +151,12 @@ def held_by(slices, columns):
 def test_rows_of_few_people_make_no_group(rng):
     """Where records name their person, a group of 37 rows of one person is not named, however rows are audited."""
     group = np.repeat(["large", "other", "Smallville"], [300, 300, 37])
-    person = np.append(np.arange(600), np.zeros(37, dtype=int) - 1 + 601)
+    person = np.append(np.arange(600), np.full(37, 600))
     losses = Losses(
-        rng.normal(size=637), rng.normal(size=637), group=(group, group), person=(person, person + 1000)
+        *rng.normal(size=(2, 637)),
+        label=tuple(rng.choice(["ill", "well"], (2, 637))),
+        group=(group, group),
+        person=(person, person + 1000),
     )
     result = auditor.audit(losses, persons=auditor.EachRecord())
     assert "Smallville" not in result.to_json()

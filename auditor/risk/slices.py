@@ -355,13 +355,14 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
     columns = {kind: PerGroup(one.member + 1, one.nonmember + 1) for kind, one in found.items()}
     if len(found) > 1 and all(map(np.array_equal, *columns.values())):
         del found[SliceKind.CLASS]
-    people = {kind: _of_people(column, losses.person) for kind, column in columns.items()}
+    people = {kind: _of_people(losses.person, column)[0] for kind, column in columns.items()}
+    both = dict(zip(found, _of_people(losses.person, *(columns[kind] for kind in found)), strict=True))
     hidden: dict[SliceKind, list[int]] = {kind: [] for kind in found}
     while True:
         joints = {
             kind: _joints(one, people[kind], kind, least, most, hidden[kind]) for kind, one in found.items()
         }
-        few = _few_between(joints, people, least)
+        few = _few_between(joints, both, least)
         if few is None:
             break
         if few[1]:
@@ -376,15 +377,15 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
             yield _Part(kind, one.label, member.size, nonmember.size, losses=own, reason=one.reason)
 
 
-def _of_people(column: PerGroup, person: PerGroup | None) -> PerGroup:
-    """One entry for each label of each person, where records name their person, so that people are counted."""
+def _of_people(person: PerGroup | None, *columns: PerGroup) -> list[PerGroup]:
+    """One entry for each combination of labels of each person, where records name their person, so that people are counted."""
     if person is None:
-        return column
-    named, found = codes(person), []
-    for own, owner in zip(column, (named.member, named.nonmember), strict=True):
+        return list(columns)
+    named, kept = codes(person), []
+    for own, owner in zip(zip(*columns, strict=True), (named.member, named.nonmember), strict=True):
         each = np.where(owner < 0, len(named.labels) + np.arange(owner.size), owner)
-        found.append(own[np.unique(each * (own.max() + 1) + own, return_index=True)[1]])
-    return PerGroup(*found)
+        kept.append(np.unique(np.stack([each, *own]), axis=1)[1:])
+    return [PerGroup(*sides) for sides in zip(*kept, strict=True)]
 
 
 def _few_between(

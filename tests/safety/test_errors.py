@@ -87,7 +87,7 @@ def _damaged(text):
     yield json.dumps({"schema_version": "2", text: text})
     yield json.dumps(text)
     yield text.encode("utf-8", "backslashreplace").decode()
-    good = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.4, 0.9])).to_dict()
+    good = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3] * 4, nonmember=[0.2, 0.4, 0.9] * 4)).to_dict()
     for key in ("verdict", "estimates", "checks", "curves", "data", "top_records", "slices", "provenance"):
         yield json.dumps(good | {key: text})
     yield json.dumps(good | {"checks": [{**good["checks"][0], "status": text}]})

@@ -60,7 +60,7 @@ def advantage(inside, outside):
     return (judged[0] <= best).mean() - (judged[1] <= best).mean(), error
 
 
-@pytest.mark.parametrize(("n", "runs"), [(20, 12), (50, 12), (100, 10), (200, 6), (500, 4)])
+@pytest.mark.parametrize(("n", "runs"), [(20, 12), (50, 12), (100, 10), (200, 6), (500, 4), (5000, 2)])
 def test_no_record_stands_among_the_published_numbers(n, runs, request):
     """Who looks for a record's own loss in JSON, page and Markdown gains at most .02 over chance on a model without a leak.
 
@@ -83,11 +83,12 @@ def features(x, document, n):
     """What the published numbers say of each value, for an attacker who knows the standard normal law of all losses."""
     rows = {row["name"]: row for row in document["estimates"]}
     rank = stats.norm.cdf(x)
-    own, other = (rows["epsilon_star.gaussian"]["details"]["fit"][side] for side in ("member", "nonmember"))
+    fit = rows["epsilon_star.gaussian"]["details"]["fit"]
+    moments = [fit["member"].get(name, 0) - fit["nonmember"].get(name, 0) for name in ("skew", "kurtosis")]
     placed = rows["auc"]["details"]["placements"]["variances"]
     found = [
-        (own["skew"] - other["skew"]) * (x**3 - 3 * x) / 6,
-        (own["kurtosis"] - other["kurtosis"]) * (x**4 - 6 * x**2 + 3) / 24,
+        moments[0] * (x**3 - 3 * x) / 6,  # which only insiders have
+        moments[1] * (x**4 - 6 * x**2 + 3) / 24,
         (rows["auc"]["value"] - 0.5) * (0.5 - rank),
         rows["advantage"]["value"] * ((rank < 0.5) - 0.5),
         (12 * n * placed[0] - 1) * ((rank - 0.5) ** 2 - 1 / 12),
@@ -141,7 +142,7 @@ def test_the_law_of_the_population_helps_little(n, runs, request):
 def test_two_results_that_differ_by_one_record_tell_less_than_those_for_insiders():
     """Who has the results with and without one of 500 members recognises it far less often than by results with every digit.
 
-    The advantage is about .45 by shared results and .96 by those for insiders: two such results are not to be published.
+    The advantage is about .4 by shared results and .9 by those for insiders: two such results are not to be published.
     """
     found = {}
     for kind in ("public", "insiders"):
