@@ -110,7 +110,7 @@ def test_without_answers_nothing_is_said_of_accuracy(rng):
     answers = (np.tile([1, 0], 400), np.ones(800))
     for persons, known in ((np.arange(800) // 2, False), (np.arange(800) % 2, True)):
         owned = Losses(losses.member, losses.nonmember, correct=answers, person=(persons, persons + 800))
-        result = audit(owned, delta=1e-5, persons=OnePerPerson())
+        result = audit(owned, delta=1e-5, persons=OnePerPerson(), disclosure="insiders")
         assert ("accuracy_baseline" in result.estimate("auc").details) == known
     with pytest.raises(InputError, match="nonmember correct must be true or false"):
         Losses([0.0, 1.0], [0.0, 1.0], correct=([1, 0], [0, np.nan]))
