@@ -379,7 +379,7 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
 
 def _of_people(person: PerGroup | None, *columns: PerGroup) -> list[PerGroup]:
     """One entry for each combination of labels of each person, where records name their person, so that people are counted."""
-    if person is None:
+    if person is None or not columns:
         return list(columns)
     named, kept = codes(person), []
     for own, owner in zip(zip(*columns, strict=True), (named.member, named.nonmember), strict=True):
