@@ -141,7 +141,7 @@ print("Closer to the truth, settings with d > 0:", wins.to_dict())
 # %%
 rows = {}
 for name, losses in outliers(gamma_laws(1).sample(10_000, seed=2), factor=20).items():
-    result = auditor.audit(losses, delta=DELTA)
+    result = auditor.audit(losses, delta=DELTA, disclosure="insiders")
     fitted = result.estimate("epsilon_star.gaussian")
     rows[name] = {
         "published": fitted.value,
