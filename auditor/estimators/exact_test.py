@@ -236,9 +236,13 @@ class Statistic:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
         return max(float(side.separate(hits.of_tail(side.tail)).max()) for side in self._sides)
 
+    def most_hits(self, value: float) -> list[tuple[str, _Integers]]:
+        """Return the tails, with the most hits at each rank that keep it below this value."""
+        return [(side.tail, side.most_hits(value)) for side in self._sides]
+
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
-        allowed = [(side.tail, side.most_hits(value)) for side in self._sides]
+        allowed = _most_hits(self, value)
         return [any((hits.of_tail(tail) > most).any() for tail, most in allowed) for hits in every]
 
     def corners(self, value: float) -> _Corners:
@@ -456,6 +460,12 @@ _ERRORS = float(special.ndtri(1 - _MISLED))
 
 
 @lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
+def _most_hits(law: Statistic, value: float) -> list[tuple[str, _Integers]]:
+    """As `Statistic.most_hits`: many audits of one size look at the same values."""
+    return law.most_hits(value)
+
+
 def largest_count(draws: int, alpha: float) -> int | None:
     """How many of the drawn audits may be as extreme for a p-value up to alpha; null where not even none would do.
 

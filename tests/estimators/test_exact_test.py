@@ -11,6 +11,7 @@ from simulation import ALPHA, at_most, runs_for
 from auditor.core import Census, Losses, Melded, RankGrid, Subset
 from auditor.curves import TradeoffCurve
 from auditor.estimators import clopper_pearson
+from auditor.estimators.certified import positive_bounds
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, chances_up_to, least_epsilons
 from auditor.estimators.tosses import chance_to_stay_below
 
@@ -277,3 +278,13 @@ def test_the_most_of_a_census_is_what_drawn_audits_show(sizes):
     perfect = CalibratedTest(Hits.perfect(*sizes), law, drawn=True)
     least, _ = least_epsilons(law.corners(perfect.statistic), law, draws=20_000)
     assert perfect.epsilon_bound == pytest.approx(np.quantile(least, ALPHA), abs=0.03)
+
+
+def test_what_was_seen_before_decides_no_bound():
+    """However many audits of the same sizes came before, as many have a bound above a value as by their bounds one by one."""
+    rng, rule = np.random.default_rng(3), {"delta": 1e-4, "confidence": 0.9, "rule": RankGrid()}
+    for sizes in [(40, 50), (40, 50), (50, 40), (40, 50)]:
+        audits = [Losses(rng.normal(-0.4, 1, sizes[0]), rng.normal(size=sizes[1])) for _ in range(12)]
+        bounds = [clopper_pearson(audit, **rule).value for audit in audits]
+        for above in (0.0, 0.2):
+            assert positive_bounds(audits, **rule, above=above) == sum(bound > above for bound in bounds)
