@@ -664,7 +664,7 @@ def read_result(path: str | os.PathLike[str]) -> AnyResult:
             result of a known schema version.
 
     >>> import auditor, tempfile
-    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.4, 0.9]))
+    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3] * 4, nonmember=[0.2, 0.4, 0.9] * 4))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     text = result.to_json(f"{folder}/result.json")
     ...     read_result(f"{folder}/result.json").to_json() == text

@@ -429,7 +429,7 @@ def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome
         InputError: A gate cannot be read, or names nothing that an audit has; the message names the nearest.
 
     >>> import auditor
-    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.4, 0.9]))
+    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3] * 4, nonmember=[0.2, 0.4, 0.9] * 4))
     >>> [outcome.code.name for outcome in check_gates(result, ["auc > 0.5", "auc > 0.9", "verdict == refuted"])]
     ['FAILED', 'DONE', 'NOT_EVALUABLE']
     """
