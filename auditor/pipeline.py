@@ -131,10 +131,8 @@ def _positive(row: Estimate) -> bool:
     return (row.lower or 0.0) > 0
 
 
-_DECIDED = (
-    "one record decides the fit, so that no result that may be shared shows it; see a result for insiders"
-)
-_AT_FEW = "a result that may be shared shows no ratio of few records; it needs 100 records of each group"
+_DECIDED = "one record decides the fit, so that no result that may be shared shows it; audit with --for-insiders to see it"
+_AT_FEW = "a result that may be shared shows no ratio of few records; it needs 100 records of each group, with losses that differ"
 
 
 def _of_many(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[Estimate, ...]:

@@ -58,6 +58,9 @@ def test_no_cell_holds_a_few_records(seed, law, sizes, shift):
         assert (counts > 0).sum() <= min(min(sizes) // 25, 60)
         assert shown.sum() == values.size
         assert (np.abs(shown - counts) <= 5).all()
+    for counts, (fewest, most) in zip((found.member, found.nonmember), found.limits, strict=True):
+        assert (fewest <= counts.cumsum()[:-1]).all()
+        assert (counts.cumsum()[:-1] <= most).all()
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -152,6 +155,32 @@ def test_no_guess_set_is_of_few_records():
         assert all(
             item["correct"] % 5 == 0 or item["correct"] == item["guesses"] for item in row.details["tried"]
         )
+
+
+def test_no_guess_set_of_estimated_odds_or_of_several_models_is_of_few_records():
+    """The same of the bound by estimated odds of membership, and of that of several models together."""
+    rng = np.random.default_rng(1)
+    features = auditor.Features(*(rng.normal(at, 1, (300, 1)) for at in (0.2, 0.0)))
+    losses = Losses(rng.normal(-1, 1, 300), rng.normal(size=300))
+    for kind, least in (("public", 10), ("insiders", 1)):
+        found = auditor.audit(
+            losses, split=auditor.Propensity(), features=features, delta=0.0, disclosure=kind
+        )
+        sets = [item["guesses"] for item in found["epsilon_bound.propensity"].details["tried"]]
+        assert (min(sets) >= 10) == (least == 10)
+    low = (np.append(-9.0 - rng.random(3), rng.normal(size=47)) for _ in range(3))
+    models = [Losses(member, rng.normal(size=50)) for member in low]
+    asked = {
+        "delta": 1e-5,
+        "split": auditor.RandomSplit(),
+        "together": auditor.IndependentRuns(),
+        "confidence": 0.7,
+    }
+    shown, inside = (
+        auditor.audit_instances(models, disclosure=kind, **asked)["epsilon_bound.instances"].details
+        for kind in ("public", "insiders")
+    )
+    assert shown["guesses"] >= 10 > inside["guesses"]
 
 
 @pytest.mark.parametrize("sizes", [(9, 5000), (5000, 9)])

@@ -176,9 +176,14 @@ class Evidence:
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
-        units, least = self.asked.units.losses, LEAST_SHOWN if self.asked.is_shared else 1
+        units = self.asked.units.losses
         found = draw_guesses(units, split=self.usable_split, rng=self.rng("one run"), thin=thin)
-        return found if isinstance(found, NoGuesses) else replace(found, least=least)
+        return found if isinstance(found, NoGuesses) else replace(found, least=self.fewest_guesses)
+
+    @property
+    def fewest_guesses(self) -> int:
+        """The fewest guesses that one bound may rest on: their membership would follow from it."""
+        return LEAST_SHOWN if self.asked.is_shared else 1
 
     @cached_property
     def fair_guesses(self) -> Guesses | NoGuesses:

@@ -132,7 +132,7 @@ def _of_estimated(
     blind = auc(count(Losses(member=-odds.member, nonmember=-odds.nonmember)), confidence=confidence)
     model = auc(count(held), confidence=confidence)
     found = bound_of(
-        replace(guesses, evidence="estimated odds of membership"),
+        replace(guesses, evidence="estimated odds of membership", least=evidence.fewest_guesses),
         test=options.AnyGuesses(),
         delta=0.0,
         confidence=confidence,

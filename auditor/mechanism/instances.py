@@ -11,6 +11,7 @@ from auditor.checks.copies import duplicates
 from auditor.checks.losses import direction, ties
 from auditor.core import options, validate
 from auditor.core.errors import InputError
+from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
@@ -340,6 +341,7 @@ def _pooled(
     confidence: float,
     curve: TradeoffCurve | None,
     claim: Claim | None,
+    least: int,
 ) -> Estimate:
     """Return the bound by the guesses of all models together, and by those of each alone."""
     about: dict[str, Any] = {"method": _POOLED, "subject": Subject.MECHANISM, "delta": delta}
@@ -352,6 +354,7 @@ def _pooled(
     alpha = 1 - confidence
     share = alpha * (1 - _POOLED_SHARE) / len(found)
     tests = [_together(found, alpha * _POOLED_SHARE), *(replace(item, alpha=share) for item in found)]
+    tests = [item.of_at_least(least) for item in tests]
     bounds = [(*test.bound(delta), test) for test in tests]
     bound, best, test = max(bounds, key=lambda item: item[0])
     details: dict[str, Any] = {
@@ -400,6 +403,11 @@ class _Sets:
     @property
     def perfect(self) -> "_Sets":
         return replace(self, sets=tuple(replace(item, correct=item.guesses) for item in self.sets))
+
+    def of_at_least(self, least: int) -> "_Sets":
+        """The sets with so many guesses, and that of all coins."""
+        kept = (item for item in self.sets if item.guesses >= least or item.order == "all")
+        return replace(self, sets=tuple(kept))
 
     def bound(self, delta: float) -> tuple[float, GuessSet]:
         """The largest epsilon that a set refutes, and the set."""
@@ -487,7 +495,8 @@ def audit_instances(
         curve = claimed_curve(options.of_group(claim, group), adjacency=audited.adjacency).curve
     if pooled:
         rng = np.random.default_rng([seed, 1])
-        bound = _pooled(units, split, rng, delta=stated_at, confidence=confidence, curve=curve, claim=audited)
+        how: Any = {"confidence": confidence, "least": LEAST_SHOWN if is_shared else 1}
+        bound = _pooled(units, split, rng, delta=stated_at, curve=curve, claim=audited, **how)
     else:
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:

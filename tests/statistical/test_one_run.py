@@ -1,6 +1,7 @@
 """One-run audits hold their level and cover what is known, where `test_levels` does not look: the tests that are asked for."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from auditor.estimators import (
     rejects,
     steinke_bound,
 )
+from auditor.estimators.one_run import bound_of
 from auditor.theory import gaussian_epsilon
 
 TESTS = [Steinke(), FDP(), AnyGuesses()]
@@ -49,6 +51,24 @@ def test_no_false_alarms_on_tied_noise(simulated, test, split):
         return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
 
     assert seldom(simulated(alarm, seed=31, runs=(150 if test == Steinke() else 40, 5000)))
+
+
+@pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
+@pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
+def test_sets_of_ten_guesses_or_more_are_covered(simulated, test, split):
+    """As a result that may be shared has them: randomised responses of epsilon 1 have a bound above it in 5% at most."""
+    delta, epsilon = (0.0 if test == AnyGuesses() else 1e-5), 1.0
+    truth = 2 * epsilon if isinstance(split, RandomSplit) else epsilon
+
+    def above(rng):
+        coin = rng.permutation(np.arange(120) < 60) if truth > epsilon else rng.random(120) < 0.5
+        shown = coin ^ (rng.random(120) < 1 / (1 + np.exp(epsilon)))
+        guesses = replace(draw_guesses(tossed(1.0 - shown, coin), split=split, rng=rng), least=10)
+        assert min(item.guesses for item in guesses.sets) >= 10
+        found = bound_of(guesses, test=test, delta=delta, confidence=1 - ALPHA, curve=None, claimed=None)
+        return (found.value or 0.0) > truth
+
+    assert seldom(simulated(above, seed=37, runs=(60, 3000)))
 
 
 def test_the_simulation_can_fail(simulated):
