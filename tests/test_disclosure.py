@@ -183,6 +183,18 @@ def test_no_guess_set_of_estimated_odds_or_of_several_models_is_of_few_records()
     assert shown["guesses"] >= 10 > inside["guesses"]
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_rows_of_few_people_in_one_model_make_no_shared_result(side):
+    """Several models are refused where the rows of one group of one of them are those of fewer than 10 people."""
+    few = [np.arange(60), np.arange(60) + 60]
+    few[side] = few[side] % 9 + 1000
+    losses = losses_of(0, "normal", (60, 60))
+    some = [losses_of(1, "normal", (60, 60)), replace(losses, person=tuple(few))]
+    with pytest.raises(auditor.InputError, match=r"losses of instance 1 \(counting from 0\) .* got 9"):
+        auditor.audit_instances(some, delta=1e-5)
+    assert auditor.audit_instances(some, delta=1e-5, disclosure="insiders")
+
+
 @pytest.mark.parametrize("sizes", [(9, 5000), (5000, 9)])
 def test_a_group_of_few_is_not_audited_for_strangers(sizes):
     """Fewer than 10 records, or rows of fewer than 10 people, make no result that may be shared; insiders get one."""

@@ -556,8 +556,11 @@ def _sizes(instances: Sequence[_Instance], disclosure: str) -> dict[str, list[in
     found = {}
     for name, group in (("n_member", "member"), ("n_nonmember", "non-member")):
         found[name] = [getattr(one, name) if isinstance(one, Losses) else one.data[name] for one in instances]
-        for index, n in enumerate(found[name]):
-            validate.enough_to_share(f"{group} losses of instance {index} (counting from 0)", n, disclosure)
+        for index, (n, one) in enumerate(zip(found[name], instances, strict=True)):
+            units = per_person(one, choice=_RECORDS) if isinstance(one, Losses) else None
+            people = units.persons[name != "n_member"] if units is not None and units.named else n
+            place = f"{group} losses of instance {index} (counting from 0)"
+            validate.enough_to_share(place, min(n, people), disclosure)
     return found
 
 

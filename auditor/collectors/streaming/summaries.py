@@ -27,8 +27,8 @@ drawn, this is again said of the statistic.) Values and upper limits may move ei
 under the curve mostly towards a half.
 
 The number of a merged bin is the one with the most zeros at its end, as a binary number, between the quartiles of the records
-in it, which is a place on a fixed grid. Records beyond the quartiles do not change it, however far out they lie. (A mean would give an outlier away: it is the mean
-times the number of records, less the others.) In the first bin the range begins at the 10th smallest record of all (``least``)
+in it, which is a place on a fixed grid. Records beyond the quartiles do not change it, however far out they lie. (A mean would
+give an outlier away: it is the mean times the number of records, less the others.) In the first bin the range begins at the 10th smallest record of all (``least``)
 or further in, and in the last it ends at the 10th largest; where so few are in that bin, it reaches halfway to the next one.
 No number reaches another bin, so that c never falls.
 On 1,000 normal losses in each group this moves the mean of a Gaussian fit by about .013 standard deviations, and makes the
