@@ -70,6 +70,7 @@ from auditor.comparison.strategies import (
 )
 from auditor.core.errors import (
     AuditorError as AuditorError,
+    ExitCode as ExitCode,
     InputError as InputError,
     MissingExtraError as MissingExtraError,
     OutputError as OutputError,
@@ -135,10 +136,5 @@ from auditor.records.labels import per_person as per_person
 from auditor.results.document import Slice as Slice, TopRecord as TopRecord
 from auditor.results.reading import schema as schema
 from auditor.risk.ranking import Ranking as Ranking, rank_records as rank_records
-from auditor.verdicts.gates import (
-    ExitCode as ExitCode,
-    Gate as Gate,
-    GateOutcome as GateOutcome,
-    check_gates as check_gates,
-)
+from auditor.verdicts.gates import Gate as Gate, GateOutcome as GateOutcome, check_gates as check_gates
 from auditor.verdicts.judging import judge as judge

@@ -5,7 +5,7 @@ Everything below returns plain documents; here each is given its page, its card 
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +17,8 @@ from auditor.core import numbers, options
 from auditor.core.errors import InputError, MissingExtraError
 from auditor.core.files import kept
 from auditor.core.values import Estimate, Losses, Verdict
-from auditor.estimators.asked import Asked
+from auditor.core.verb import with_options
+from auditor.estimators.setting import AuditOptions, Inputs
 from auditor.results.document import (
     AuditDocument,
     ClaimDocument,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from auditor.collectors.streaming.summaries import Summary
     from auditor.collectors.tables.opening import RecordTable
     from auditor.mechanism.whole_curve import RunsTest
-    from auditor.records.features import Features
 
 Gates = str | Sequence[str | Gate | GateOutcome]
 
@@ -257,77 +257,14 @@ class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the docu
         return cell(self)
 
 
-def audit(
-    losses: "Losses | Summary | npt.ArrayLike | Any",
-    nonmember: npt.ArrayLike | None = None,
-    *,
-    delta: float | None = None,
-    confidence: float = 0.95,
-    looks: int = 1,
-    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
-    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
-    claim: options.TrainingClaim | None = None,
-    training_size: int | None = None,
-    threshold: options.ThresholdRule = options.RankGrid(),  # noqa: B008
-    fpr: Iterable[float] = (0.1, 0.01, 0.001),
-    persons: options.Persons | None = None,
-    mixture: options.Mixture | None = None,
-    one_run_test: options.OneRunTest | None = None,
-    features: "Features | None" = None,
-    reference: Losses | None = None,
-    seed: int = 0,
-    model: str | None = None,
-    strategy: str | None = None,
-    utility: options.Utility | None = None,
-    context: options.Context | None = None,
-    top_records: int = 0,
-    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
-    source: str | None = None,
-    command: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> AuditResult:
+@with_options(AuditOptions, members="coverage")
+def audit(losses: "Losses | Summary | npt.ArrayLike | Any", options: AuditOptions) -> AuditResult:
     """Audit a model from its losses.
 
     Args:
         losses: Per-record losses, smaller meaning more like a member: `Losses`; or the losses of the members, with those of
             the others as ``nonmember``; or a table with the columns ``loss`` and ``member``, or its path, as `read_losses`
             takes them; or a `Summary`, or the path of its file.
-        nonmember: The losses of the non-members, where ``losses`` are those of the members alone.
-        delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
-        confidence: Of every interval, in (0, 1).
-        looks: How often this claim or gate is looked at, in this audit and others like it, 1 or more: they share the
-            error, so that all of them together hold at the confidence. A true claim that is judged every night at 95%
-            is refuted within weeks.
-        members: `Sample` (the scored members are a random sample of the training set), `Subset` (the same, of a
-            training set of known size) or `Census` (all of it).
-        split: How membership was decided; without a declaration no verdict on a claim is possible.
-        claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
-        training_size: Number of training records, by default the number of member losses.
-        threshold: How the certified bound picks its threshold.
-        fpr: False positive rates to report the true positive rate at.
-        persons: `OnePerPerson`, the default where the losses name persons and membership was decided by person, or
-            `EachRecord`. Rows of one id have one score; the choice says by ``rows`` whether they are scorings of one training
-            record.
-        mixture: Fit Gaussian mixtures too, up to so many components.
-        one_run_test: How the guesses about the training algorithm are judged: by default `FDP` at a delta above 0, which
-            judges a claim's whole curve, and `AnyGuesses` at delta 0; or `Steinke`.
-        features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
-        reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
-        seed: Of everything random here; the same seed gives the same result.
-        model: A name for the model, shown in the report.
-        strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `compare_audits` takes
-            them together.
-        utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
-        context: What is declared of the release, for a reviewer; no number depends on it, and nothing of it is inferred.
-        top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
-            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data: by default none is named,
-            and at most 1,000 are.
-        disclosure: Who may read the result. By default everybody: numbers have three significant digits, limits are rounded
-            outward, and nothing shows fewer than ten records; verdicts and gates go by these numbers. ``"insiders"``
-            keeps every digit and finer views, from which a record of the audit can be recognised.
-        source: Where the losses come from, shown in the report.
-        command: The command line, if there was one.
-        progress: Called with (done, total) while mixtures are fitted.
 
     Raises:
         InputError: An argument that cannot be used; the message says which and why.
@@ -339,12 +276,14 @@ def audit(
     >>> 0 < result.estimate("epsilon_bound.clopper_pearson").lower < 4.38
     True
     """
-    given = locals()  # every argument by its name, and nothing else yet
-    given["losses"] = _losses_of(losses, given.pop("nonmember"))
-    asked = Asked(**given)
+    return audit_of(_losses_of(losses, options.nonmember), options)
+
+
+def audit_of(losses: Losses, options: AuditOptions) -> AuditResult:
+    """Audit a model from its losses and options that are at hand as a value; see `audit`."""
     from auditor import pipeline
 
-    return AuditResult.of(pipeline.audit(asked))
+    return AuditResult.of(pipeline.audit(Inputs(losses, options)))
 
 
 def _losses_of(given: Any, nonmember: Any) -> Losses:

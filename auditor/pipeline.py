@@ -9,7 +9,6 @@ from auditor.core.errors import InputError
 from auditor.core.options import Sample, StatedClaim
 from auditor.core.values import Estimate
 from auditor.curves.tradeoff import count
-from auditor.estimators.asked import Asked
 from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
@@ -17,6 +16,7 @@ from auditor.estimators.gap import advantage
 from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
+from auditor.estimators.setting import Inputs
 from auditor.results import views
 from auditor.results.disclosure import shared, shared_rows
 from auditor.results.document import AuditDocument, Histogram, NamedCurve, provenance
@@ -26,31 +26,32 @@ from auditor.risk.slices import policies_of, slices_of
 from auditor.verdicts.judging import compare, overall
 
 
-def audit(asked: Asked) -> AuditDocument:
-    """Audit a model from its losses: what was asked, evidence, estimates, checks, comparisons, and the document of all.
+def audit(inputs: Inputs) -> AuditDocument:
+    """Audit a model from its losses: evidence, estimates, checks, comparisons, and the document of all.
 
     Raises:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
-    asked.refuse_few()
-    setting, evidence = asked.setting, Evidence(asked, asked.setting, tuple(ESTIMATORS))
-    partition = Partition.of(evidence.losses) if asked.is_shared else None
+    inputs.refuse_few()
+    setting = inputs.setting
+    evidence = Evidence(inputs, setting, tuple(ESTIMATORS))
+    partition = Partition.of(evidence.losses) if setting.is_shared else None
     estimates = evidence.estimates
-    has_fits = not (asked.is_shared and few_decide(evidence.normals, evidence.transformed))
+    has_fits = not (setting.is_shared and few_decide(evidence.normals, evidence.transformed))
     wanted = (spec for spec in CHECKS if has_fits or spec.name != "sensitivity")  # it says what the fit gives
     checks = tuple(check for spec in wanted if (check := spec.run(evidence)) is not None)
-    if asked.is_shared:  # so that verdicts and gates go by what is published
+    if setting.is_shared:  # so that verdicts and gates go by what is published
         estimates = shared_rows(_of_many(evidence, partition, has_fits=has_fits), partition)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
     exposed = most_exposed(
-        replace(asked.units, losses=evidence.losses),
+        replace(inputs.units, losses=evidence.losses),
         checks=checks,
-        most=asked.top_records,
+        most=setting.top_records,
         rng=evidence.rng("ranking"),
     )
     result = AuditDocument(
         data={
-            **asked.described(evidence.losses),
+            **inputs.described(evidence.losses),
             "top_records": exposed.reason,
             "shown": shown_together(evidence),
         },
@@ -63,22 +64,22 @@ def audit(asked: Asked) -> AuditDocument:
             delta=setting.delta,
             confidence=setting.confidence,
             partition=partition,
-            is_shared=asked.is_shared,
+            is_shared=setting.is_shared,
         ),
         curves=_curves(evidence, partition, has_fits=has_fits),
         histograms=_histograms(evidence, partition, has_fits=has_fits),
         verdict=overall(comparisons),
         provenance=provenance(
-            asked.given,
-            seed=asked.seed,
-            source=asked.source and validate.shortened(asked.source),
-            command=asked.command and validate.shortened(asked.command),
-            choices=asked.kept(),
+            inputs.by_record,
+            seed=setting.seed,
+            source=setting.source and validate.shortened(setting.source),
+            command=setting.command and validate.shortened(setting.command),
+            choices=inputs.options.stored(),
         ),
         top_records=exposed.records,
         policies=policies_of(evidence),
     )
-    if asked.is_shared:
+    if setting.is_shared:
         result = shared(result, partition)
     too_large = validate.problem(result.to_dict())
     if too_large is not None:
@@ -100,13 +101,13 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     ``reversed`` is the lower limit of the advantage of an attacker who goes by high losses, likewise, or 0.
     """
     level = (1 - evidence.setting.confidence) / evidence.looks
-    stricter = replace(evidence.setting, confidence=1 - level, members=Sample())
+    stricter = replace(evidence.setting, confidence=1 - level, coverage=Sample())
     again = replace(evidence, setting=stricter, estimators=())
     counts, losses, area = evidence.counts, evidence.losses, evidence.estimate("auc")
     sizes, confidence = (losses.n_member, losses.n_nonmember), stricter.confidence
     low, high = interval(area.value or 0.0, area.details["placements"], sizes=sizes, alpha=level)
     gain = advantage(counts, confidence=confidence).lower or 0.0
-    point = furthest(simultaneous_band(losses, confidence=confidence, members=Sample()))
+    point = furthest(simultaneous_band(losses, confidence=confidence, coverage=Sample()))
     limits = {"advantage": gain} if gain > 0 else {}
     limits |= {"auc": low} if low > _HALF else {}
     names, behind = [*limits, *(["auc.upper"] if high < _HALF else [])], 0.0
@@ -158,10 +159,10 @@ def _curves(evidence: Evidence, partition: Partition | None, *, has_fits: bool) 
     # The line of a stated epsilon and delta is that of the two.
     promised = None if isinstance(setting.claim, StatedClaim) else evidence.promised
     of_claim = views.claimed_line(evidence.audited, promised)
-    if evidence.asked.is_shared and partition is None:
+    if evidence.setting.is_shared and partition is None:
         return of_claim
     losses = evidence.losses
-    measured = views.measured(losses, evidence.counts, setting.confidence, setting.members, partition)
+    measured = views.measured(losses, evidence.counts, setting.confidence, setting.coverage, partition)
     fitted = (
         views.fitted(evidence.normals, evidence.mixtures, is_shared=partition is not None) if has_fits else ()
     )
@@ -171,6 +172,6 @@ def _curves(evidence: Evidence, partition: Partition | None, *, has_fits: bool) 
 def _histograms(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[Histogram, ...]:
     if partition is not None:
         return views.shared_histograms(partition, evidence.losses, evidence.normals, has_fits=has_fits)
-    if evidence.asked.is_shared:
+    if evidence.setting.is_shared:
         return ()
     return views.histograms(evidence.losses, evidence.transformed, evidence.normals)

@@ -187,19 +187,19 @@ CASES = {
     r"fpr must lie in \(0, 1\), got 2": lambda: auditor.audit(TEN, fpr=(2.0,)),
     "fpr must be a sequence of rates": lambda: auditor.audit(TEN, fpr=0.1),
     "members must be auditor.Sample or auditor.Census or auditor.Subset, got 'census'": lambda: auditor.audit(TEN, members="census"),
-    r"members must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, members=Census),
+    r"members must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, coverage=Census),
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
     "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None, got .*; write auditor.StatedClaim": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
     "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
     "must have one row for each loss": lambda: auditor.audit(TEN, features=Features([[1.0]], [[1.0]])),
-    "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
+    "a census scores every training record": lambda: auditor.audit(TEN, coverage=Census(), training_size=5000),
     # Estimators.
     "records on each side of a split must be 2 or more, got 1": lambda: clopper_pearson(TWO, delta=0.0, rule=Split()),
     "as many records as were scored, got of = 9 for 10 member losses": lambda: clopper_pearson(
-        TEN, delta=0.0, members=Subset(of=9), rule=RankGrid(interval=Melded())
+        TEN, delta=0.0, coverage=Subset(of=9), rule=RankGrid(interval=Melded())
     ),
-    r"Katz\(\) limits are offered for members=Sample\(\) only, got Census": lambda: clopper_pearson(
-        TEN, delta=0.0, members=Census(), rule=FixedThreshold(3.0, Katz())
+    r"Katz\(\) limits are offered for coverage=Sample\(\) only, got Census": lambda: clopper_pearson(
+        TEN, delta=0.0, coverage=Census(), rule=FixedThreshold(3.0, Katz())
     ),
     # Curves.
     "columns must have the same length: fpr has 2, tpr has 3": lambda: TradeoffCurve(fpr=[0, 1], tpr=[0, 0.5, 1]),

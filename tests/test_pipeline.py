@@ -229,7 +229,7 @@ def test_odd_losses_are_audited_without_contradiction(seed):
 
 def test_a_census_is_declared(leaky):
     """A census changes the bounds and is written into the data; in its slices the members count as draws all the same."""
-    sample, census = auditor.audit(leaky), auditor.audit(leaky, members=Census())
+    sample, census = auditor.audit(leaky), auditor.audit(leaky, coverage=Census())
     assert census.data["members"] == "census"
     assert census.estimate(NAMES[0]).value > sample.estimate(NAMES[0]).value
     assert census.slices == sample.slices

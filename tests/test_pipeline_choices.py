@@ -137,9 +137,9 @@ def test_the_training_size_counts_records(families):
     result = auditor.audit(families)
     assert result.data["training_size"] == 1200
     assert result.data["delta"] == pytest.approx(1 / (1200 * np.log(1200)))
-    assert auditor.audit(families, members=auditor.Census(), training_size=1200).data["members"] == "census"
+    assert auditor.audit(families, coverage=auditor.Census(), training_size=1200).data["members"] == "census"
     with pytest.raises(InputError, match="training set is not known"):
-        auditor.audit(families, members=Subset(of=5000))
+        auditor.audit(families, coverage=Subset(of=5000))
 
 
 def test_persons_in_both_groups_are_counted_by_record(rng):
@@ -276,10 +276,10 @@ def test_each_conditional_bound_states_its_own_condition(rng):
 
 def test_a_subset_needs_no_second_size(leaky):
     """The size of a subset's training set is the training size; another one is refused."""
-    result = auditor.audit(leaky, members=Subset(of=4000))
+    result = auditor.audit(leaky, coverage=Subset(of=4000))
     assert (result.data["training_size"], result.data["members"]) == (4000, "subset")
     with pytest.raises(InputError, match="training_size must be that of the subset"):
-        auditor.audit(leaky, members=Subset(of=4000), training_size=5000)
+        auditor.audit(leaky, coverage=Subset(of=4000), training_size=5000)
 
 
 # --- Trust ----------------------------------------------------------------------------------------

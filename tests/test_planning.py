@@ -98,7 +98,7 @@ def test_a_plan_for_a_perfect_attack_is_the_smallest(epsilon):
     """Looking at every number up to the planned one: it is the first that certifies the target."""
     plan = records_needed(epsilon, delta=1e-5)
     every = [
-        grid_ceiling(n, n, delta=1e-5, alpha=1 - 0.95, rule=RankGrid(), members=Sample())
+        grid_ceiling(n, n, delta=1e-5, alpha=1 - 0.95, rule=RankGrid(), coverage=Sample())
         for n in range(2, plan.n_member + 1)
     ]
     assert [found >= epsilon for found in every] == [False] * (plan.n_member - 2) + [True]

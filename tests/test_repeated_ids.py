@@ -375,7 +375,7 @@ def test_odds_are_those_of_an_id(rng):
     with pytest.raises(InputError, match="the same for all records of a person or an id"):
         auditor.audit(dataclasses.replace(losses, inclusion=odds), split=BernoulliSplit(), delta=1e-5)
     with pytest.raises(InputError, match="several rows of an id"):
-        auditor.audit(losses, members=Subset(of=5000))
+        auditor.audit(losses, coverage=Subset(of=5000))
 
 
 def test_bare_losses_say_what_their_ids_are(rng):

@@ -56,7 +56,7 @@ AUDITS = {
         dataclasses.replace(groups(2000, gap=6), person=None), split=auditor.RandomSplit(), claim=auditor.StatedClaim(0.1, 1e-5)
     ),
     "all options": lambda: auditor.audit(
-        groups(400), delta=1e-3, confidence=0.9, members=auditor.Census(), split=auditor.BernoulliSplit(0.5),
+        groups(400), delta=1e-3, confidence=0.9, coverage=auditor.Census(), split=auditor.BernoulliSplit(0.5),
         claim=auditor.DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=10), mixture=auditor.Mixture(2),
         threshold=auditor.RankGrid(interval=auditor.Melded()), persons=auditor.EachRecord(),
         one_run_test=auditor.AnyGuesses(), model="m", strategy="s", utility=auditor.Utility(0.8, "accuracy"),
@@ -68,7 +68,7 @@ AUDITS = {
     ),
     "one per person": lambda: auditor.audit(groups(400), persons=auditor.OnePerPerson("min")),
     "subset": lambda: auditor.audit(
-        groups(400), members=auditor.Subset(of=1000), persons=auditor.EachRecord()
+        groups(400), coverage=auditor.Subset(of=1000), persons=auditor.EachRecord()
     ),
     "fixed threshold": lambda: auditor.audit(
         groups(400), threshold=auditor.FixedThreshold(-1.0, interval=auditor.Katz())

@@ -75,7 +75,7 @@ def test_the_claimed_curve_of_a_training_is_its_whole_one(rng):
     whole = claimed_curve(DPSGD(2.0, 1.0, 1), adjacency=Adjacency.REPLACE_ONE).curve
     claim = Claim("epsilon", 4.38, 1e-5, Adjacency.REPLACE_ONE, "accountant", proven=True)
     found = curves(
-        losses, count(losses), pair, claim=claim, promised=whole, confidence=0.95, members=Sample()
+        losses, count(losses), pair, claim=claim, promised=whole, confidence=0.95, coverage=Sample()
     )[-1]
     assert found.name == "claimed_training"
     assert "at every epsilon (replace-one)" in found.label

@@ -47,7 +47,7 @@ def placebo(reference: Losses | None, *, audited: Losses | None = None, delta: f
         _require_same_records(reference, audited)
     units = default_units(reference).losses
     easier, harder = (
-        clopper_pearson(side, delta=delta, confidence=1 - _FALSE_ALARMS / 2, members=Sample())
+        clopper_pearson(side, delta=delta, confidence=1 - _FALSE_ALARMS / 2, coverage=Sample())
         for side in (units, units.swapped)
     )
     return _judged_placebo(easier, harder, percent(1 - _FALSE_ALARMS, toward="down"))

@@ -10,24 +10,24 @@ from auditor.core.values import Check
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
-    "ties": lambda evidence: losses.ties(evidence.asked.units.by_id.losses),
-    "bins": lambda evidence: losses.bins(evidence.asked.given),
-    "saturation": lambda evidence: losses.saturation(evidence.asked.given),
+    "ties": lambda evidence: losses.ties(evidence.inputs.units.by_id.losses),
+    "bins": lambda evidence: losses.bins(evidence.inputs.by_record),
+    "saturation": lambda evidence: losses.saturation(evidence.inputs.by_record),
     "masking": lambda evidence: losses.masking(evidence.losses),
-    "collection": lambda evidence: losses.collection(evidence.asked.given.notes),
-    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given, units=evidence.asked.units),
-    "persons": lambda evidence: losses.persons(evidence.asked.units, most=evidence.asked.top_records),
+    "collection": lambda evidence: losses.collection(evidence.inputs.by_record.notes),
+    "duplicates": lambda evidence: copies.duplicates(evidence.inputs.by_record, units=evidence.inputs.units),
+    "persons": lambda evidence: losses.persons(evidence.inputs.units, most=evidence.setting.top_records),
     "shift": lambda evidence: populations.shift(
-        evidence.asked.features,
-        person=evidence.asked.given.person
-        or (evidence.asked.given.id if evidence.asked.units.by_id.combined else None),
-        inclusion=None if evidence.asked.own_odds is None else evidence.asked.given.inclusion,
-        coins=isinstance(evidence.setting.split, BernoulliSplit) and evidence.asked.own_odds is None,
+        evidence.setting.features,
+        person=evidence.inputs.by_record.person
+        or (evidence.inputs.by_record.id if evidence.inputs.units.by_id.combined else None),
+        inclusion=None if evidence.inputs.own_odds is None else evidence.inputs.by_record.inclusion,
+        coins=isinstance(evidence.setting.split, BernoulliSplit) and evidence.inputs.own_odds is None,
         rng=evidence.rng("features"),
     ),
     # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
     "placebo": lambda evidence: null_audits.placebo(
-        evidence.asked.reference, audited=evidence.asked.given, delta=evidence.setting.delta
+        evidence.setting.reference, audited=evidence.inputs.by_record, delta=evidence.setting.delta
     ),
     "label_shuffle": lambda evidence: null_audits.label_shuffle(
         evidence.losses,

@@ -1,4 +1,3 @@
 from auditor.cli.app import main, run
 from auditor.cli.console import hand_out
-from auditor.cli.project import run_demo
-from auditor.cli.sentences import with_options
+from auditor.cli.demo import run_demo

@@ -1,230 +1,211 @@
 """The command line: which commands there are, and how every one of them begins and ends."""
 
-import copy
-import functools
 import gc
-import inspect
+import importlib
+import pkgutil
+import re
 import sys
-import typing
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.models import OptionInfo
+from typing import Any
 
 from auditor._version import __version__
-from auditor.cli import console, sentences, settings
-from auditor.cli.audit import audit, compare, report, site, verify
-from auditor.cli.canaries import canaries
-from auditor.cli.collect import collect, summarise
-from auditor.cli.mechanism import claim, instances, parameters, power, runs
-from auditor.cli.options import declared, packed
-from auditor.cli.project import demo
-from auditor.core.errors import INTERRUPTED, without_credentials
-from auditor.core.lazy import docstring
-from auditor.verdicts.gates import ExitCode
+from auditor.cli import console
+from auditor.core.errors import INTERRUPTED, AuditorError, ExitCode, InputError, without_credentials
 
-# --- Help: options in sections, commands by purpose; plain text, in a terminal as in a pipe ---
+# By purpose, in the order in which a user meets them.
+COMMANDS = {
+    "Audit a model": {
+        "demo": "demo",
+        **dict.fromkeys(("collect", "summarise"), "collect"),
+        **dict.fromkeys(("audit", "report", "compare"), "audit"),
+        **dict.fromkeys(("instances", "runs"), "mechanism"),
+        "canaries": "canaries",
+    },
+    "Promise and plan": dict.fromkeys(("claim", "power"), "mechanism"),
+}
+_HOMES = {name: home for group in COMMANDS.values() for name, home in group.items()}
+_HELP = ("--help", "-h", "--help-all")
+_LONGEST = 1000  # characters of a sentence
+
+_FIRST = """\
+Usage: auditor COMMAND [OPTIONS]
+
+Measure what a trained model gives away about its training records, and set it beside what is claimed.
+
+Examples:
+  auditor demo                                  a whole audit, on data at hand
+  auditor audit losses.csv --html report.html   audit a table of losses
+  auditor help collect                          how to make such a table
+  auditor help COMMAND                          examples and options
+
+Exit codes:
+  0 done; 1 a gate failed or the claim is refuted; 2 bad input;
+  3 a gate cannot be evaluated, or the claim could not be judged.
+"""
+_GENERAL = """
+General:
+  --version             Print the version and stop.
+  --install-completion  Teach this shell the commands and their options.
+  --help, -h            Show this, or the help of a command behind its name.
+"""
 
 
-def texts(command: Callable[..., Any]) -> dict[str, Any]:
-    """Return what a docstring says before and after the options; from its examples on every line stays as it is."""
-    words, title, examples = docstring(command).partition("\n\nExamples:\n")
-    return {"help": words, "epilog": (title + examples).replace("\n    ", "\n  ")}
+def command_of(name: str) -> Callable[..., Any]:
+    """Return the function of a command.
 
+    Raises:
+        InputError: There is none of this name.
+    """
+    if name not in _HOMES:
+        from auditor.core import validate
 
-def _help_option(command: Any, context: Any) -> Any:
-    """The option --help, which prints as every command does: what cannot be printed is one sentence."""
-    found = super(type(command), command).get_help_option(context)
-    found.callback = _print_help
+        meant = validate.did_you_mean(validate.nearest(name, _HOMES))
+        raise InputError(f"no such command {name!r}{meant} See 'auditor --help'.")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
     return found
 
 
-def _print_help(context: Any, param: Any, value: bool) -> None:  # noqa: FBT001 - of the parser's protocol
-    if value and not context.resilient_parsing:
-        context.meta[_WHOLE] = param.name == _WHOLE
-        console.say(context.get_help() + "\n")
-        context.exit()
+def _overview() -> str:
+    """The help of `auditor` itself: the first steps, and every command by purpose."""
+    lines = [_FIRST]
+    for purpose, group in COMMANDS.items():
+        rows = (f"  {name:<10} {_first_line(name, home)}" for name, home in group.items())
+        lines.append("\n".join([f"{purpose}:", *rows, ""]))
+    return "\n".join(lines) + _GENERAL
 
 
-_WHOLE = "help_all"
-_LONG = 24  # options from which on a command's help begins with those that most people need
-_FIRST = {
-    *("members", "nonmembers", "loss_column", "label_column", "split", "features", "reference"),
-    *("records", "label", "classes", "task", "output", "out", "text_column", "protocol"),
-    *("sequential", "counts", "adjacency", "independent_runs", "epsilon", "runs", "canaries", "chance"),
-    *("claim_epsilon", "claim_delta", "noise_multiplier", "delta", "fail_if", "model_name"),
-    *("json", "html", "markdown", "quiet", "help", _WHOLE),
-}
+def _first_line(name: str, home: str) -> str:
+    """What the docstring of a command begins with, read without loading what the command needs."""
+    source = (pkgutil.get_data("auditor.cli", f"{home}.py") or b"").decode()
+    found = re.search(rf'^def {name}\([^"]*?:\n    r?"""(.*)$', source, re.MULTILINE)
+    return found[1] if found else ""
 
 
-class Command(TyperCommand):
-    """A command whose help begins with examples, and has its options in sections, with the title of their group's class."""
+def _install_completion() -> int:
+    """Write the completion of this shell for all commands."""
+    from cyclopts import App
 
-    get_help_option: Any = _help_option
+    from auditor.cli import parsing
+    from auditor.core import validate
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return what the command takes: where that is much, with an option that shows all of it."""
-        found = list(super().get_params(ctx))
-        if len(found) > _LONG:
-            whole = copy.copy(self.get_help_option(ctx))
-            whole.name, whole.opts, whole.help = _WHOLE, ["--help-all"], f"Show all {len(found)} options."
-            found.append(whole)
-        return found
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples before the options."""
-        self.format_usage(ctx, formatter)
-        self.format_help_text(ctx, formatter)
-        formatter.write(f"{self.epilog}\n")
-        self.format_options(ctx, formatter)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, section by section; of very many those that most people need."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        params = self.get_params(ctx)
-        short = len(params) > _LONG and not ctx.meta.get(_WHOLE)
-        for param in sorted(params, key=lambda param: param.param_type_name):  # arguments first
-            record = param.get_help_record(ctx)
-            argument = param.param_type_name == "argument"
-            title = getattr(param, "rich_help_panel", None) or ("Arguments" if argument else "Options")
-            title = "General" if param.name in {"help", _WHOLE} else title
-            if record is not None and (argument or param.name in _FIRST or not short):
-                sections.setdefault(title, []).append(record)
-        _write(formatter, sections)
+    whole = App(name="auditor", help="", version=__version__)
+    for name in _HOMES:
+        whole.command(parsing.parser(command_of(name), name))
+    try:
+        place = whole.install_completion()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(f"completion cannot be installed here: {validate.one_line(error)}.") from None
+    console.say(f"Completion is in {place}; open a new shell.\n")
+    return ExitCode.DONE
 
 
-class Group(TyperGroup):
-    """The command `auditor` itself: takes `auditor help COMMAND` for `COMMAND --help`."""
-
-    get_help_option: Any = _help_option
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read `help COMMAND` as `COMMAND --help`."""
-        if args[:1] == ["help"]:
-            args = args[1:] if ctx.resilient_parsing else [*args[1:], "--help"]
-        return super().parse_args(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands by purpose."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command: Any = self.commands[name]
-            row = name, command.get_short_help_str(limit=1000)
-            sections.setdefault(command.rich_help_panel, []).append(row)
-        _write(formatter, sections)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the parser's protocol
-        """Write the examples as they stand, so that each can be pasted."""
-        formatter.write(f"{self.epilog}\n")
+def _without_root_options(arguments: Sequence[str]) -> list[str]:
+    """The command line with what stands before the command behind it."""
+    at = 0
+    while (
+        at < len(arguments) and arguments[at].startswith("-") and arguments[at] not in (*_HELP, "--version")
+    ):
+        at += 2 if arguments[at] == "--config" else 1
+    return [*arguments[at : at + 1], *arguments[:at], *arguments[at + 1 :]]
 
 
-def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:
-    for title, rows in sections.items():
-        with formatter.section(title):
-            formatter.write_dl(rows)
-
-
-# --- The commands, and how each begins and ends ---
-
-
-app = typer.Typer(
-    name="auditor",
-    cls=Group,
-    # No line is longer than can be read.
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-_OF_EVERY = "Of every command, as behind its name."
-
-
-def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    config: Annotated[Path | None, typer.Option(help=_OF_EVERY)] = None,  # noqa: ARG001 - read by the command's own
-    no_config: Annotated[bool, typer.Option("--no-config", help=_OF_EVERY)] = False,  # noqa: ARG001 - likewise
-) -> None:
-    """Measure what a trained model gives away about its training records, and set it beside what is claimed.
-
-    Examples:
-        auditor demo                                  a whole audit, on data at hand
-        auditor audit losses.csv --html report.html   audit a table of losses
-        auditor help collect                          how to make such a table
-        auditor help COMMAND                          examples and options
-
-    Exit codes:
-        0 done; 1 a gate failed or the claim is refuted; 2 bad input;
-        3 a gate cannot be evaluated, or the claim could not be judged.
-    """
-    if version:
+def _dispatch(arguments: Sequence[str]) -> int:
+    words = _without_root_options(arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words or words[0] in _HELP:
+        console.say(_overview())
+        return ExitCode.DONE
+    if words[0] == "--version":
         console.say(f"auditor {__version__}\n")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        console.say(context.get_help() + "\n")
+        return ExitCode.DONE
+    if words[0] == "--install-completion":
+        return _install_completion()
+    name, typed = words[0], words[1:]
+    command = command_of(name)
+    wanted = [word for word in typed[: (*typed, "--").index("--")] if word in _HELP]
+    if wanted:
+        from auditor.cli import parsing
+
+        console.say(parsing.help_text(command, name, rare="--help-all" in wanted))
+        return ExitCode.DONE
+    try:
+        return _run(name, command, typed)
+    except KeyboardInterrupt as stop:
+        console.explain([str(stop) or "interrupted."])
+        raise SystemExit(INTERRUPTED) from None
 
 
-def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command as the parser takes it, with each option of its groups a parameter, and settings from a file."""
-    found = declared(command)
-    options = [
-        name for name, item in found.items() if isinstance(typing.get_args(item.annotation)[1], OptionInfo)
-    ]
+def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
+    """Run a command, with the settings of a file before what was typed."""
+    from auditor.cli import parsing, settings
 
-    def run(_context: typer.Context, **given: Any) -> Any:
-        sentences.OPTIONS.set(tuple(options))
-        settings.keep_what_counts(_context)
-        settings.tell_what_is_used(quiet=bool(given.get("quiet")))
-        given = settings.settled(_context, given)
-        given |= {k: without_credentials(x) for k, x in given.items() if type(x) is str and k != "model"}
-        root = (_context.parent or _context).params
-        console.cut_places([*root.values(), *given.values(), Path(str(given.get("model")))])
-        try:
-            code = command(**packed(command, given))
-        except KeyboardInterrupt as stop:  # the parser would keep its words to itself
-            console.explain([str(stop) or "interrupted."])
-            raise SystemExit(INTERRUPTED) from None
-        settings.tell_what_stopped(code)
-        return code
-
-    context = inspect.Parameter("_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    functools.update_wrapper(run, command)
-    vars(run)["__signature__"] = inspect.Signature([context, *found.values()])
-    run.__annotations__ = {item.name: item.annotation for item in (context, *found.values())}
-    return run
+    named, none = _config_of(typed)
+    settings.forget()
+    tokens, context = settings.tokens_of(command_of, _HOMES, name, typed, named=named, none=none)
+    values = parsing.given(command, name, [*tokens, *typed])
+    if context is not None:
+        values.setdefault("context", context)
+    settings.tell_what_is_used(quiet=bool(values.get("quiet")))
+    values |= {key: without_credentials(x) for key, x in values.items() if type(x) is str and key != "model"}
+    console.cut_places([*values.values(), Path(str(values.get("model")))])
+    if "fail_if" in values:
+        values["fail_if"] = tuple(dict.fromkeys(values["fail_if"]))
+    code = command(**parsing.packed(command, values))
+    settings.tell_what_stopped(code)
+    return int(code or ExitCode.DONE)
 
 
-# In the order in which somebody meets them.
-_COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Audit a model": (
-        *(demo, collect, summarise, audit, report, site, verify),
-        *(compare, instances, runs, canaries),
-    ),
-    "Promise and plan": (claim, parameters, power),
-}
-app.callback(invoke_without_command=True, **texts(_root))(_root)
-for _purpose, _commands in _COMMANDS.items():
-    for _command in _commands:
-        app.command(cls=Command, rich_help_panel=_purpose, **texts(_command))(_runnable(_command))
+def _config_of(typed: Sequence[str]) -> tuple[Path | None, bool]:
+    """The file with settings that was typed, and whether none is wanted."""
+    named: Path | None = None
+    for token, following in zip(typed, [*typed[1:], ""], strict=True):
+        name, sign, value = token.partition("=")
+        if name == "--config":
+            named = Path(value if sign else following)
+    return named, "--no-config" in typed
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; an error is one sentence on standard error and code 2."""
     console.remember(arguments)
-    settings.forget()
-    sentences.OPTIONS.set(())
     try:
-        code = int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
+        return _dispatch(arguments)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        sentences.complain(error)
+        _complain(error)
         return ExitCode.BAD_INPUT
-    if code == INTERRUPTED:  # while the parser read the options or the settings
-        console.explain(["interrupted."])
-    return code
+
+
+def _complain(error: Exception) -> None:
+    """Say in one sentence what went wrong; with --debug, show the traceback first."""
+    from auditor.cli import settings
+    from auditor.core import validate
+
+    if console.debugging():
+        console.explain(_frames(error))
+    sentence = validate.shortened(" ".join(_sentence(error).split()), most=_LONGEST)
+    console.explain([f"error: {settings.located(sentence)}"])
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Where an error was raised, its cause first, and of what kind each is: what it says may quote records."""
+    cause = error.__cause__ or error.__context__
+    before = [] if cause in (None, error) else _frames(cause)
+    lines = [line.splitlines()[0] for line in traceback.format_tb(error.__traceback__)]
+    return [*before, "Traceback (most recent call last):", *lines, type(error).__qualname__]
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, AuditorError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        reason = str(error) or "none is left"
+        return f"there is not enough memory ({reason}); free some, or take fewer records."
+    known = isinstance(error, OSError | ImportError)
+    words = error if known else "its words, which may quote records, are left out"
+    return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"
 
 
 def main() -> None:

@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from auditor.cli import console, options as shared, settings
+from auditor.cli.parsing import Of, Options, argument, option
 from auditor.core import options as choices
-from auditor.core.errors import AuditorError, InputError
+from auditor.core.errors import AuditorError, ExitCode, InputError
 from auditor.core.files import sweep, temporary
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
+from auditor.estimators.setting import AuditOptions
 from auditor.results.document import ALTERED, AuditDocument, ceiling, content_hash, input_hash, take_hash
-from auditor.verdicts.gates import ExitCode
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
 
@@ -27,7 +28,7 @@ _CODES = {True: ExitCode.FAILED, False: ExitCode.DONE, None: ExitCode.NOT_EVALUA
 
 
 @dataclass(frozen=True)
-class _ComparedResults(shared.Options):
+class _ComparedResults(Options, title="What is compared"):
     """The results, and against which of them the others are set.
 
     Attributes:
@@ -40,19 +41,19 @@ class _ComparedResults(shared.Options):
         baseline: Result that the others are set against; default: the first of exactly two.
     """
 
-    results: list[Path] = shared.argument("RESULTS")
+    results: tuple[Path, ...] = argument("RESULTS")
     about: Path | None = None
     measure: str | None = None
     baseline: Path | None = None
     fail_if_worse: bool = False
 
-    def with_baseline(self) -> tuple[list[Path], Path | None]:
+    def with_baseline(self) -> tuple[tuple[Path, ...], Path | None]:
         """Return the results, with the baseline first where it is not among them, and as it is named there."""
         if self.baseline is None:
             return self.results, None
         at = self.baseline.resolve()
         same = next((path for path in self.results if path.resolve() == at), None)
-        return (self.results, same) if same is not None else ([self.baseline, *self.results], self.baseline)
+        return (self.results, same) if same is not None else ((self.baseline, *self.results), self.baseline)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class _ComparedLosses(shared.LossColumns, title="The losses, where all audits ar
         person_column: Column of data subjects, if there is one.
     """
 
-    losses: list[Path] | None = None
+    losses: tuple[Path, ...] = ()
     id_column: str = "id"
     person_column: str = "person"
 
@@ -96,7 +97,7 @@ def compare(
     from auditor.report.comparison import stopped
     from auditor.report.terminal import comparison_text
 
-    sources = tables.losses or []
+    sources = tables.losses
     files.check(inputs=(*compared.results, *sources, compared.about, compared.baseline))
     paths, baseline = compared.with_baseline()
     if compared.fail_if_worse and baseline is None and len(paths) != 2:  # noqa: PLR2004
@@ -134,26 +135,20 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         label_column: Column of true classes, to report by class.
     """
 
-    losses: Path | None = shared.argument("LOSSES", default=None)
-    members: Any = shared.option(parser=shared.table_or_coverage, metavar="FILE", also=["--member-file"])
-    nonmembers: Path | None = shared.option(also=["--nonmember-file"])
-    label_column: str | None = None
+    losses: Path | None = argument("LOSSES", default=None)
+    members: Path | None = None
+    nonmembers: Path | None = None
+    label_column: str | None = option(rare=True)
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """Every table, where it was given."""
-        members = None if isinstance(self.members, str) else self.members
-        return self.losses, members, self.nonmembers
+        return self.losses, self.members, self.nonmembers
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """The same, but for standard input, which no output can replace."""
         return tuple(None if path == shared.STANDARD else path for path in self.files)
-
-    @property
-    def coverage(self) -> Any:
-        """What --members says where it names no table: how many of the training records were scored."""
-        return self.members if isinstance(self.members, str) else None
 
     @contextmanager
     def at_hand(self) -> Iterator["_LossTables"]:
@@ -200,91 +195,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         return collectors.read_feature_pair(*pair, **known)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sampling(shared.Sampled, title="How the records were chosen"):
-    """What the scored records are, how membership was decided, and what counts as one unit.
-
-    Attributes:
-        stratified: The random split was stratified by the group column.
-        overlap: For --split propensity: records are audited whose estimated probability of membership lies between this and
-            1 less this; default: 0.1.
-        persons: One score per person (the mean, min or max loss), or each record; default: mean, where persons are whole.
-        rows: What several rows of one id are: training records each (also where that is not known), for which a claim about
-            records is judged for groups of so many; or scorings of one training record. Default: records.
-    """
-
-    stratified: bool = False
-    overlap: float | None = None
-    persons: Literal["mean", "min", "max", "each"] | None = None
-    rows: choices.Rows | None = None
-
-    def declared_split(self) -> choices.MembershipSplit:
-        """Return how membership was decided."""
-        return shared.split(
-            self.split, inclusion=self.inclusion, stratified=self.stratified, overlap=self.overlap
-        )
-
-    def unit(self, losses: Losses) -> choices.Persons | None:
-        """Return what counts as one unit, or nothing where that was left open."""
-        if self.persons is None and self.rows is None:
-            return None
-        if self.persons is None and losses.person is not None:
-            raise InputError(
-                "--rows needs --persons where the records name people, got none; say --persons mean or --persons each too."
-            )
-        rows = self.rows or choices.Rows.RECORDS
-        if self.persons is None or self.persons == "each":
-            return choices.EachRecord(rows=rows)
-        return choices.OnePerPerson(self.persons, rows)
-
-
 @dataclass(frozen=True)
-class _Measured(shared.Measured):
-    """How the numbers are made.
-
-    Attributes:
-        delta: Default: the claim's, otherwise 1/(n ln n).
-        melded: Certify with one limit for the ratio of rates at ranks fixed in advance, and not with all ranks together.
-        clopper_pearson: Certify with two Clopper-Pearson limits at each of those ranks: the simplest, and the lowest.
-        mixture: Fit Gaussian mixtures too.
-        max_components: Largest number of components, for --mixture; default: 20.
-        one_run_test: How the guesses about the training algorithm are judged; default: f-dp, and any-guesses at
-            delta 0.
-    """
-
-    melded: bool = False
-    clopper_pearson: bool = False
-    mixture: bool = False
-    max_components: int | None = None
-    one_run_test: Literal["steinke", "f-dp", "any-guesses"] | None = None
-
-    def threshold(self) -> choices.RankGrid:
-        """Return how the threshold of the certified bound is chosen."""
-        if self.melded and self.clopper_pearson:
-            raise InputError("--melded and --clopper-pearson are two ways to certify; give one of them.")
-        if self.melded or self.clopper_pearson:
-            return choices.RankGrid(interval=choices.Melded() if self.melded else choices.ClopperPearson())
-        return choices.RankGrid()
-
-    def mixtures(self) -> choices.Mixture | None:
-        """Return which mixtures to fit, if any."""
-        if not self.mixture:
-            shared.refuse(self, "max_components", goes="with --mixture: it says how far the mixtures go")
-            return None
-        return choices.Mixture() if self.max_components is None else choices.Mixture(self.max_components)
-
-    def guess_test(self, *, split: str) -> choices.OneRunTest | None:
-        """Return how guesses are judged."""
-        if split == "unknown":
-            shared.refuse(
-                self, "one_run_test", goes="with --split random or bernoulli: without, there is none"
-            )
-        tests: Any = {"steinke": choices.Steinke, "f-dp": choices.FDP, "any-guesses": choices.AnyGuesses}
-        return None if self.one_run_test is None else tests[self.one_run_test]()
-
-
-@dataclass(frozen=True)
-class _Trust(shared.Options, title="Whether it can be trusted"):
+class _Trust(Options, title="Whether it can be trusted"):
     """What further checks are made of.
 
     Attributes:
@@ -302,14 +214,12 @@ class _RankedFiles(shared.ModelFiles):
 
     Attributes:
         records: Write the records by how exposed they look (.csv or .parquet), for the data's owner only.
-        top_records: How many of the most exposed training records to name by id in the result; ids are personal data.
     """
 
-    records: Path | None = None
-    top_records: int = shared.option(default=0, min=0)
+    records: Path | None = option(rare=True)
 
     def ranked(self, losses: Losses, *, seed: int) -> dict[Path, str | bytes]:
-        """Return the file of ranked records, if it was asked for."""
+        """Return the file of ranked records, where it is wanted."""
         if self.records is None:
             return {}
         import numpy as np
@@ -321,33 +231,20 @@ class _RankedFiles(shared.ModelFiles):
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
         """Refuse what cannot be written, or not for its name, before any work is done."""
         super().check(inputs=inputs)
-        shared.refuse_ending("--records", self.records)
+        shared.refuse_ending("--set records", self.records)
 
 
 @dataclass(frozen=True)
-class _ModelWords(shared.Options, title="What the report says of the model"):
-    """What only whoever trained the model knows of it.
+class _Context(Options, title="What the report says of the model"):
+    """What is declared of the release.
 
     Attributes:
-        model_name: Name of the model, for the report.
-        strategy: How it was trained, such as 'DP, epsilon 10': auditor compare takes equal ones together.
-        utility: How good the model is at its task: auditor compare sets it against privacy.
-        utility_name: What --utility is, such as 'test accuracy'.
-        lower_is_better: Of --utility: a lower value is a better model (an error).
         context: What is declared of the release, for a reviewer: a file (TOML or JSON) with any of release, exposed,
             query_limits, privacy_unit, attacker, mitigations, owner, next_audit; in a configuration file also the table
             [audit.context].
     """
 
-    model_name: str | None = None
-    strategy: str | None = None
-    utility: float | None = None
-    utility_name: str | None = None
-    lower_is_better: bool = False
-    # A path as it was typed; a table of the file with settings as it is.
-    context: Any = shared.option(
-        parser=lambda said: said if isinstance(said, dict) else Path(said), metavar="FILE"
-    )
+    context: Path | None = option(rare=True)  # or a table of the file with settings
 
     @property
     def file(self) -> Path | None:
@@ -361,29 +258,18 @@ class _ModelWords(shared.Options, title="What the report says of the model"):
         raw, named = settings.table_of(self.context)
         return choices.Context.from_table(raw, named=named)
 
-    def stated_utility(self) -> choices.Utility | None:
-        """Return how good the model is, or nothing where that was left open."""
-        name = self.utility_name
-        if self.utility is None:
-            shared.refuse(
-                self, "utility_name", "lower_is_better", goes="with --utility: it says what that means"
-            )
-            return None
-        return choices.Utility(
-            self.utility, "utility" if name is None else name, higher_is_better=not self.lower_is_better
-        )
+
+_MADE_HERE = ("nonmember", "claim", "features", "reference", "context", "source", "command", "progress")
 
 
 def audit(
     tables: _LossTables,
-    sampling: _Sampling,
-    measured: _Measured,
+    chosen: Annotated[dict[str, Any], Of(AuditOptions, _MADE_HERE)],
     trust: _Trust,
     claimed: shared.ClaimOptions,
+    context: _Context,
     gates: shared.ClaimGates,
     files: _RankedFiles,
-    readers: shared.Readers,
-    words: _ModelWords,
     common: shared.Common,
 ) -> int:
     r"""Audit a model from a table of per-record losses (smaller means a better prediction).
@@ -405,140 +291,73 @@ def audit(
             --fail-if "bayes_security.upper < 0.9" --json result.json --quiet
 
         Say how good the model is, to compare it with others later (auditor compare):
-          auditor audit losses.csv --model-name "release 7" --utility 0.87 \
-            --utility-name "test accuracy" --json result.json
+          auditor audit losses.csv --model "release 7" \
+            --set "utility=0.87:test accuracy" --json result.json
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
-        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
+        (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor import api
+    from auditor.api import audit_of
 
-    wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
-    files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, words.file))
-    claim, split = claimed.claim(), sampling.declared_split()
-    # Before anything is read, for these refuse options that decide nothing.
-    chosen: dict[str, Any] = {
-        "members": sampling.scored_members(tables.coverage),
-        "one_run_test": measured.guess_test(split=sampling.split),
-        "threshold": measured.threshold(),
-        "mixture": measured.mixtures(),
-    }
+    wanted = gates.parsed()
+    files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, context.file))
+    # Built before anything is read, since it refuses options that cannot be used.
+    options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
+    if isinstance(options.split, choices.UnknownSplit):
+        shared.refuse_value(
+            "one_run_test",
+            options.one_run_test,
+            goes="with --split random or bernoulli: without, there is none",
+        )
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:
         source, losses = opened.read()
         features = opened.read_features(trust.features)
+    reference = None if trust.reference is None else tables.read_table(trust.reference)
     announce("Auditing ...")
     with console.progress(quiet=common.quiet) as move:
-        result = api.audit(
+        result = audit_of(
             losses,
-            delta=measured.delta,
-            confidence=measured.confidence,
-            looks=measured.looks,
-            split=split,
-            claim=claim,
-            training_size=sampling.training_size,
-            **chosen,
-            persons=sampling.unit(losses),
-            features=features,
-            reference=None if trust.reference is None else tables.read_table(trust.reference),
-            seed=measured.seed,
-            model=words.model_name,
-            strategy=words.strategy,
-            utility=utility,
-            context=context,
-            top_records=files.top_records,
-            disclosure=readers.disclosure,
-            source=source,
-            command=console.command_line(),
-            progress=move and partial(move, "Fitting mixtures"),
+            replace(
+                options,
+                features=features,
+                reference=reference,
+                source=source,
+                command=console.command_line(),
+                progress=move and partial(move, "Fitting mixtures"),
+            ),
         )
     result = settings.recorded(result)
-    more = files.ranked(losses, seed=measured.seed) | files.cards(result)
+    more = files.ranked(losses, seed=options.seed) | files.cards(result)
     if files.records is not None:
         announce(f"{files.records.name} lists every record: it is for the data's owner only.")
     return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=more)
 
 
-@dataclass(frozen=True)
-class _StoredResult(shared.Options):
-    """A result to show.
-
-    Attributes:
-        result: Result of an audit (.json), of this release or an older one.
-    """
-
-    result: Path = shared.argument("RESULT")
-
-
-def report(
-    stored: _StoredResult, gates: shared.ClaimGates, files: shared.ModelFiles, common: shared.Common
-) -> int:
-    r"""Show a stored result again: print it, write its reports, and judge it by gates, without the losses.
-
-    Examples:
-        Make the page of a stored result again:
-          auditor report result.json --html report.html
-
-        Ask a gate of it, and keep the answer for the pipeline's own pages:
-          auditor report result.json --fail-if "auc.lower > 0.6" --junit gates.xml \
-            --markdown summary.md
-
-    Exit codes:
-        0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
-        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
-    """
-    from auditor.api import read_result
-
-    wanted = gates.parsed()
-    files.check(inputs=(stored.result,))
-    found = read_result(stored.result)
-    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, more=files.cards(found))
-
-
-# --- The command `auditor site`: a folder of results as pages that link to each other ---
+# --- The command `auditor report`: a stored result again, a folder of them as pages, or whether one is as it was written ---
 
 
 @dataclass(frozen=True)
-class _Folder(shared.Options):
-    """The results, and where the pages go.
+class _Stored(Options, title="The result"):
+    """A stored result, or a folder of them.
 
     Attributes:
-        folder: Folder of results (.json), in it or in folders below.
-        out: Folder for the pages: a new or an empty one, or an earlier site, which is replaced.
+        result: Result of an audit (.json), of this release or an older one; or a folder of results, which becomes a site: an
+            index, a page for each, and a comparison.
+        out: Of a folder: where the pages go, a new or an empty folder, or an earlier site, which is replaced; default: site.
+        verify: Check that the result is as it was written, and with --losses that they give its numbers, to 1e-9.
     """
 
-    folder: Path = shared.argument("FOLDER")
-    out: Path = shared.option(default=Path("site"))
-
-
-def site(asked: _Folder, shown: shared.Quietly) -> None:
-    """Make one static site of a folder of results: an index, a page for each, and a comparison.
-
-    Examples:
-        Share all results of a team as files that need no server:
-          auditor site results --out public
-
-        Make it again when results were added: an earlier site is replaced:
-          auditor site results --out public --quiet
-    """
-    from auditor.report.folder import site as written
-
-    found = written(asked.folder, asked.out)
-    if not shown.quiet:
-        last = [f"Wrote {len(found.pages)} pages.", f"Begin with {asked.out / found.pages[0]}"]
-        lines = [*(f"Skipped: {reason}" for reason in found.skipped), *last]
-        console.say("".join(f"{clean(line)}\n" for line in lines))
-
-
-# --- The command `auditor verify`: is a result as it was written, and do its losses give its numbers? ---
+    result: Path = argument("RESULT")
+    out: Path | None = None
+    verify: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SameLosses(_LossTables, title="The losses that it was made of"):
+class _SameLosses(_LossTables, title="The losses that it was made of, for --verify"):
     """The losses to audit again, in the order in which they were audited.
 
     Attributes:
@@ -548,46 +367,101 @@ class _SameLosses(_LossTables, title="The losses that it was made of"):
     losses: Path | None = None
 
 
-_NEARLY = 1e-9
-_MOST = 20  # numbers that differ are listed
-_COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
+def report(
+    stored: _Stored,
+    tables: _SameLosses,
+    gates: shared.ClaimGates,
+    files: shared.ModelFiles,
+    common: shared.Common,
+) -> int:
+    r"""Show a stored result again, make a site of a folder of them, or verify one; without the losses.
 
-
-def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) -> int:
-    r"""Check that a result is as it was written, and with its losses that they give its numbers.
-
-    A hash shows that nothing changed since the result was written, and not who wrote it. Numbers computed again must agree
-    to 1e-9; the settings for that are in the result.
+    A hash shows that nothing changed since the result was written, and not who wrote it.
 
     Examples:
-        Did anybody change this result?
-          auditor verify result.json
+        Make the page of a stored result again:
+          auditor report result.json --html report.html
 
-        Do these losses give its numbers?
-          auditor verify result.json --losses losses.csv
+        Ask a gate of it, and keep the answer for the pipeline's own pages:
+          auditor report result.json --fail-if "auc.lower > 0.6" --junit gates.xml \
+            --markdown summary.md
+
+        Share all results of a team as files that need no server:
+          auditor report results --out public
+
+        Did anybody change this result? Do these losses give its numbers?
+          auditor report result.json --verify
+          auditor report result.json --verify --losses losses.csv
 
     Exit codes:
-        0 all agrees; 1 something does not; 2 bad input;
-        3 the result keeps no hash, or not the settings to compute it again.
+        0 done, and every gate passed; 1 a gate failed, the claim is refuted, or a
+        result is not as it was written; 2 bad input; 3 a gate cannot be evaluated,
+        the claim could not be judged (unless --set allow-unjudged), or the result
+        does not keep what --verify needs. If several apply: 2, then 1, then 3.
     """
+    is_folder = stored.result.is_dir()
+    if not is_folder:
+        shared.refuse(stored, "out", goes="with a folder of results, got a file as RESULT; leave it out")
+    if not stored.verify:
+        shared.refuse(
+            tables, "losses", "members", "nonmembers", goes="with --verify: it is what the result was made of"
+        )
+    if is_folder or stored.verify:
+        goes = "with one result that is shown" + (", got a folder" if is_folder else ", got --verify")
+        shared.refuse(files, *vars(files), goes=goes)
+        shared.refuse(gates, *vars(gates), goes=goes)
+    if is_folder and stored.verify:
+        raise InputError("--verify goes with one result, got a folder; name a result in it.")
+    if is_folder:
+        return _site(stored, quiet=common.quiet)
+    if stored.verify:
+        return _verify(stored.result, tables, quiet=common.quiet)
+    from auditor.api import read_result
+
+    wanted = gates.parsed()
+    files.check(inputs=(stored.result,))
+    result = read_result(stored.result)
+    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=files.cards(result))
+
+
+def _site(stored: _Stored, *, quiet: bool) -> int:
+    """Make one static site of a folder of results: an index, a page for each, and a comparison."""
+    from auditor.report.folder import site
+
+    out = stored.out or Path("site")
+    written = site(stored.result, out)
+    if not quiet:
+        last = [f"Wrote {len(written.pages)} pages.", f"Begin with {out / written.pages[0]}"]
+        lines = [*(f"Skipped: {reason}" for reason in written.skipped), *last]
+        console.say("".join(f"{clean(line)}\n" for line in lines))
+    return ExitCode.DONE
+
+
+def _verify(path: Path, tables: _SameLosses, *, quiet: bool) -> int:
+    """Check that a result is as it was written, and with its losses that they give its numbers."""
     from auditor.results.reading import raw_result
 
-    _, raw, content = raw_result(stored.result)
+    _, raw, content = raw_result(path)
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
     kept = take_hash(raw)
-    found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
+    outcomes = [_compared("content", kept, kept and content_hash(json.loads(content)))]
     if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
-        found.append((False, "Altered since it was written, before its present hash was made."))
+        outcomes.append((False, "Altered since it was written, before its present hash was made."))
     if any(tables.files):
         with tables.at_hand() as opened:
             _, losses = opened.read()
-        found.append(_compared("losses", origin.get("input_sha256"), input_hash(losses)))
-        found += _again(stored.result, losses) if found[-1][0] else []
-    if not shown.quiet:
-        console.say("".join(f"✓ {words}\n" for ok, words in found if ok))
-    console.explain(f"{'?' if ok is None else '✕'} {words}" for ok, words in found if not ok)
-    states = [ok for ok, _ in found]
+        outcomes.append(_compared("losses", origin.get("input_sha256"), input_hash(losses)))
+        outcomes += _again(path, losses) if outcomes[-1][0] else []
+    if not quiet:
+        console.say("".join(f"✓ {words}\n" for ok, words in outcomes if ok))
+    console.explain(f"{'?' if ok is None else '✕'} {words}" for ok, words in outcomes if not ok)
+    states = [ok for ok, _ in outcomes]
     return ExitCode.FAILED if False in states else ExitCode.NOT_EVALUABLE if None in states else ExitCode.DONE
+
+
+_NEARLY = 1e-9
+_MOST = 20  # numbers that differ are listed
+_COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
 
 
 def _compared(what: str, kept: object, now: object) -> tuple[bool | None, str]:
@@ -601,7 +475,6 @@ def _compared(what: str, kept: object, now: object) -> tuple[bool | None, str]:
 def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     """Whether the audit of these losses, made again, gives the numbers of the result; each that differs by itself."""
     from auditor import api
-    from auditor.estimators.asked import asked_again
     from auditor.results.disclosure import as_shared
     from auditor.results.reading import read_result
 
@@ -615,7 +488,7 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
         reason = "the result does not keep the settings for that"
     if reason:
         return [(None, f"Numbers: not computed again, since {reason}.")]
-    again = api.audit(losses, **{"disclosure": "insiders", **asked_again(choices)})
+    again = api.audit(losses, **{"disclosure": "insiders", **AuditOptions.restored(choices)})
     if "disclosure" not in choices:  # of an older release: reading applied the rules to full digits
         again = as_shared(replace(again, data={**again.data, "disclosure": None}))
     # A verdict rests on checks too, and these may need files that nobody gave.

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.cli import console, options as shared, settings
-from auditor.cli.options import Common, InMemory, Options, argument, option, refuse
+from auditor.cli.options import Common, InMemory, refuse
+from auditor.cli.parsing import Options, argument
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, table_content, write_all
 
@@ -49,7 +50,7 @@ class _Kind(Options, title="The canaries"):
     Attributes:
         kind: Real records with a wrong label; with a pattern too; with numbers far outside the data; or texts with a secret.
         size: Number of canaries.
-        pattern: Set this feature to this value, for --kind pattern; repeatable. Default: every second number to its largest.
+        pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern; repeatable. Default: every second number to its largest.
         times: How many half ranges from the middle numbers are at least, for --kind out-of-range; default: 10.
         template: Text with a # for each sign of its secret, for --kind text; default: The random number is #########.
         alphabet: Signs of the secret, for --kind text; default: the digits.
@@ -58,7 +59,7 @@ class _Kind(Options, title="The canaries"):
 
     kind: Literal["mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
     size: int = 1000
-    pattern: list[str] | None = option(metavar="FEATURE=VALUE")
+    pattern: tuple[str, ...] = ()
     times: int | None = None
     template: str | None = None
     alphabet: str | None = None
@@ -95,7 +96,7 @@ class _Kind(Options, title="The canaries"):
     def _stamped(self, features: Any) -> dict[str, Any] | None:
         """The value of each feature of the pattern: a number where the feature holds numbers."""
         found: dict[str, Any] = {}
-        for pair in self.pattern or ():
+        for pair in self.pattern:
             name, sign, value = pair.partition("=")
             if not sign:
                 raise InputError(f"--pattern must be FEATURE=VALUE, got {pair!r}.")
@@ -167,5 +168,5 @@ def _way_on(planted: "Canaries", label: str | None, *, out: str) -> str:
         " the coins nothing can be audited.\n"
         "Next: train on your own records and those with member 1, without the columns id and member. Then score all:\n"
         f"  auditor collect MODEL --records {out} {column} --out losses.parquet\n"
-        "  auditor audit losses.parquet --split bernoulli --inclusion 0.5 --html report.html\n"
+        "  auditor audit losses.parquet --split bernoulli:0.5 --html report.html\n"
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from auditor.cli import console, options as shared
 from auditor.cli.options import refuse
-from auditor.cli.sentences import with_options
+from auditor.cli.parsing import Options, argument, option
 from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
 
@@ -33,13 +33,13 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         allow_shared_rows: Go on where many rows are in both groups.
     """
 
-    label: str | None = shared.option(also=["--label-column"])
+    label: str | None = None
     features: str | None = None
     members: Path | None = None
     nonmembers: Path | None = None
     records: Path | None = None
     member_column: str = "member"
-    allow_shared_rows: bool = False
+    allow_shared_rows: bool = option(default=False, rare=True)
 
     def _columns(self, text_column: str | None) -> dict[str, Any]:
         """What a `RecordTable` is given of its columns; of texts, that they are all of a record."""
@@ -76,7 +76,7 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
 
 
 @dataclass(frozen=True)
-class LossesFile(shared.Options, title="The losses"):
+class LossesFile(Options, title="The losses"):
     """Where the losses go.
 
     Attributes:
@@ -89,7 +89,7 @@ class LossesFile(shared.Options, title="The losses"):
 
 
 @dataclass(frozen=True)
-class ModelOptions(shared.Options, title="The model"):
+class ModelOptions(Options, title="The model"):
     """What the model predicts, and how a file of it is loaded.
 
     Attributes:
@@ -102,21 +102,21 @@ class ModelOptions(shared.Options, title="The model"):
         policies: What it might answer instead, separated by commas: digits=N, topK, label. The same outputs are scored under
             each too, without further requests, and the audit says what it would help.
         repeats: Ask the model so often for every record and average, if it answers at random; default: 1.
-        factory: Builds the PyTorch model of a state dict; the module is run, so name your own.
+        factory: MODULE:FUNCTION that builds the PyTorch model of a state dict; the module is run, so name your own.
         trust_pickle: Load a file that may run any code: a pickle, TorchScript, a SavedModel, Lambda layers.
         trusted_type: Type that a .skops file may hold besides the known ones; repeatable.
     """
 
-    model: str = shared.argument("MODEL")
+    model: str = argument("MODEL")
     task: Literal["classification", "multi-label", "regression", "gaussian"] | None = None
-    standard_deviation: float | None = None
+    standard_deviation: float | None = option(rare=True)
     classes: str | None = None
     output: Output | None = None
     policies: str | None = None
-    repeats: int | None = None
-    factory: str | None = shared.option(metavar="MODULE:FUNCTION")
+    repeats: int | None = option(rare=True)
+    factory: str | None = None
     trust_pickle: bool = False
-    trusted_type: list[str] | None = None
+    trusted_type: tuple[str, ...] = option(default=(), rare=True)
 
     def chosen_task(self) -> Any:
         """Return what the model was trained to predict."""
@@ -134,7 +134,7 @@ class ModelOptions(shared.Options, title="The model"):
 
 
 @dataclass(frozen=True)
-class TextOptions(shared.Options, title="A language model"):
+class TextOptions(Options, title="A language model"):
     """What of a text is scored.
 
     Attributes:
@@ -147,9 +147,9 @@ class TextOptions(shared.Options, title="A language model"):
 
     text_column: str | None = None
     score: Literal["mean", "sum", "min-k", "zlib"] | None = None
-    min_k_percent: float | None = None
-    longest: int | None = None
-    cut_long_texts: bool = False
+    min_k_percent: float | None = option(rare=True)
+    longest: int | None = option(rare=True)
+    cut_long_texts: bool = option(default=False, rare=True)
 
     def chosen_score(self) -> Any:
         """Return the score of a text, where the records are texts."""
@@ -166,14 +166,14 @@ class TextOptions(shared.Options, title="A language model"):
 
 
 @dataclass(frozen=True)
-class ServedOptions(shared.Options, title="A served model"):
-    """How a server is asked.
+class ServedOptions(Options, title="A served model"):
+    """How requests are made.
 
     Attributes:
         protocol: How it is spoken with; default: found out.
         served_model: Name of the model on the server, where the address has none.
         token_variable: Environment variable that holds the bearer token.
-        header_variable: Header from an environment variable; repeatable.
+        header_variable: Header from an environment variable, HEADER=VARIABLE; repeatable.
         output_name: Which of several outputs to use; default: the probabilities.
         accept_labels: Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit.
         request_template: JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}}
@@ -194,35 +194,35 @@ class ServedOptions(shared.Options, title="A served model"):
     protocol: Literal["v2", "v1", "mlflow", "completions"] | None = None
     served_model: str | None = None
     token_variable: str | None = None
-    header_variable: list[str] | None = shared.option(metavar="HEADER=VARIABLE")
-    output_name: str | None = None
+    header_variable: tuple[str, ...] = option(default=(), rare=True)
+    output_name: str | None = option(rare=True)
     accept_labels: bool = False
     request_template: Path | None = None
     response_path: str | None = None
-    concurrency: int | None = None
-    timeout: float | None = None
-    retries: int | None = None
-    max_request_records: int | None = None
-    max_request_bytes: int | None = None
-    max_response_bytes: int | None = None
-    allow_plain_http: bool = False
-    use_proxies: bool = False
-    ca_file: Path | None = None
+    concurrency: int | None = option(rare=True)
+    timeout: float | None = option(rare=True)
+    retries: int | None = option(rare=True)
+    max_request_records: int | None = option(rare=True)
+    max_request_bytes: int | None = option(rare=True)
+    max_response_bytes: int | None = option(rare=True)
+    allow_plain_http: bool = option(default=False, rare=True)
+    use_proxies: bool = option(default=False, rare=True)
+    ca_file: Path | None = option(rare=True)
 
     def keywords(self, classes: str | None) -> dict[str, Any]:
         """Return what an endpoint is told of the connection, as far as it was given."""
         found = {name: value for name, value in vars(self).items() if name not in _OTHERWISE}
         found |= {"header_variables": self._headers(), "labels": self._answers(classes)}
-        return {name: value for name, value in found.items() if shared.is_given(value)}
+        return {name: value for name, value in found.items() if shared.is_used(value)}
 
     def _headers(self) -> dict[str, str] | None:
         """The environment variable of each header."""
         result = {}
-        for pair in self.header_variable or ():
+        for pair in self.header_variable:
             name, sign, variable = pair.partition("=")
             if not (name.strip() and sign and variable.strip()):
                 raise InputError(
-                    f"--header-variable must be HEADER=VARIABLE, the name of an environment variable, got {pair!r}."
+                    f"--set header-variable must be HEADER=VARIABLE, the name of an environment variable, got {pair!r}."
                 )
             result[name.strip()] = variable.strip()
         return result or None
@@ -251,7 +251,7 @@ class ServedOptions(shared.Options, title="A served model"):
 
 
 @dataclass(frozen=True)
-class EngineOptions(shared.Options, title="The run"):
+class EngineOptions(Options, title="The run"):
     """What does the work.
 
     Attributes:
@@ -262,7 +262,7 @@ class EngineOptions(shared.Options, title="The run"):
 
     engine: Literal["local", "ray"] = "local"
     workers: int | None = None
-    ray_address: str | None = None
+    ray_address: str | None = option(rare=True)
 
     def chosen_engine(self) -> Any:
         """Return what does the work, if it is not this process."""
@@ -271,8 +271,8 @@ class EngineOptions(shared.Options, title="The run"):
             return None
         from auditor.collectors.streaming.ray import RayEngine
 
-        given: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
-        return RayEngine(**{name: value for name, value in given.items() if value is not None})
+        chosen: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
+        return RayEngine(**{name: value for name, value in chosen.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def _file(kind: ModelOptions, texts: TextOptions, score: Any) -> Any:
         if Path(place).suffix.lower() not in _TAKE_FACTORY:
             weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
             refuse(kind, "factory", goes=f"with {weights}, got {place!r} as MODEL; leave it out")
-        trusted = tuple(kind.trusted_type or ())
+        trusted = kind.trusted_type
         return ModelFile(place, factory=kind.factory, trust_pickle=kind.trust_pickle, trusted_types=trusted)
     whole = "without --text-column: a language model is loaded from its folder"
     refuse(kind, "factory", "trust_pickle", "trusted_type", goes=whole)
@@ -418,7 +418,7 @@ def _summary(report: Any, *, name: str) -> str:
         first = f"{report.n_member + report.n_nonmember:,} losses in {name}: {groups}{before}."
     lines = [
         first,
-        *(f"Note: {with_options(sentence).rstrip('.')}." for sentence in report.warnings),
+        *(f"Note: {sentence.rstrip('.')}." for sentence in report.warnings),
         f"Next: auditor audit {shlex.quote(name)} --html report.html",
     ]
     return "\n".join(lines) + "\n"
@@ -441,9 +441,9 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
             neighbouring bins are merged until each holds 0 or at least 10 members, and 0 or at least 10 non-members.
     """
 
-    files: list[str] = shared.argument("FILES")
+    files: tuple[str, ...] = argument("FILES")
     out: Path
-    bits: int | None = None
+    bits: int | None = option(rare=True)
     every_bin: bool = False
 
 

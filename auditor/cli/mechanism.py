@@ -10,39 +10,34 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor import theory
-from auditor.api import ClaimResult
 from auditor.cli import console, options as shared, settings
+from auditor.cli.parsing import Options, argument, option
 from auditor.core import options as choices, validate
-from auditor.core.errors import InputError
+from auditor.core.errors import ExitCode, InputError
 from auditor.core.values import Claim, Estimate, Subject
-from auditor.results.document import made_now
-from auditor.verdicts.gates import ExitCode
 
-# --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
-
-
-# --- What a training promises ---
+# --- The command `auditor claim`: what a training promises, or the training that keeps a promise ---
 
 _SECONDS_PER_DRAW, _MINUTE = 1e-8, 60.0  # of one step of one simulated run, on one processor
 
 
 @dataclass(frozen=True)
-class _Promised(shared.Options):
-    """What is told of a training, and at which numbers.
+class _Promised(Options, title="What is shown"):
+    """What is shown of a training, and at which numbers.
 
     Attributes:
-        delta: Delta to state epsilon at.
+        delta: Delta to state epsilon at, or that of the wanted epsilon.
         fpr: False positive rates, separated by commas.
-        prior: Chance that a record was in, before the attacker looks.
+        prior: Chance that a record was in, before the attacker looks; default: 0.5.
         every_method: Show each number by every method, not only by the best.
         compositions: Add epsilon by every composition theorem.
         monte_carlo: Add the advantage by so many simulated runs.
         seed: Seed of --monte-carlo.
     """
 
-    delta: float
+    delta: float | None = None
     fpr: str = "0.1,0.01,0.001"
-    prior: float = 0.5
+    prior: float | None = None
     every_method: bool = False
     compositions: bool = False
     monte_carlo: int | None = None
@@ -64,7 +59,7 @@ class _Promised(shared.Options):
         said = f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."
         return [said] if seconds >= _MINUTE else []
 
-    def further(self, training: choices.DPSGD, *, progress: Any) -> tuple[Claim, ...]:
+    def further(self, training: choices.DPSGD, *, delta: float, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
         import numpy as np
 
@@ -72,7 +67,7 @@ class _Promised(shared.Options):
         rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
         for adjacency in choices.Adjacency:
             if self.compositions:
-                found += theory.compare_compositions(training, delta=self.delta, adjacency=adjacency)
+                found += theory.compare_compositions(training, delta=delta, adjacency=adjacency)
             if self.monte_carlo is not None:
                 samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
                 found.append(
@@ -83,62 +78,164 @@ class _Promised(shared.Options):
         return tuple(found)
 
 
+_PARAMETERS = ("noise_multiplier", "sampling_rate", "steps")
+
+
+@dataclass(frozen=True)
+class _Wish(Options, title="The training that keeps a promise"):
+    """The one promise that is wanted, and what is solved for.
+
+    Attributes:
+        solve_for: Find this parameter from the other two, so that the training keeps one wanted promise.
+        advantage: Largest wanted advantage (TPR - FPR).
+        bayes_security: Smallest wanted Bayes security.
+        epsilon: Largest wanted epsilon, with --delta.
+        tpr: Largest wanted true positive rate, with --at-fpr.
+        at_fpr: False positive rate of the wanted TPR.
+        success: Largest wanted share of records that an attacker is right about, with --prior.
+        adjacency: Of the wanted promise; default: replace-one; for an epsilon add-remove.
+        method: Exact, or one of the closed forms (approximate); default: exact.
+    """
+
+    solve_for: Literal["noise-multiplier", "sampling-rate", "steps"] | None = None
+    advantage: float | None = None
+    bayes_security: float | None = None
+    epsilon: float | None = None
+    tpr: float | None = None
+    at_fpr: float | None = None
+    success: float | None = None
+    adjacency: choices.Adjacency | None = None
+    method: Literal["exact", "closed-form", "moment-matched"] | None = None
+
+    def promise(self, shown: _Promised) -> Any:
+        """Return the promise as a value."""
+        kinds: dict[str, tuple[Any, ...]] = {
+            "--advantage": (theory.WantedAdvantage, self.advantage),
+            "--bayes-security": (theory.WantedBayesSecurity, self.bayes_security),
+            "--epsilon": (theory.WantedEpsilon, self.epsilon, shown.delta),
+            "--tpr": (theory.WantedTPR, self.tpr, self.at_fpr),
+            "--success": (theory.WantedSuccess, self.success, shown.prior),
+        }
+        wanted = [name for name, (_, value, *_) in kinds.items() if value is not None]
+        if len(wanted) != 1:
+            names, got = ", ".join(kinds), ", ".join(wanted) or "none"
+            raise InputError(f"one wish at a time: give one of {names}, got {got}.")
+        for wish, beside in (("--epsilon", "--delta"), ("--tpr", "--at-fpr"), ("--success", "--prior")):
+            if (wish in wanted) != (kinds[wish][-1] is not None):
+                raise InputError(f"{wish} and {beside} go together: give both or neither.")
+        kind, *values = kinds[wanted[0]]
+        return kind(*values) if self.adjacency is None else kind(*values, adjacency=self.adjacency)
+
+    def solved(self, training: shared.Training, shown: _Promised) -> Any:
+        """Return the parameter that was left out, found for the promise."""
+        methods = {
+            "exact": theory.Exact(),
+            "closed-form": theory.Corollary7(),
+            "moment-matched": theory.MomentMatched(),
+        }
+        shared.refuse(training, "epochs", "schedule", "records_per_person", goes="without --solve-for")
+        name = str(self.solve_for).replace("-", "_")
+        there = {key: getattr(training, key) for key in _PARAMETERS if getattr(training, key) is not None}
+        if {*there, name} != {*_PARAMETERS} or name in there:
+            others = " and ".join(shared.spelled(key) for key in _PARAMETERS if key != name)
+            raise InputError(f"--solve-for {self.solve_for} needs {others}, and finds the third from them.")
+        find = getattr(theory, f"{name}_for")
+        method = methods[self.method or "exact"]
+        return find(self.promise(shown), **there, sampling=training.sampling(), method=method)
+
+
 def claim(
     training: shared.Training,
-    asked: _Promised,
+    shown: _Promised,
+    wish: _Wish,
     gates: shared.Gates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
-    r"""Print what a DP-SGD training description promises, for both kinds of neighbours; JSON has every method.
+    r"""Print what a DP-SGD training promises, for both kinds of neighbours; or find the training that keeps a promise.
 
     Examples:
         What does a training run promise?
-          auditor claim --noise-multiplier 1.1 --sampling-rate 256/60000 --epochs 10 \
-            --delta 1e-5
+          auditor claim --noise-multiplier 1.1 --sampling-rate 256/60000 \
+            --set epochs=10 --delta 1e-5
 
         By every method and composition theorem, as JSON:
           auditor claim --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 \
             --delta 1e-5 --every-method --compositions --json -
 
-        Steps that differ, from a table:
-          auditor claim --schedule steps.csv --delta 1e-5
-
         What does it promise people who have up to 5 records?
           auditor claim --noise-multiplier 10 --sampling-rate 0.01 --steps 1000 \
-            --delta 1e-5 --records-per-person 5
+            --delta 1e-5 --set records-per-person=5
 
         Stop a pipeline that promises too little, for both kinds of neighbours or for one:
-          auditor claim --schedule steps.csv --delta 1e-5 --fail-if "epsilon > 8" \
+          auditor claim --set schedule=steps.csv --delta 1e-5 --fail-if "epsilon > 8" \
             --fail-if "advantage.replace-one > 0.3"
+
+        How much noise keeps the advantage of every attacker below 0.05?
+          auditor claim --solve-for noise-multiplier --advantage 0.05 \
+            --sampling-rate 0.01 --steps 1000
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed; 2 bad input;
         3 a gate asks for what cannot be evaluated.
         If several apply: 2, then 1, then 3.
     """
+    if wish.solve_for is not None:
+        return _solve(training, shown, wish, gates, files, common)
+    shared.refuse(wish, *vars(wish), goes="with --solve-for: it is a promise that is wanted")
     from auditor.report.terminal import claims_text
 
     wanted = gates.parsed()
     files.check(inputs=(training.schedule,))
-    rates, delta, prior = asked.rates(), asked.delta, asked.prior
+    if shown.delta is None:
+        raise InputError("--delta must be given: the delta to state epsilon at.")
+    rates, delta, prior = shown.rates(), shown.delta, 0.5 if shown.prior is None else shown.prior
     description = training.described()
-    console.explain([] if common.quiet else asked.warnings(description))
+    console.explain([] if common.quiet else shown.warnings(description))
     with console.progress(quiet=common.quiet) as move:
-        further = asked.further(description, progress=move and partial(move, "Simulating"))
+        further = shown.further(description, delta=delta, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
-    found = settings.recorded(_result(description, claims, further, asked))
-    led = claims if asked.every_method else theory.leading(claims)
-    shown: dict[str, Any] = {"more": further, "sentences": found.in_words}
-    table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
-    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
+    result = settings.recorded(_result(description, claims, further, delta=delta, prior=prior, rates=rates))
+    led = claims if shown.every_method else theory.leading(claims)
+    about: dict[str, Any] = {"more": further, "sentences": result.in_words}
+    table = claims_text(description, led, width=console.width(), color=console.colour(), **about)
+    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, text=f"{table}\n")
+
+
+def _solve(
+    training: shared.Training,
+    shown: _Promised,
+    wish: _Wish,
+    gates: shared.Gates,
+    files: shared.AuditFiles,
+    common: shared.Common,
+) -> int:
+    """Find the noise multiplier, sampling rate or number of steps that keeps a wanted promise, from the other two."""
+    from auditor.report.terminal import found_to_json
+
+    goes = "without --solve-for: what is found is one number"
+    shared.refuse(files, "html", "markdown", "junit", "sarif", goes=goes)
+    shared.refuse(gates, "fail_if", goes=goes)
+    shared.refuse(shown, "every_method", "compositions", "monte_carlo", goes=goes)
+    files.check()
+    solution = wish.solved(training, shown)
+    files.write(found_to_json(solution), shown=solution.in_words() + "\n", quiet=common.quiet)
+    return ExitCode.DONE
 
 
 def _result(
-    training: choices.DPSGD, claims: Sequence[Claim], further: Sequence[Claim], asked: _Promised
-) -> ClaimResult:
+    training: choices.DPSGD,
+    claims: Sequence[Claim],
+    further: Sequence[Claim],
+    *,
+    delta: float,
+    prior: float,
+    rates: tuple[float, ...],
+) -> Any:
     """What is promised, with the best number of each kind for gates, and the curves for a page."""
+    from auditor.api import ClaimResult
     from auditor.report.terminal import described
+    from auditor.results.document import made_now
     from auditor.results.views import claimed_line
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
@@ -149,17 +246,15 @@ def _result(
     return ClaimResult(
         data={
             "claim": training.in_words(),
-            "delta": asked.delta,
+            "delta": delta,
             "notes": {str(kind): item.note for kind, item in whole.items()},
         },
         description=described(training),
-        delta=asked.delta,
-        prior=asked.prior,
+        delta=delta,
+        prior=prior,
         estimates=tuple(map(_for_gates, best.values())),
         claims=(*claims, *further),
-        in_words=theory.in_words(
-            claims, rates=asked.rates(), prior=asked.prior, records=training.records_per_person
-        ),
+        in_words=theory.in_words(claims, rates=rates, prior=prior, records=training.records_per_person),
         curves=tuple(
             dataclasses.replace(line, name=str(kind))
             for kind, item in whole.items()
@@ -176,131 +271,51 @@ def _for_gates(claim: Claim) -> Estimate:
     return Estimate(claim.metric, claim.value, None, None, None, claim.method, Subject.MECHANISM, **about)
 
 
-# --- The training that keeps a promise ---
-
-
-@dataclass(frozen=True)
-class _Wish(shared.Options):
-    """The one promise that is wanted.
-
-    Attributes:
-        advantage: Largest wanted advantage (TPR - FPR).
-        bayes_security: Smallest wanted Bayes security.
-        epsilon: Largest wanted epsilon, with --delta.
-        delta: Delta of the wanted epsilon.
-        tpr: Largest wanted true positive rate, with --at-fpr.
-        at_fpr: False positive rate of the wanted TPR.
-        success: Largest wanted share of records that an attacker is right about, with --prior.
-        prior: How likely the attacker finds membership before looking.
-    """
-
-    advantage: float | None = None
-    bayes_security: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    tpr: float | None = None
-    at_fpr: float | None = None
-    success: float | None = None
-    prior: float | None = None
-
-    def promise(self, adjacency: choices.Adjacency | None) -> Any:
-        """Return the promise as a value."""
-        kinds: dict[str, tuple[Any, ...]] = {
-            "--advantage": (theory.WantedAdvantage, self.advantage),
-            "--bayes-security": (theory.WantedBayesSecurity, self.bayes_security),
-            "--epsilon": (theory.WantedEpsilon, self.epsilon, self.delta),
-            "--tpr": (theory.WantedTPR, self.tpr, self.at_fpr),
-            "--success": (theory.WantedSuccess, self.success, self.prior),
-        }
-        made = [name for name, (_, value, *_) in kinds.items() if value is not None]
-        if len(made) != 1:
-            wanted, got = ", ".join(kinds), ", ".join(made) or "none"
-            raise InputError(f"one wish at a time: give one of {wanted}, got {got}.")
-        for wish, beside in (("--epsilon", "--delta"), ("--tpr", "--at-fpr"), ("--success", "--prior")):
-            if (wish in made) != (kinds[wish][-1] is not None):
-                raise InputError(f"{wish} and {beside} go together: give both or neither.")
-        kind, *values = kinds[made[0]]
-        return kind(*values) if adjacency is None else kind(*values, adjacency=adjacency)
-
-
-@dataclass(frozen=True)
-class _Parameters(shared.Steps):
-    """Two of three parameters, and how the third is found.
-
-    Attributes:
-        adjacency: Default: replace-one; for an epsilon add-remove.
-        method: Exact, or one of the closed forms (approximate).
-    """
-
-    adjacency: choices.Adjacency | None = None
-    method: Literal["exact", "closed-form", "moment-matched"] = "exact"
-
-    def third(self, wanted: Any) -> Any:
-        """Return the parameter that was left out, found for the promise."""
-        methods = {
-            "exact": theory.Exact(),
-            "closed-form": theory.Corollary7(),
-            "moment-matched": theory.MomentMatched(),
-        }
-        parameters = ("noise_multiplier", "sampling_rate", "steps")
-        there = {name: getattr(self, name) for name in parameters if getattr(self, name) is not None}
-        missing = [name for name in parameters if name not in there]
-        if len(missing) != 1:
-            options = ", ".join(map(shared.spelled, parameters))
-            raise InputError(f"give two of {options}, and the third is found; got {len(there)}.")
-        find = getattr(theory, f"{missing[0]}_for")
-        return find(wanted, **there, sampling=self.sampling(), method=methods[self.method])
-
-
-def parameters(wish: _Wish, known: _Parameters, files: shared.JsonFile, common: shared.Common) -> None:
-    r"""Find the noise multiplier, sampling rate or number of steps that keeps a wanted promise, from the other two.
-
-    Examples:
-        How much noise keeps the advantage of every attacker below 0.05?
-          auditor parameters --advantage 0.05 --sampling-rate 0.01 --steps 1000
-
-        How many steps keep epsilon below 2?
-          auditor parameters --epsilon 2 --delta 1e-5 --noise-multiplier 1 \
-            --sampling-rate 0.01
-    """
-    from auditor.report.terminal import found_to_json
-
-    files.check()
-    found = known.third(wish.promise(known.adjacency))
-    files.write(found_to_json(found), shown=found.in_words() + "\n", quiet=common.quiet)
-
-
-# --- The commands about a training algorithm: `auditor instances`, `auditor runs`, and `auditor power`, which plans audits ---
-
-
 # --- Several models of one training algorithm ---
 
 
 @dataclass(frozen=True)
-class _Instances(shared.Options, title="How the records were chosen"):
+class _Instances(Options, title="The models"):
     """One audit for each model.
 
     Attributes:
-        results: Results of audits --for-insiders (.json), one for each model that the same algorithm trained.
-        split: How membership was decided.
+        results: Results of audits for insiders (--disclosure insiders, .json), one for each model that the same algorithm
+            trained.
+        split: How membership was decided: unknown, random or bernoulli (bernoulli:0.3).
         independent_runs: The splits and the trainings of all models were independent: no shared seed, no warm start, no
             cross-validation. Their pairs are then one audit.
-        inclusion: Probability of inclusion, for --split bernoulli; by default 0.5.
+        disclosure: Who may read the result, public or insiders, as of auditor audit.
     """
 
-    results: list[Path] = shared.argument("RESULTS")
-    split: shared.Split = "unknown"
+    results: tuple[Path, ...] = argument("RESULTS")
+    split: str = "unknown"
     independent_runs: bool = False
-    inclusion: float | None = None
+    disclosure: str = "public"
+
+
+@dataclass(frozen=True)
+class _Measured(Options, title="What is measured"):
+    """At which delta and confidence.
+
+    Attributes:
+        confidence: Of every interval; default: 0.95.
+        looks: How often this is looked at, as in a nightly pipeline: so many audits share the error.
+        seed: Of everything random.
+        delta: Delta to state epsilon at; default: the claim's.
+    """
+
+    confidence: float = 0.95
+    looks: int = option(default=1, rare=True)
+    seed: int = 0
+    delta: float | None = None
 
 
 def instances(
     models: _Instances,
-    measured: shared.Measured,
+    measured: _Measured,
     claimed: shared.ClaimOptions,
     gates: shared.ClaimGates,
     files: shared.AuditFiles,
-    readers: shared.Readers,
     common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from several models that it trained, each on a fresh random split.
@@ -317,7 +332,7 @@ def instances(
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
-        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
+        (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_instances
     from auditor.results.reading import read_result
@@ -326,8 +341,8 @@ def instances(
     files.check(inputs=(*models.results, claimed.schedule))
     claim = claimed.claim()
     delta = shared.delta_or_that_of(claim, measured.delta)
-    split = shared.split(models.split, inclusion=models.inclusion)
-    found = audit_instances(
+    split = choices.from_text("split", models.split, choices.SPLITS)
+    result = audit_instances(
         [read_result(path) for path in models.results],
         delta=delta,
         confidence=measured.confidence,
@@ -336,9 +351,9 @@ def instances(
         claim=claim,
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
-        disclosure=readers.disclosure,
+        disclosure=models.disclosure,
     )
-    return files.write_all(settings.recorded(found), gates.judged(found, wanted), quiet=common.quiet)
+    return files.write_all(settings.recorded(result), gates.judged(result, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -358,14 +373,19 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         adjacency: What the runs differ by: the canary is there or not, or another record in its place.
         sequential: Runs may have been stopped at any time: the rows of the table are in the order of the runs, which was
             fixed before they ran.
+        threshold: How the threshold on the score is chosen: on half of the runs (split, the default), without any of these
+            runs (fixed:VALUE), or at many ranks at once, which gives the certified bound alone (rank-grid).
+        threshold_runs: Other runs, which choose the threshold.
     """
 
-    table: Path | None = shared.argument("TABLE", default=None)
-    counts: tuple[int, int, int, int] | None = shared.option(metavar="TP N1 FP N0")
+    table: Path | None = argument("TABLE", default=None)
+    counts: tuple[int, int, int, int] | None = None
     adjacency: choices.Adjacency = choices.Adjacency.ADD_REMOVE
     sequential: bool = False
+    threshold: str | None = None
+    threshold_runs: Path | None = None
 
-    def evidence(self, choice: "_ThresholdChoice", *, seed: int) -> dict[str, Any]:
+    def evidence(self, *, seed: int) -> dict[str, Any]:
         """Return the scores and how they are judged, or the counts, as `audit_runs` takes them."""
         from auditor.mechanism.whole_curve import Sequential
 
@@ -373,48 +393,35 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
             raise InputError("give either a TABLE of scores, or --counts.")
         if self.table is None:
             goes = "with a TABLE of scores: counts are of one threshold fixed in advance"
-            shared.refuse(self, "sequential", "higher_is_member", goes=goes)
-            shared.refuse(choice, "threshold", "threshold_runs", "rank_grid", goes=goes)
+            shared.refuse(self, "sequential", "higher_is_member", "threshold", "threshold_runs", goes=goes)
             return {"counts": self.counts}
         return {
             "losses": self.read_table(self.table),
-            "threshold": choice.rule(higher_is_member=self.higher_is_member, seed=seed),
-            "threshold_runs": choice.threshold_runs and self.read_table(choice.threshold_runs),
+            "threshold": self.rule(seed=seed),
+            "threshold_runs": self.threshold_runs and self.read_table(self.threshold_runs),
             "test": Sequential() if self.sequential else None,
         }
 
-
-@dataclass(frozen=True)
-class _ThresholdChoice(shared.Options, title="How the threshold is chosen"):
-    """One way to choose the threshold.
-
-    Attributes:
-        threshold: Threshold on the score, chosen without any of these runs; default: on half of them.
-        threshold_runs: Other runs, which choose the threshold.
-        rank_grid: Certify at many ranks at once; gives the certified bound alone.
-    """
-
-    threshold: float | None = None
-    threshold_runs: Path | None = None
-    rank_grid: bool = False
-
-    def rule(self, *, higher_is_member: bool, seed: int) -> choices.ThresholdRule:
+    def rule(self, *, seed: int) -> choices.ThresholdRule:
         """Return how the threshold is chosen; one way at a time."""
-        asked = shared.given(self, "threshold", "threshold_runs", "rank_grid")
-        if len(asked) > 1:
-            raise InputError(f"one way to choose the threshold at a time: give {asked[0]} or {asked[1]}.")
-        if self.threshold is not None:
-            # Scores that are larger with the canary are negated when they are read, and so is their threshold.
-            return choices.FixedThreshold(-self.threshold if higher_is_member else self.threshold)
+        if self.threshold is not None and self.threshold_runs is not None:
+            raise InputError(
+                "one way to choose the threshold at a time: give --threshold or --threshold-runs."
+            )
         if self.threshold_runs is not None:
             return choices.Split()
-        return choices.RankGrid() if self.rank_grid else choices.Split(seed=seed)
+        rule: choices.ThresholdRule = choices.Split(seed=seed)
+        if self.threshold is not None:
+            rule = choices.from_text("threshold", self.threshold, choices.THRESHOLDS)
+        if isinstance(rule, choices.FixedThreshold) and self.higher_is_member:
+            # Scores that are larger with the canary are negated when they are read, and so is their threshold.
+            return dataclasses.replace(rule, threshold=-rule.threshold)
+        return rule
 
 
 def runs(
     scores: _ScoreTable,
-    choice: _ThresholdChoice,
-    measured: shared.Measured,
+    measured: _Measured,
     claimed: shared.ClaimOptions,
     gates: shared.ClaimGates,
     files: shared.AuditFiles,
@@ -447,16 +454,16 @@ def runs(
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
-        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
+        (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
 
     wanted = gates.parsed()
-    files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
+    files.check(inputs=(scores.table, scores.threshold_runs, claimed.schedule))
     claim = claimed.claim()
     delta = shared.delta_or_that_of(claim, measured.delta)
-    found = audit_runs(
-        **scores.evidence(choice, seed=measured.seed),
+    result = audit_runs(
+        **scores.evidence(seed=measured.seed),
         delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
@@ -464,17 +471,17 @@ def runs(
         claim=claim,
     )
     source = scores.table and scores.table.name
-    origin = {**found.provenance, "source": source, "command": console.command_line()}
-    data = {**found.data, **({"higher_is_member": True} if scores.higher_is_member else {})}
-    found = settings.recorded(dataclasses.replace(found, data=data, provenance=origin))
-    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
+    origin = {**result.provenance, "source": source, "command": console.command_line()}
+    data = {**result.data, **({"higher_is_member": True} if scores.higher_is_member else {})}
+    result = settings.recorded(dataclasses.replace(result, data=data, provenance=origin))
+    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet)
 
 
 # --- How many records, or runs, an audit takes ---
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan(shared.Sampled):
+class _Plan(Options, title="The plan"):
     """What is to be certified or refuted, and how good the attack is assumed to be.
 
     Attributes:
@@ -484,12 +491,13 @@ class _Plan(shared.Sampled):
         runs: Refute the claim by runs with a canary and without.
         sequential: Stop those runs as soon as the claim is refuted.
         adjacency: What the runs differ by; default: add-remove.
-        canaries: In one run on canaries, each with a fair coin; short for --split bernoulli --inclusion 0.5.
+        split: How membership will be decided: unknown, random or bernoulli (bernoulli:0.3), which is for canaries too, each with a
+            coin of its own.
+        coverage: How many of the training records will be scored: sample (default), census or subset:50000.
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
         labels: Of an audit of labels (audit_labels in Python), of so many classes that features make equally likely; at delta 0.
         chance: Chance of reaching the target that is wanted.
-        members: The same as --member-coverage, as it was called before.
     """
 
     epsilon: float | None = None
@@ -498,12 +506,12 @@ class _Plan(shared.Sampled):
     runs: bool = False
     sequential: bool = False
     adjacency: choices.Adjacency | None = None
-    canaries: bool = False
+    split: str = "unknown"
+    coverage: str = "sample"
     mu: float | None = None
     attack_epsilon: float | None = None
     labels: int | None = None
     chance: float = 0.8
-    members: choices.Coverage | None = shared.option(hidden=True)
 
     def attack(self) -> Any:
         """Return the attack that is assumed."""
@@ -521,15 +529,16 @@ class _Plan(shared.Sampled):
 
         if not self.runs:
             shared.refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
-        if self.canaries and (self.split != "unknown" or self.inclusion is not None):
-            raise InputError("--canaries is --split bernoulli --inclusion 0.5; give one of the two.")
-        declared = shared.split(self.split, inclusion=self.inclusion)
-        split = choices.BernoulliSplit() if self.canaries else declared
         runs = (Sequential() if self.sequential else FixedNumber()) if self.runs else None
-        return {"split": split, "runs": runs, "adjacency": self.adjacency or choices.Adjacency.ADD_REMOVE}
+        return {
+            "split": choices.from_text("split", self.split, choices.SPLITS),
+            "coverage": choices.from_text("coverage", self.coverage, choices.COVERAGES),
+            "runs": runs,
+            "adjacency": self.adjacency or choices.Adjacency.ADD_REMOVE,
+        }
 
 
-def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, common: shared.Common) -> int:
+def power(target: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, common: shared.Common) -> int:
     """Plan an audit: how many records or runs reach a target, if the attack is as good as assumed (default: perfect).
 
     Examples:
@@ -541,7 +550,7 @@ def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, co
 
         How many runs, or canaries in one run, refute a claim?
           auditor power --runs --claim-epsilon 1 --claim-delta 1e-5 --mu 2
-          auditor power --canaries --noise-multiplier 1 --sampling-rate 1 --steps 1
+          auditor power --split bernoulli --noise-multiplier 1 --sampling-rate 1 --steps 1
 
     Exit codes:
         0 done; 2 bad input; 3 no number is enough.
@@ -550,20 +559,15 @@ def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, co
     from auditor.report.terminal import plan_text
 
     files.check(inputs=(claimed.schedule,))
-    members = asked.scored_members(asked.members)
-    if not isinstance(members, choices.Subset):
-        goes = "with --member-coverage subset: a plan for a sample does not depend on it"
-        shared.refuse(asked, "training_size", goes=goes)
     plan = records_needed(
-        asked.epsilon,
-        delta=asked.delta,
+        target.epsilon,
+        delta=target.delta,
         claim=claimed.claim(),
-        confidence=asked.confidence,
-        members=members,
-        attack=asked.attack(),
-        power=asked.chance,
-        labels=asked.labels,
-        **asked.how(),
+        confidence=target.confidence,
+        attack=target.attack(),
+        power=target.chance,
+        labels=target.labels,
+        **target.how(),
     )
     text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
     files.write(text, shown=plan_text(plan), quiet=common.quiet)

@@ -1,114 +1,45 @@
-"""Options that several commands have, each declared once; those that belong together are read as one value."""
+"""Groups of options that several commands have, each described once."""
 
 import dataclasses
-import inspect
 import math
-import re
-import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, Literal
 
-import typer
-
-from auditor.api import AnyResult, AuditResult
 from auditor.cli import console
-from auditor.cli.settings import chosen, used_file
+from auditor.cli.parsing import Options, option
+from auditor.cli.settings import used_file
 from auditor.core import options as choices, validate
-from auditor.core.errors import InputError
+from auditor.core.errors import ExitCode, InputError
 from auditor.core.files import MEMORY, check_writable, write_all
-from auditor.core.lazy import docstring
 from auditor.core.values import Losses, Verdict
-from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, judged, parse, standing
+from auditor.verdicts.gates import Gate, GateOutcome, exit_code, judged, parse, standing
 
-# --- Groups of options ---
-
-
-class Options:
-    """Options that belong together: a frozen dataclass, whose docstring says what `--help` writes of each of its attributes.
-
-    Every parameter of a command is such a group; `declared` tells the parser what is in it.
-    """
-
-    title: ClassVar[str | None] = None
-
-    def __init_subclass__(cls, *, title: str | None = None) -> None:
-        """Keep what `--help` writes above the group; without a title its options stand with those of no group."""
-        cls.title = title or cls.title
+_RARE: dict[str, Any] = {"rare": True}
 
 
-def option(*, default: Any = None, **more: Any) -> Any:
-    """Return a field of a group with what else `typer.Option` takes; ``also`` are other spellings."""
-    return dataclasses.field(default=default, metadata={"option": more})
-
-
-def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
-    """Return a field of a group that has no dashes, by the name that texts call it."""
-    return dataclasses.field(default=default, metadata={"argument": metavar})
-
-
-def declared(command: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the options and arguments in the groups of a command, by their names."""
-    groups = typing.get_type_hints(command).values()
-    return {name: item for group in groups if _is_group(group) for name, item in _of_group(group).items()}
-
-
-def packed(command: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a command, from the values of everything that `declared` names."""
-    return {
-        name: group(**{item.name: given[item.name] for item in dataclasses.fields(group)})
-        for name, group in typing.get_type_hints(command).items()
-        if _is_group(group)
-    }
-
-
-def _is_group(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Options)
-
-
-def _of_group(group: Any) -> dict[str, inspect.Parameter]:
-    found, words = {}, _words(group)
-    hints = typing.get_type_hints(group)
-    for item in dataclasses.fields(group):
-        name = item.name
-        more: dict[str, Any] = {"help": words.get(name, ""), "rich_help_panel": group.title}
-        if "argument" in item.metadata:
-            about = typer.Argument(metavar=item.metadata["argument"], **more)
-        else:
-            more |= item.metadata.get("option", {})
-            # Spelled out, so that a flag has no --no-...
-            about = typer.Option(spelled(name), *more.pop("also", ()), **more)
-        found[name] = inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if item.default is dataclasses.MISSING else item.default,
-            annotation=Annotated[hints[name], about],
-        )
-    return found
-
-
-def _words(group: type) -> dict[str, str]:
-    """What the docstrings of a group, and of what it extends, say of its attributes."""
-    documents = "\n".join(docstring(kind) for kind in reversed(group.__mro__) if kind is not object)
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", documents, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in entries}
-
-
-def is_given(value: Any) -> bool:
+def is_used(value: Any) -> bool:
     """Whether an option without a default was used; 0 is a value."""
-    return value is not None and value is not False and value != []
+    return value is not None and value is not False and value not in ((), [])
 
 
-def given(group: Options, *names: str) -> list[str]:
+def used(group: Options, *names: str) -> list[str]:
     """Return which of these options of a group were used, as one types them."""
-    return [spelled(name) for name in names if is_given(getattr(group, name))]
+    rare = {item.name for item in dataclasses.fields(group) if item.metadata.get("rare")}  # type: ignore[arg-type]  # a dataclass
+    return [spelled(name, rare=name in rare) for name in names if is_used(getattr(group, name))]
 
 
 def refuse(group: Options, *names: str, goes: str) -> None:
     """Refuse these options of a group, which mean nothing here; ``goes`` says with what they go, and why."""
-    for name in given(group, *names):
+    for name in used(group, *names):
+        raise InputError(f"{name} goes {goes}.")
+
+
+def refuse_value(name: str, value: object, *, goes: str) -> None:
+    """Refuse an option of a dataclass of the package, where it was given, that means nothing here."""
+    if is_used(value):
         raise InputError(f"{name} goes {goes}.")
 
 
@@ -121,43 +52,34 @@ def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".
             )
 
 
-def spelled(name: str) -> str:
+def spelled(name: str, *, rare: bool = False) -> str:
     """Return an option as one types it.
 
-    >>> spelled("claim_epsilon")
-    '--claim-epsilon'
+    >>> spelled("claim_epsilon"), spelled("claim_mu", rare=True)
+    ('--claim-epsilon', '--set claim-mu')
     """
-    return f"--{name.replace('_', '-')}"
+    return f"{'--set ' if rare else '--'}{name.replace('_', '-')}"
 
 
 # --- Of every command ---
 
 
 @dataclass(frozen=True)
-class Quietly(Options, title="General"):
-    """What is printed beside the result; `--debug` is read before the command runs.
+class Common(Options, title="General"):
+    """What is printed beside the result, and where settings are; ``--debug`` is read before the command runs.
 
     Attributes:
-        quiet: Print nothing but errors (and JSON, if asked for).
-        debug: Show the traceback of an error.
-    """
-
-    quiet: bool = option(default=False, also=["-q"])
-    debug: bool = False
-
-
-@dataclass(frozen=True)
-class Common(Quietly):
-    """The same of a command that a file can configure.
-
-    Attributes:
+        quiet: Print nothing but errors (and JSON, where it is wanted).
         config: Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, of this folder or
             the nearest one above it that has either, up to the root of the repository.
         no_config: Take no settings from any file.
+        debug: Show the traceback of an error.
     """
 
-    config: Path | None = option(is_eager=True, callback=chosen)
-    no_config: bool = option(default=False, is_eager=True, callback=chosen)
+    quiet: bool = option(default=False, short="q")
+    config: Path | None = None
+    no_config: bool = False
+    debug: bool = False
 
 
 # --- Of several commands ---
@@ -173,9 +95,9 @@ class Columns(Options):
         person_column: Column of data subjects, if there is one.
     """
 
-    id_column: str = "id"
-    group_column: str = "group"
-    person_column: str = "person"
+    id_column: str = option(default="id", **_RARE)
+    group_column: str = option(default="group", **_RARE)
+    person_column: str = option(default="person", **_RARE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +108,7 @@ class InMemory(Options):
         memory: Bytes that a table may take once decoded; a larger one is refused before it is read.
     """
 
-    memory: float = MEMORY
+    memory: float = option(default=MEMORY, **_RARE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,99 +136,20 @@ class LossColumns(InMemory):
         from auditor.collectors.streaming.summaries import is_summary
 
         if is_summary(path):
-            asked = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
-            refuse(self, *asked, goes="with a table of losses: a summary is counts of its own")
+            present = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
+            refuse(self, *present, goes="with a table of losses: a summary is counts of its own")
             return Summary.read(path).losses
         return read_losses(path, **self.columns())
 
 
-def split(
-    choice: str, *, inclusion: float | None = None, stratified: bool = False, overlap: float | None = None
-) -> choices.MembershipSplit:
-    """Return the declared split."""
-    if inclusion is not None and choice != "bernoulli":
-        raise InputError("--inclusion goes with --split bernoulli: it is the probability of its coins.")
-    if stratified and choice != "random":
-        raise InputError("--stratified goes with --split random: it says how the random split was made.")
-    if overlap is not None and choice != "propensity":
-        raise InputError("--overlap goes with --split propensity: it says which estimated odds are audited.")
-    if choice == "bernoulli":
-        return choices.BernoulliSplit(inclusion)
-    if choice == "propensity":
-        return choices.Propensity() if overlap is None else choices.Propensity(overlap=overlap)
-    return choices.RandomSplit(stratified=stratified) if choice == "random" else choices.UnknownSplit()
-
-
-Split = Literal["unknown", "random", "bernoulli", "propensity"]
-
-
-def table_or_coverage(said: str) -> Any:
-    """Return the path of a table of members; or one of the words that ``--members`` took before it meant one.
-
-    >>> table_or_coverage("census"), table_or_coverage("./census").name
-    ('census', 'census')
-    """
-    return said if said in typing.get_args(choices.Coverage) else Path(said)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampled(Options):
-    """What the scored records are of all records, and how membership was decided.
-
-    Attributes:
-        split: How membership was decided.
-        inclusion: Probability of inclusion, for --split bernoulli; by default the records' own of a column `inclusion`, else 0.5.
-        member_coverage: Whether every training record was scored (census), a sample (default), or a random subset of
-            --training-size.
-        training_size: Number of training records; default: number of member losses.
-    """
-
-    split: Split = "unknown"
-    inclusion: float | None = None
-    member_coverage: choices.Coverage | None = None
-    training_size: int | None = None
-
-    def scored_members(self, said: choices.Coverage | None = None) -> choices.Members:
-        """Return what the scored members are; ``said`` is what ``--members`` says in the meaning that it had before."""
-        if said is not None and self.member_coverage not in (None, said):
-            raise InputError(
-                f"--members {said} contradicts --member-coverage {self.member_coverage}; leave it out."
-            )
-        coverage = said or self.member_coverage or "sample"
-        if coverage == "subset":
-            if self.training_size is None:
-                raise InputError(
-                    "--member-coverage subset needs --training-size: the number of records it was drawn from."
-                )
-            return choices.Subset(of=self.training_size)
-        return choices.Census() if coverage == "census" else choices.Sample()
-
-
-@dataclass(frozen=True)
-class Measured(Options, title="What is measured"):
-    """At which delta and confidence.
-
-    Attributes:
-        confidence: Of every interval.
-        looks: How often this is looked at, as in a nightly pipeline: so many audits share the error.
-        seed: Of everything random.
-        delta: Delta to state epsilon at; default: the claim's.
-    """
-
-    confidence: float = 0.95
-    looks: int = 1
-    seed: int = 0
-    delta: float | None = None
-
-
-def names(option: str, text: str) -> list[str]:
+def names(name: str, text: str) -> list[str]:
     """Return the names between the commas, none of them empty."""
-    found = [name.strip() for name in text.split(",")]
-    if not all(found):
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
         raise InputError(
-            f"{option} must be names with one comma between each two, got {text!r}, which has an empty name; take it out."
+            f"{name} must be names with one comma between each two, got {text!r}, which has an empty name; take it out."
         )
-    return found
+    return parts
 
 
 # --- What is claimed ---
@@ -318,7 +161,9 @@ def _rate(typed: object) -> float | Fraction:
     try:
         rate = float(Fraction(text) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError("it must be a number, or one over another such as 256/60000.") from None
+        raise InputError(
+            f"a rate must be a number, or one over another such as 256/60000, got {text!r}."
+        ) from None
     # A fraction keeps every digit: of 1e999999999 that would be a billion.
     return Fraction(text) if "/" in text else rate
 
@@ -333,20 +178,16 @@ class Steps(Options):
         steps: DP-SGD: number of steps.
         sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
             accounted as if by coins.
-        fixed_size: The same as --sampler fixed-size.
     """
 
     noise_multiplier: float | None = None
-    sampling_rate: float | None = option(parser=_rate, metavar="RATE")
+    sampling_rate: float | None = option(convert=_rate)
     steps: int | None = None
-    sampler: Literal["poisson", "fixed-size", "shuffled"] | None = None
-    fixed_size: bool = False
+    sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", **_RARE)
 
     def sampling(self) -> choices.Sampling:
         """Return how batches are drawn."""
-        if self.fixed_size and self.sampler not in (None, "fixed-size"):
-            raise InputError(f"--fixed-size contradicts --sampler {self.sampler}; give one of them.")
-        return choices.SAMPLERS["fixed-size" if self.fixed_size else self.sampler or "poisson"]()
+        return choices.SAMPLERS[self.sampler]()
 
 
 @dataclass(frozen=True)
@@ -359,9 +200,9 @@ class Training(Steps):
         records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
     """
 
-    epochs: float | None = None
-    schedule: Path | None = None
-    records_per_person: int | None = None
+    epochs: float | None = option(**_RARE)
+    schedule: Path | None = option(**_RARE)
+    records_per_person: int | None = option(**_RARE)
 
     def unit(self) -> choices.PrivacyUnit:
         """Return for whom the claim is made: for people where the number of their records is given."""
@@ -375,7 +216,7 @@ class Training(Steps):
     def _steps(self) -> choices.DPSGD:
         """Three numbers for all steps, or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
-        there = given(self, *parameters, "epochs")
+        there = used(self, *parameters, "epochs")
         if self.schedule is not None:
             if there:
                 raise InputError(
@@ -423,11 +264,11 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
 
     claim_epsilon: float | None = None
     claim_delta: float | None = None
-    claim_mu: float | None = None
-    claim_rho: float | None = None
-    claim_points: str | None = None
+    claim_mu: float | None = option(**_RARE)
+    claim_rho: float | None = option(**_RARE)
+    claim_points: str | None = option(**_RARE)
     claim_adjacency: choices.Adjacency | None = None
-    claim_unit: choices.PrivacyUnit | None = None
+    claim_unit: choices.PrivacyUnit | None = option(**_RARE)
 
     def unit(self) -> choices.PrivacyUnit:
         """Return for whom the claim is made, as said or by what else was given."""
@@ -435,11 +276,11 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
 
     def claim(self) -> choices.TrainingClaim | None:
         """Return the claim, if there is one."""
-        point = given(self, "claim_epsilon", "claim_delta")
-        curve = given(self, "claim_mu", "claim_rho", "claim_points")
-        stated = [*point, *curve, *given(self, "claim_adjacency")]
-        steps = ("noise_multiplier", "sampling_rate", "steps", "epochs", "schedule", "fixed_size", "sampler")
-        trained = given(self, *steps)
+        point = used(self, "claim_epsilon", "claim_delta")
+        curve = used(self, "claim_mu", "claim_rho", "claim_points")
+        stated = [*point, *curve, *used(self, "claim_adjacency")]
+        steps = ("noise_multiplier", "sampling_rate", "steps", "epochs", "schedule")
+        trained = used(self, *steps)
         if stated and trained:
             raise InputError(
                 f"one claim at a time: {', '.join(stated)} {'states an epsilon' if point else 'states a claim'} and"
@@ -483,28 +324,7 @@ def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -
     return found
 
 
-# --- Gates, and what a shell offers for them on the tabulator key: the numbers and checks that they can name ---
-
-
-def _gates(incomplete: str) -> list[tuple[str, str]]:
-    """Return what ``--fail-if`` may begin with, and what each means; the parser leaves out what begins otherwise.
-
-    Args:
-        incomplete: What is typed already.
-
-    >>> _gates("auc.")[-1]
-    ('auc.upper', 'upper end of its interval')
-    """
-    from auditor.checks.registry import CHECKS
-    from auditor.results.metrics import offered
-
-    numbers, head = offered(), incomplete.rpartition(".")[0]
-    return [
-        *numbers.items(),
-        ("verdict", "with == or != and refuted, not_refuted, inconclusive or not_evaluable"),
-        *((f"checks.{item.name}", item.hint) for item in CHECKS if item.hint),
-        *((f"{head}.{end}", f"{end} end of its interval") for end in ("lower", "upper") if head in numbers),
-    ]
+# --- Gates ---
 
 
 @dataclass(frozen=True)
@@ -516,13 +336,13 @@ class Gates(Options, title="When to stop a pipeline"):
             'checks.shift == fail'; exit 3 when it cannot be evaluated; repeatable.
     """
 
-    fail_if: list[str] | None = option(metavar="GATE", autocompletion=_gates)
+    fail_if: tuple[str, ...] = ()
 
     def parsed(self) -> list[Gate]:
         """Return the gates, each read before any work is done."""
-        return [parse(text) for text in self.fail_if or ()]
+        return [parse(text) for text in self.fail_if]
 
-    def judged(self, result: AnyResult, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
+    def judged(self, result: Any, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
         """Return what becomes of each gate, and what stops a pipeline without one."""
         allowed = getattr(self, "allow_unjudged", False)
         return (*judged(result, gates), *standing(result, allow_unjudged=allowed))
@@ -536,7 +356,7 @@ class ClaimGates(Gates):
         allow_unjudged: Exit 0, and not 3, where the claim could not be judged (not evaluable or inconclusive).
     """
 
-    allow_unjudged: bool = False
+    allow_unjudged: bool = option(default=False, **_RARE)
 
 
 # --- Where results go: checked before any work, written together or not at all, and the exit code explained ---
@@ -622,7 +442,7 @@ class AuditFiles(PageFiles):
 
     def write_all(
         self,
-        result: AnyResult,
+        result: Any,
         gates: Sequence[GateOutcome],
         *,
         quiet: bool,
@@ -652,22 +472,6 @@ class AuditFiles(PageFiles):
 
 
 @dataclass(frozen=True)
-class Readers(Options, title="What is written"):
-    """Who may read the result.
-
-    Attributes:
-        for_insiders: Keep every digit and finer views, from which records can be recognised; the result says so.
-    """
-
-    for_insiders: bool = False
-
-    @property
-    def disclosure(self) -> choices.Disclosure:
-        """The same as Python takes it."""
-        return choices.Disclosure.INSIDERS if self.for_insiders else choices.Disclosure.PUBLIC
-
-
-@dataclass(frozen=True)
 class ModelFiles(AuditFiles):
     """Those of the audit of one model, which has a card too.
 
@@ -675,18 +479,18 @@ class ModelFiles(AuditFiles):
         model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
     """
 
-    model_card: Path | None = None
+    model_card: Path | None = option(**_RARE)
 
-    def cards(self, result: AnyResult) -> dict[Path, str | bytes]:
+    def cards(self, result: Any) -> dict[Path, str | bytes]:
         """Return the card that was asked for, by where it goes."""
         if self.model_card is None:
             return {}
-        if not isinstance(result, AuditResult):
+        if not hasattr(result, "to_model_card"):
             raise InputError("--model-card is for the audit of one model; leave it out here.")
         return {self.model_card: result.to_model_card()}
 
 
-def _shown(result: AnyResult, gates: Sequence[GateOutcome], text: str | None) -> str:
+def _shown(result: Any, gates: Sequence[GateOutcome], text: str | None) -> str:
     from auditor.report.terminal import audit_text
 
     passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
@@ -694,7 +498,7 @@ def _shown(result: AnyResult, gates: Sequence[GateOutcome], text: str | None) ->
     return f"{shown}{passed}\n"
 
 
-def _reasons(result: AnyResult, gates: Sequence[GateOutcome]) -> list[str]:
+def _reasons(result: Any, gates: Sequence[GateOutcome]) -> list[str]:
     """Why the exit code is not 0: the refuted claim, then the gates that failed, then those that cannot be evaluated."""
     from auditor.report.findings import verdict_sentence
 

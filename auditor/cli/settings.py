@@ -8,34 +8,25 @@ Which file was used is told: to a terminal before the work, in the result's prov
 file sets, and where the exit code stops a pipeline that the file gave gates or a claim.
 """
 
-import inspect
 import json
 import os
 import re
 import reprlib
 import stat
 import tomllib
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import typer
+from typing import Any, TypeVar
 
 from auditor.cli import console
+from auditor.cli.parsing import SET, Option, options_of
 from auditor.core import validate
-from auditor.core.errors import InputError, shown_place
+from auditor.core.errors import ExitCode, InputError, shown_place
 from auditor.core.files import read_bytes
-from auditor.core.options import Coverage
-from auditor.results.reading import json_value
-from auditor.verdicts.gates import ExitCode
 
-if TYPE_CHECKING:
-    from auditor.api import AnyResult
-
-T = TypeVar("T", bound="AnyResult")
+T = TypeVar("T", bound=Any)
 
 # Why these belong on the command line alone.
 REFUSED = {
@@ -47,16 +38,11 @@ REFUSED = {
     "trust-pickle": "it lets a model run code",
     "trusted-type": "it lets a model run code",
 }
-_PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
-_WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
+_TABLE = "context"  # what a file may hold as a table of its own
+# What can stop a pipeline, beside what is claimed.
+_STOPPING = {"fail-if", "fail-if-worse", "noise-multiplier", "sampling-rate", "steps", "schedule", "sampler"}
 # What writes a file; ``records`` does in ``audit`` alone, elsewhere it names a table to read.
 OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "model-card"}
-# What can stop a pipeline.
-_STOPPING = {
-    *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
-    *("claim-adjacency", "claim-unit"),
-    *("noise-multiplier", "sampling-rate", "steps", "schedule", "sampler", "fixed-size"),
-}
 
 
 @dataclass(frozen=True)
@@ -66,8 +52,7 @@ class _Used:
     Attributes:
         file: Its path, as seen from the current directory; empty where none is used.
         table: Of the command, in brackets.
-        settings: Keys with their values as they stand there, and of a path or an address what a result shows: those that count,
-            once the command line is read.
+        settings: The keys that count with their values as they stand there, and of a path or an address what a result shows.
         overruled: Keys that the command line overruled.
     """
 
@@ -86,63 +71,95 @@ _NONE = _Used("", "", {})
 _USED: ContextVar[_Used] = ContextVar("used", default=_NONE)
 
 
-def chosen(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Apply the settings once --config and --no-config are both read, in whatever order they were typed."""
-    known = {**context.params, str(param.name): value}
-    if (
-        context.parent is not None
-        and not context.resilient_parsing
-        and {"config", "no_config"} <= known.keys()
-    ):
-        named, none = (known[name] or context.parent.params.get(name) for name in ("config", "no_config"))
-        _apply(context, named, none=bool(none))
-    return value
+def tokens_of(
+    command_of: Callable[[str], Callable[..., Any]],
+    names: Iterable[str],
+    name: str,
+    typed: Sequence[str],
+    *,
+    named: Path | None,
+    none: bool,
+) -> tuple[list[str], Any]:
+    """Return what a file of settings says of a command, as one would type it, and the context that it states as a table.
 
+    Args:
+        command_of: From a name to the command.
+        names: Of all commands.
+        name: Of the command that runs.
+        typed: What was typed, which overrules the file; gates stay, since typed ones are added to them.
+        named: The file, where the command line names it.
+        none: Whether no file is wanted.
 
-def _apply(context: Any, named: Path | None, *, none: bool) -> None:
-    """Make a file's settings the defaults of the options that are read next."""
+    Raises:
+        InputError: A file that cannot be read or says what no option takes, or an output outside its folder.
+    """
     if named is not None and none:
         raise InputError("--config and --no-config contradict each other; give one of them.")
-    found = None if none else nearest() if named is None else _named(named)
-    if found is None:
-        return
-    commands = context.parent.command.commands
-    settings = _checked(found, {name: _options(command) for name, command in commands.items()})
-    table = f"[{found.prefix}{context.info_name}]"
-    own, options = settings.get(context.info_name, {}), _options(context.command)
-    signature = inspect.signature(context.command.callback)
-    context.default_map = {}
-    for key, value in own.items():
-        kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
-        where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
-        # What is read by a parser of its own is a path, or something else that the parser knows.
-        is_path = Path in (kind, *typing.get_args(kind)) or (kind is Any and value not in _WORDS)
-        folder = found.path.parent if is_path else None
-        context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
+    file = None if none else nearest() if named is None else _named(named)
+    if file is None:
+        return [], None
+    own = _checked(file, {known: command_of(known) for known in names}).get(name, {})
+    by_key = {item.key: item for item in options_of(command_of(name))}
+    there = _typed_keys(typed)
+    counts = {key: value for key, value in own.items() if key == "fail-if" or key not in there}
+    shown, tokens = dict(counts), []
+    table = f"[{file.prefix}{name}]"
+    for key, value in counts.items():
+        if key == _TABLE and isinstance(value, dict):
+            continue
+        item = by_key[key]
+        is_path = Path in (item.kind, *getattr(item.kind, "__args__", ()))
+        where = f"configuration file {str(file.path)!r}: the key {key!r} in table {table}"
+        parts = _said(item, value, where=where)
+        if is_path:
+            parts = [part if part == "-" else str(file.path.parent / part) for part in parts]
+            _refuse_outside(file, name, key, parts, table)
         if isinstance(value, str) and (is_path or "://" in value):
-            own = {**own, key: shown_place(value)}
-    _USED.set(_Used(str(found.path), table, own))
+            shown[key] = shown_place(value)
+        tokens += [token for part in parts for token in _as_typed(item, part)]
+    _USED.set(_Used(str(file.path), table, shown, tuple(key for key in own if key not in counts)))
+    return tokens, counts.get(_TABLE) if isinstance(counts.get(_TABLE), dict) else None
 
 
-def _options(command: Any) -> dict[str, Any]:
-    """The options of a command by their keys."""
-    return {name[2:]: param for param in command.params for name in param.opts if name.startswith("--")}
+def _typed_keys(typed: Sequence[str]) -> set[str]:
+    """The keys of the options that were typed."""
+    found = set()
+    for word, following in zip(typed, [*typed[1:], ""], strict=True):
+        if word == "--":
+            break
+        name, _, value = word.partition("=")
+        said = (value or following).partition("=")[0] if name == SET else name.removeprefix("--")
+        found.add({"-q": "quiet"}.get(said, said.replace("_", "-")))
+    return found
 
 
-def _typed(option: Any, value: Any, *, where: str, folder: Path | None) -> Any:
-    """A setting as the command line would say it, so that the option reads it by itself."""
-    if option.name == _PATH_OR_TABLE and isinstance(value, dict):
-        return value
-    several = option.multiple or option.nargs > 1
-    parts = value if isinstance(value, list) and several else [value]
-    if any(isinstance(part, dict | list) or isinstance(part, bool) != option.is_flag for part in parts):
-        wanted = "true or false" if option.is_flag else "one value, neither true nor false"
-        wanted = "a list of texts" if option.multiple else wanted
+def _said(item: Option, value: Any, *, where: str) -> list[str]:
+    """A setting as texts that the command line would say."""
+    parts = value if isinstance(value, list) and item.repeats else [value]
+    if any(isinstance(part, dict | list) or isinstance(part, bool) != item.is_flag for part in parts):
+        wanted = "true or false" if item.is_flag else "one value, neither true nor false"
+        wanted = "a list of texts" if item.repeats else wanted
         raise InputError(f"{where} must be {wanted}, got {reprlib.repr(value)}.")
-    if option.is_flag:
-        return value
-    said = [str(part if folder is None or part == "-" else folder / str(part)) for part in parts]
-    return said if several else said[0]
+    return [str(part) for part in parts]
+
+
+def _as_typed(item: Option, part: str) -> list[str]:
+    if item.is_flag:
+        return [item.spelled] if part == "True" else []
+    return [part] if "argument" in item.about else [f"{item.spelled}={part}"]
+
+
+def _refuse_outside(file: "File", command: str, key: str, paths: Sequence[str], table: str) -> None:
+    """Refuse an output outside the folder of the file, links followed; the command line may name one."""
+    if key not in OUTPUTS or (key == "records" and command != "audit"):
+        return
+    folder = file.path.parent.resolve()
+    for path in paths:
+        if path != "-" and not Path(path).resolve().is_relative_to(folder):
+            raise InputError(
+                f"configuration file {str(file.path)!r}: the key {key!r} in table {table} must name a file in the folder of"
+                f" the configuration file, got {path!r}; name one there, or give --{key} on the command line."
+            )
 
 
 # --- The file: where it is looked for, read and checked as a whole, before any work ---
@@ -256,6 +273,8 @@ def table_of(source: Any) -> tuple[Any, str]:
     """Return what a small file says, JSON by its ending or else TOML, or a table as it is; and how errors name it."""
     if isinstance(source, dict):
         return source, "table [audit.context]"
+    from auditor.results.reading import json_value
+
     named, content = f"context file {str(source)!r}", read_bytes(source, what="context file", most=_LARGEST)
     return (json_value if source.suffix.lower() == ".json" else _of_toml)(content, named=named), named
 
@@ -279,10 +298,9 @@ def _of_toml(content: bytes, *, named: str) -> dict[str, Any]:
         raise InputError(f"{named} is not valid TOML: {validate.one_line(error)}.") from None
 
 
-def _checked(file: File, commands: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+def _checked(file: File, commands: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """Return the tables of a file, if every one is a command's and every key in them an option of it."""
     named = f"configuration file {str(file.path)!r}:"
-    commands = {name: options for name, options in commands.items() if "config" in options}
     if not isinstance(file.tables, dict):
         raise InputError(f"{named} [tool.auditor] must be a table, not a single value.")
     for table, settings in file.tables.items():
@@ -291,18 +309,19 @@ def _checked(file: File, commands: Mapping[str, Mapping[str, Any]]) -> Mapping[s
                 f"{named} the key {reprlib.repr(table)} stands outside every table; put it below the line"
                 f" [{file.prefix}audit], or that of another command."
             )
-        options = commands[validate.known(f"{named} the name of a table", table, commands)]
+        command = commands[validate.known(f"{named} the name of a table", table, commands)]
+        options = {item.key: item for item in options_of(command)}
         for key in settings:
             where = f"{named} table [{file.prefix}{table}]"
+            if key in REFUSED and key in options:
+                raise InputError(
+                    f"{where} has the key {key!r}, which cannot be set in a file, because {REFUSED[key]}; give it on"
+                    " the command line."
+                )
             if key not in options:
                 meant = validate.did_you_mean(validate.nearest(key.replace("_", "-").lower(), options))
                 raise InputError(
-                    f"{where} has the unknown key {reprlib.repr(key)}{meant} 'auditor {table} --help' lists the options."
-                )
-            if key in REFUSED:
-                raise InputError(
-                    f"{where} has the key {key!r}, which cannot be set in a file, because {REFUSED[key]}; give --{key} on"
-                    " the command line."
+                    f"{where} has the unknown key {reprlib.repr(key)}{meant} 'auditor {table} --help-all' lists the options."
                 )
     return file.tables
 
@@ -321,37 +340,6 @@ def used_file() -> tuple[Path, ...]:
     return (Path(file),) if file else ()
 
 
-def keep_what_counts(context: Any) -> None:
-    """Forget settings that the command line overruled; gates stay, since typed ones are added to them."""
-    used, options = _USED.get(), _options(context.command)
-    sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
-    kept = {
-        key: value
-        for key, value in used.settings.items()
-        if key == "fail-if" or getattr(sources[key], "name", "") == "DEFAULT_MAP"
-    }
-    _USED.set(replace(used, settings=kept, overruled=tuple(key for key in sources if key not in kept)))
-
-
-def settled(context: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with the gates of the file before those that were typed, which must not weaken a policy.
-
-    Raises:
-        InputError: The file would write outside its own folder, links followed; the command line may.
-    """
-    used, defaults = _USED.get(), context.default_map or {}
-    read = set() if context.info_name == "audit" else {"records"}
-    for key in (OUTPUTS - read) & used.settings.keys():
-        folder, path = Path(used.file).parent.resolve(), defaults[key.replace("-", "_")]
-        if path != "-" and not Path(path).resolve().is_relative_to(folder):
-            raise InputError(
-                f"configuration file {used.file!r}: the key {key!r} in table {used.table} must name a file in the folder of"
-                f" the configuration file, got {path!r}; name one there, or give --{key} on the command line."
-            )
-    gates = [*defaults.get("fail_if", ()), *(given.get("fail_if") or ())]
-    return {**given, "fail_if": list(dict.fromkeys(gates))} if gates else given
-
-
 def tell_what_is_used(*, quiet: bool) -> None:
     """Tell a terminal which file is used."""
     used = _USED.get()
@@ -365,7 +353,7 @@ def tell_what_is_used(*, quiet: bool) -> None:
 def tell_what_stopped(code: Any) -> None:
     """Tell which gates and claims came from a file, where the exit code may be theirs."""
     used = _USED.get()
-    keys = [key for key in used.settings if key in _STOPPING]
+    keys = [key for key in used.settings if key in _STOPPING or key.startswith("claim-")]
     if keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
         console.explain([f"Set in {used.place}: {', '.join(keys)}."])
 
@@ -389,11 +377,13 @@ def located(sentence: str) -> str:
     used = _USED.get()
     if not used.settings:
         return sentence
-    named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?![\w-])", sentence))
+    options = set(re.findall(r"(?<![\w-])--(?:set )?([a-z][a-z-]*[a-z])(?![\w-])", sentence))
+    argument = re.match(r"(?:claimed )?([a-z_]+)(?= (?:must|needs|says)\b)", sentence)
+    named = options | ({argument[1].replace("_", "-")} if argument else set())
     keys = [repr(key) for key in used.settings if key in named]
-    if named and not keys:
+    if options and not keys:
         return sentence
-    told = (
+    place = (
         f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set in" if keys else "with settings from"
     )
-    return f"{sentence.rstrip('.')} ({told} {used.place})."
+    return f"{sentence.rstrip('.')} ({place} {used.place})."

@@ -6,8 +6,26 @@ True
 
 import logging
 import re
+from enum import IntEnum
 from pathlib import Path
 from urllib.parse import unquote_plus
+
+
+class ExitCode(IntEnum):
+    """What the process says to a pipeline.
+
+    0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
+    input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
+    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
+    could not have shown what the gate asks for), which never counts as passed; or a claim could not be judged, unless that
+    is allowed; or the result was altered since it was written. Where several hold, 2 comes before 1, and 1 before 3.
+    """
+
+    DONE = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    NOT_EVALUABLE = 3
+
 
 INTERRUPTED = 130  # the exit code: 128 and the number of the signal
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, TypeVar
 
-import numpy as np
-
 MISSING = "—"
 _ROUNDING = {"down": ROUND_FLOOR, "up": ROUND_CEILING, "nearest": ROUND_HALF_EVEN}
 _LARGE, _SMALL = 1e5, 1e-3  # outside of these a number is written with an exponent
@@ -310,6 +308,8 @@ def sentence(text: str) -> str:
 
 def plain(value: Any) -> Any:
     """Return a JSON-like copy: enums as strings, arrays and tuples as lists, infinities as strings, NaN as null."""
+    import numpy as np
+
     match value:
         case Mapping():
             found: Any = {str(key): plain(item) for key, item in value.items()}

@@ -8,10 +8,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Any, Literal, Self, TypedDict, Unpack, get_args
+from typing import Any, Self, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -476,8 +477,7 @@ class Subset:
         object.__setattr__(self, "of", validate.at_least("of", self.of, least=2))
 
 
-Coverage = Literal["census", "sample", "subset"]  # how many of the training records were scored
-Members = Sample | Census | Subset
+Coverage = Sample | Census | Subset
 
 
 # --- How membership was decided ------------------------------------------------------------------
@@ -1035,8 +1035,23 @@ class Utility:
         object.__setattr__(self, "value", validate.number("utility", self.value))
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"utility name must be a text such as 'test accuracy', got {self.name!r}.")
-        validate.name("utility name (--utility-name on the command line)", self.name)
+        validate.name("utility name", self.name)
         validate.instance("higher_is_better", self.higher_is_better, (bool,))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Utility":
+        """Return the utility that a text states: its value, and after colons its name and ``lower`` where less is better.
+
+        Raises:
+            InputError: The value is no number, or the last part something else.
+
+        >>> Utility.from_text("0.13:test error:lower")
+        Utility(value=0.13, name='test error', higher_is_better=False)
+        """
+        value, name, better = (*text.split(":"), "", "")[:3]
+        if text.count(":") > 2 or better not in ("", "lower", "higher"):  # noqa: PLR2004
+            raise InputError(f"utility must be VALUE, VALUE:NAME or VALUE:NAME:lower, got {text!r}.")
+        return cls(value, name or "utility", higher_is_better=better != "lower")  # type: ignore[arg-type]  # read as a number
 
 
 # --- What is declared of the release, for a reviewer -----------------------------------------------
@@ -1115,6 +1130,91 @@ def _day(text: str) -> str:
         raise InputError(
             f"next_audit of the context must be a date such as 2027-01-31, got {text!r:.80}."
         ) from None
+
+
+# --- Choices as text, as a command line or a file of settings names them ----------------------------------------------
+
+SPLITS: dict[str, Callable[..., MembershipSplit]] = {
+    "unknown": UnknownSplit,
+    "random": RandomSplit,
+    "bernoulli": BernoulliSplit,
+    "propensity": Propensity,
+}
+COVERAGES: dict[str, Callable[..., Coverage]] = {"sample": Sample, "census": Census, "subset": Subset}
+THRESHOLDS: dict[str, Callable[..., ThresholdRule]] = {
+    "rank-grid": RankGrid,
+    "melded": partial(RankGrid, interval=Melded()),
+    "clopper-pearson": partial(RankGrid, interval=ClopperPearson()),
+    "fixed": FixedThreshold,
+    "split": Split,
+}
+UNITS: dict[str, Callable[..., Persons]] = {
+    "each": partial(EachRecord, "mean"),
+    **{by: partial(OnePerPerson, by) for by in ("mean", "min", "max")},
+}
+ONE_RUN_TESTS: dict[str, Callable[..., OneRunTest]] = {
+    "steinke": Steinke,
+    "f-dp": FDP,
+    "any-guesses": AnyGuesses,
+}
+
+
+def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
+    """Return a choice that a text names, such as ``bernoulli:0.3`` or ``random:stratified``; anything else as it is.
+
+    After the colon stand the fields of the choice, with commas between: ``name=value``, a value alone for the next field,
+    or the name of a field alone where that is to be true.
+
+    Args:
+        name: The argument, for error sentences.
+        value: A text, or a choice already.
+        kinds: The choices by their names.
+
+    Raises:
+        InputError: A text that names no choice, or not with these fields.
+
+    >>> from_text("split", "propensity:overlap=0.2", SPLITS)
+    Propensity(overlap=0.2)
+    """
+    if not isinstance(value, str):
+        return value
+    word, _, rest = value.partition(":")
+    kind = kinds[validate.known(name, word.strip(), kinds)]
+    made: Any = getattr(kind, "func", kind)
+    taken = len(getattr(kind, "args", ())), set(getattr(kind, "keywords", ()))
+    free = [item.name for item in fields(made) if item.name not in taken[1]][taken[0] :]
+    given_fields: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, rest.split(","))):
+        field_name, sign, text = part.partition("=")
+        if not sign and part not in free:
+            field_name, text = next((item for item in free if item not in given_fields), ""), part
+        if field_name not in free:
+            has = f"has the fields {', '.join(free)}" if free else "has no fields"
+            raise InputError(f"{name} must be one of {', '.join(kinds)}, and {word!r} {has}, got {value!r}.")
+        given_fields[field_name] = _scalar(text) if text else True
+    try:
+        return kind(**given_fields)
+    except TypeError:
+        raise InputError(
+            f"{name} {word!r} needs {' and '.join(free)}, as in '{word}:VALUE', got {value!r}."
+        ) from None
+
+
+def name_of(choice: object, kinds: Mapping[str, Any]) -> str:
+    """Return the name of a choice among these classes.
+
+    >>> name_of(Census(), COVERAGES)
+    'census'
+    """
+    return next(name for name, kind in kinds.items() if type(choice) is kind)
+
+
+def _scalar(text: str) -> Any:
+    """Return a number where the text is one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 # --- Choices as JSON, so that an audit can be made again --------------------------------------------

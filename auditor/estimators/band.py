@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.options import Census, Members
+from auditor.core.options import Census, Coverage
 from auditor.core.values import Floats, Losses
 from auditor.estimators.exact_test import largest_count
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
@@ -122,7 +122,7 @@ def simultaneous_band(
     losses: Losses,
     *,
     confidence: float,
-    members: Members,
+    coverage: Coverage,
     at: Between | None = None,
 ) -> Band:
     """Return the band that the whole trade-off curve of the loss lies in, at this confidence.
@@ -133,16 +133,16 @@ def simultaneous_band(
     Args:
         losses: Smaller means more like a member.
         confidence: In (0, 1).
-        members: How the members were chosen.
+        coverage: How the members were chosen.
         at: The fewest and the most members, and non-members, that may lie below some thresholds, if the band is wanted there alone.
 
     >>> apart = Losses(member=np.arange(1000), nonmember=np.arange(1000) + 1000)
-    >>> band = simultaneous_band(apart, confidence=0.95, members=Census())
+    >>> band = simultaneous_band(apart, confidence=0.95, coverage=Census())
     >>> [round(rate, 3) for rate in band.above[:, np.argmax(band.above[1])].tolist()]
     [0.008, 1.0]
     """
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
-    census = isinstance(members, Census)
+    census = isinstance(coverage, Census)
     alpha = (1 - confidence) / (1 if census else 2)
     wrongly = _Known.of(nonmember.size, alpha)
     rightly = _Census(member.size) if census else _Known.of(member.size, alpha)

@@ -42,7 +42,7 @@ def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
             evidence.losses,
             delta=asked.delta,
             confidence=asked.confidence,
-            members=asked.members,
+            coverage=asked.coverage,
             rule=asked.threshold,
         ),
     )
@@ -67,7 +67,7 @@ def clopper_pearson(
     *,
     delta: float,
     confidence: float = 0.95,
-    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
+    coverage: options.Coverage = options.Sample(),  # noqa: B008 - a frozen value
     rule: options.ThresholdRule = options.RankGrid(),  # noqa: B008
 ) -> Estimate:
     """Return the certified lower bound on the model's epsilon; value == lower, 0 means "no evidence".
@@ -76,7 +76,7 @@ def clopper_pearson(
         losses: Smaller means more like a member.
         delta: In [0, 1).
         confidence: In (0, 1).
-        members: `Sample` (default), `Subset` or `Census`; see there. Unless they are a sample, ``details["as_draws"]``
+        coverage: `Sample` (default), `Subset` or `Census`; see there. Unless they are a sample, ``details["as_draws"]``
             keeps what is found if they are taken for one.
         rule: `RankGrid` (default), `FixedThreshold` or `Split`.
 
@@ -92,20 +92,20 @@ def clopper_pearson(
     alpha = 1 - confidence
     match rule:
         case options.RankGrid():
-            rule = _in_reach(rule, alpha, members)
+            rule = _in_reach(rule, alpha, coverage)
             hits = Hits.of(losses, _ranks_of(rule))
-            found = _with_threshold(_grid_bound(hits, delta, alpha, rule, members), losses)
+            found = _with_threshold(_grid_bound(hits, delta, alpha, rule, coverage), losses)
             sizes = losses.n_member, losses.n_nonmember
-            most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, members=members)
+            most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, coverage=coverage)
         case options.FixedThreshold():
-            limits = MemberLimits(members, losses.n_member)
+            limits = MemberLimits(coverage, losses.n_member)
             found = _bound_at(losses, limits, delta, alpha, rule)
             most = _ceiling(limits, losses.n_nonmember, delta, alpha, rule.interval)
         case options.Split():
-            found, most = _split_bound(losses, delta, alpha, rule, members)
+            found, most = _split_bound(losses, delta, alpha, rule, coverage)
     value = max(0.0, min(found.epsilon, most))  # audits are drawn for each apart
     # Other limits than two exact ones are for one sample each way: see the rank grid and the single threshold.
-    own = isinstance(members, options.Sample)
+    own = isinstance(coverage, options.Sample)
     interval = options.ClopperPearson() if isinstance(rule, options.Split) else rule.interval
     if not (own or isinstance(interval, options.Calibrated)):
         interval = options.ClopperPearson()
@@ -121,7 +121,7 @@ def clopper_pearson(
         method=f"{_LIMITS[type(interval)]}, {_RULES[type(rule)]}",
         subject=Subject.MODEL,
         delta=delta,
-        assumptions=_assumptions(members, interval),
+        assumptions=_assumptions(coverage, interval),
         details={**details, **(found.details if value > 0 else {})},
     )
     if own:
@@ -129,8 +129,8 @@ def clopper_pearson(
     return with_draws(estimate, clopper_pearson(losses, delta=delta, confidence=confidence, rule=rule))
 
 
-def _assumptions(members: options.Members, interval: object) -> tuple[str, ...]:
-    about = finite(members, what="bound") or ("the scored members are a random sample of the training set",)
+def _assumptions(coverage: options.Coverage, interval: object) -> tuple[str, ...]:
+    about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
     found = ("records within each group are independent draws", "membership labels are right", *about)
     if isinstance(interval, options.Katz | options.Jeffreys):
         return (
@@ -182,10 +182,10 @@ def threshold_bound(
     >>> round(found.epsilon, 6)
     3.241995
     """
-    sampled = isinstance(limits.members, options.Sample)
+    sampled = isinstance(limits.coverage, options.Sample)
     if not sampled and isinstance(interval, options.Katz | options.Jeffreys):
         raise InputError(
-            f"{type(interval).__name__}() limits are offered for members=Sample() only, got {limits.members};"
+            f"{type(interval).__name__}() limits are offered for coverage=Sample() only, got {limits.coverage};"
             " use ClopperPearson() limits."
         )
     if isinstance(interval, options.Katz):
@@ -300,20 +300,20 @@ def _tails(hits: Hits, rule: options.RankGrid) -> tuple[Ranked, Ranked]:
 
 
 def _grid_bound(
-    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
+    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, coverage: options.Coverage
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
     lower, upper = _tails(hits, rule)
     if isinstance(rule.interval, options.Calibrated):
-        drawn = not is_exact(hits.members, hits.nonmembers, alpha, members)
-        law = Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
+        drawn = not is_exact(hits.members, hits.nonmembers, alpha, coverage)
+        law = Statistic(hits.members, hits.nonmembers, delta, alpha, coverage, rule.tails)
         test = CalibratedTest(hits, law, drawn)
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
         shown = _counts(lower if name == "lower" else upper, at)
         return _Candidate(test.epsilon_bound, {**shown, "p_value": test.p_value(0.0)})
-    limits = MemberLimits(members, hits.members)
+    limits = MemberLimits(coverage, hits.members)
     if limits.known:
         # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
         upper = upper.at(np.arange(1, upper.ranks.size))
@@ -341,12 +341,12 @@ def grid_ceiling(
     delta: float,
     alpha: float,
     rule: options.RankGrid,
-    members: options.Members,
+    coverage: options.Coverage,
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
-    rule = _in_reach(rule, alpha, members)
+    rule = _in_reach(rule, alpha, coverage)
     perfect = Hits.perfect(n_member, n_nonmember, _ranks_of(rule))
-    return max(0.0, _grid_bound(perfect, delta, alpha, rule, members).epsilon)
+    return max(0.0, _grid_bound(perfect, delta, alpha, rule, coverage).epsilon)
 
 
 # Records of both groups up to which the p-value is computed exactly, beyond which a draw of audits is quicker: a bound and
@@ -357,17 +357,17 @@ _EXACT_UP_TO, _SMALLEST = 2_000, 1e-8
 _OF_SUBSETS = 0.01
 
 
-def _in_reach(rule: options.RankGrid, alpha: float, members: options.Members) -> options.RankGrid:
+def _in_reach(rule: options.RankGrid, alpha: float, coverage: options.Coverage) -> options.RankGrid:
     """The rule, with `Melded` in place of `Calibrated` for a subset at an error that drawn audits cannot show."""
     calibrated = isinstance(rule.interval, options.Calibrated)
-    if not (calibrated and isinstance(members, options.Subset) and alpha < _OF_SUBSETS * (1 - LEAST_BOUND)):
+    if not (calibrated and isinstance(coverage, options.Subset) and alpha < _OF_SUBSETS * (1 - LEAST_BOUND)):
         return rule
     return replace(rule, interval=options.Melded())
 
 
-def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Members) -> bool:
+def is_exact(n_member: int, n_nonmember: int, alpha: float, coverage: options.Coverage) -> bool:
     """Return whether `Calibrated` computes the p-values and does not draw audits."""
-    sample = isinstance(members, options.Sample)
+    sample = isinstance(coverage, options.Sample)
     return sample and n_member + n_nonmember <= _EXACT_UP_TO and alpha > _SMALLEST
 
 
@@ -442,7 +442,7 @@ def _best(
     separate = (_separate(tail, limits, delta, level) for tail in tails if tail.ranks.size)
     found = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
     # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
-    if not (isinstance(rule.interval, options.Melded) and isinstance(limits.members, options.Sample)):
+    if not (isinstance(rule.interval, options.Melded) and isinstance(limits.coverage, options.Sample)):
         return found
     for tail in tails:
         better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(found.epsilon, 0.0))
@@ -482,7 +482,7 @@ def _counts(tail: Ranked, at: int) -> dict[str, Any]:
 
 
 def _split_bound(
-    losses: Losses, delta: float, alpha: float, rule: options.Split, members: options.Members
+    losses: Losses, delta: float, alpha: float, rule: options.Split, coverage: options.Coverage
 ) -> tuple[_Candidate, float]:
     """Return the bound that the judging part certifies, and its ceiling."""
     choosing, judging, threshold = split_by(rule, losses, delta, alpha)
@@ -490,13 +490,13 @@ def _split_bound(
     limits = best = MemberLimits(options.Sample(), judging.n_member)
     # A number beside the loss that it was chosen at: a result holds no raw losses.
     note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
-    if isinstance(members, options.Subset):
+    if isinstance(coverage, options.Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
         seen = choosing.n_member
         hits = int(np.searchsorted(choosing.sorted_member, chosen.threshold, side="right"))
-        limits = MemberLimits(members, judging.n_member, seen=seen, seen_hits=hits)
-        best = MemberLimits(members, judging.n_member, seen=seen, seen_hits=seen)
-    elif isinstance(members, options.Census):
+        limits = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=hits)
+        best = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=seen)
+    elif isinstance(coverage, options.Census):
         note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
     found = _bound_at(judging, limits, delta, alpha, chosen)
     most = _ceiling(best, n0, delta, alpha, chosen.interval)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from auditor.core.numbers import plain
-from auditor.core.options import Census, Members, Sample
+from auditor.core.options import Census, Coverage, Sample
 from auditor.core.values import (
     Density,
     Estimate,
@@ -66,7 +66,7 @@ def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
 def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Estimate:
     asked = evidence.setting
     return parametric(
-        pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra
+        pair, delta=asked.delta, confidence=asked.confidence, coverage=asked.coverage, extra=extra
     )
 
 
@@ -106,7 +106,7 @@ def parametric(
     *,
     delta: float,
     confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
+    coverage: Coverage = Sample(),  # noqa: B008 - a frozen value
     extra: dict[str, Any] | None = None,
 ) -> Estimate:
     """Return the parametric Epsilon* of two fitted normals, or mixtures of them, clipped at delta as published.
@@ -118,7 +118,7 @@ def parametric(
             logistic laws with the same means and spreads, less the interval of the published value. It is absent when the
             fit is rejected, and where both differ by more than that interval. Of mixtures there is one only of one component
             and 2,000 records in each group: with several it can be far above 0 between groups that do not differ.
-        members: `Sample` or `Census`.
+        coverage: `Sample` or `Census`.
         extra: More details to carry (the noise floor, the other transform).
 
     The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least 10 records
@@ -146,7 +146,7 @@ def parametric(
         details["reason"] = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
         return _estimate(family, None, None, None, delta, details)
     found = family.largest(*laws, delta=delta, clip=delta)
-    sizes = math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember
+    sizes = math.inf if isinstance(coverage, Census) else pair.n_member, pair.n_nonmember
     errors = family.errors(found, *laws, sizes=sizes)
     # Where at least 10 records are expected beyond the threshold; with too few records nowhere.
     clip = max(delta, _RECORDS_BEYOND / min(pair.n_member, pair.n_nonmember))
@@ -174,7 +174,7 @@ def parametric(
         details["lower_reason"] = without
     estimate = _estimate(family, found.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
-    known = finite(members) if isinstance(members, Census) else ()
+    known = finite(coverage) if isinstance(coverage, Census) else ()
     return replace(estimate, assumptions=(*estimate.assumptions, *known))
 
 

@@ -1,4 +1,4 @@
-"""What an audit has to go by: the losses, what was asked, and what follows from both, computed when first asked for."""
+"""What an audit rests on: the losses, the options, and what follows from both, computed on first use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
-from auditor.estimators.asked import Asked, Setting, promises
 from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, fair_coins
+from auditor.estimators.setting import Inputs, Setting, promises
 from auditor.estimators.twins import copied
 from auditor.records.labels import mechanism_reason
 
@@ -55,12 +55,12 @@ class Evidence:
     """What one audit has to go by. Estimators and checks are functions of it.
 
     Attributes:
-        asked: What the audit was asked: the losses, its units, and all that was given with them.
-        setting: The choices of the audit, which are those asked or stricter ones.
+        inputs: The losses, their units, and the options as they were given.
+        setting: The options with their defaults filled in, or stricter ones.
         estimators: What makes the estimates, in their order in a result.
     """
 
-    asked: Asked
+    inputs: Inputs
     setting: Setting
     estimators: tuple[Estimator, ...] = ()
 
@@ -70,7 +70,7 @@ class Evidence:
 
         Members and non-members are then of one population, in which a unit counts as often as it had a chance to be either.
         """
-        found, prior = self.asked.units.losses, self.asked.own_odds
+        found, prior = self.inputs.units.losses, self.inputs.own_odds
         if prior is None:
             return found
         n = found.n_member
@@ -94,7 +94,7 @@ class Evidence:
             step: One of those that are known here, or any other name, which has a stream of its own.
         """
         key = _STREAMS.get(step) or (_OTHERS, *step.encode())
-        return np.random.default_rng(np.random.SeedSequence(self.asked.seed, spawn_key=key))
+        return np.random.default_rng(np.random.SeedSequence(self.setting.seed, spawn_key=key))
 
     # --- Curves ---
 
@@ -128,7 +128,7 @@ class Evidence:
         if choice is None or self.losses.bits is not None:
             return None
         return fit_mixture_pair(
-            self.transformed, choice=choice, rng=rng, transform="published", progress=self.asked.progress
+            self.transformed, choice=choice, rng=rng, transform="published", progress=self.setting.progress
         )
 
     # --- The claim ---
@@ -146,7 +146,7 @@ class Evidence:
     @cached_property
     def _promises(self) -> tuple[tuple[Claim, ...], Claim | None]:
         asked = self.setting
-        return promises(asked.claim, delta=asked.delta, split=asked.split, group=self.asked.units.group)
+        return promises(asked.claim, delta=asked.delta, split=asked.split, group=self.inputs.units.group)
 
     @cached_property
     def promised(self) -> TradeoffCurve | None:
@@ -156,7 +156,7 @@ class Evidence:
             return None
         from auditor.theory.accountant import claimed_curve
 
-        group = of_group(claim, self.asked.units.group)
+        group = of_group(claim, self.inputs.units.group)
         return claimed_curve(group, adjacency=self.audited.adjacency).curve
 
     # --- Guesses about membership ---
@@ -169,21 +169,21 @@ class Evidence:
     @cached_property
     def refusal(self) -> str | None:
         """Why the units of the audit support no statement about the training algorithm, or null."""
-        found = mechanism_reason(self.asked.units, strata=stratified(self.setting.split))
-        if found is None and copied(self.asked.given, self.asked.units):
+        found = mechanism_reason(self.inputs.units, strata=stratified(self.setting.split))
+        if found is None and copied(self.inputs.by_record, self.inputs.units):
             return "records look like copies by their features, so that they are not independent; keep one of each"
         return found
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
-        units = self.asked.units.losses
+        units = self.inputs.units.losses
         found = draw_guesses(units, split=self.usable_split, rng=self.rng("one run"), thin=thin)
         return found if isinstance(found, NoGuesses) else replace(found, least=self.fewest_guesses)
 
     @property
     def fewest_guesses(self) -> int:
         """The fewest guesses that one bound may rest on: their membership would follow from it."""
-        return LEAST_SHOWN if self.asked.is_shared else 1
+        return LEAST_SHOWN if self.setting.is_shared else 1
 
     @cached_property
     def fair_guesses(self) -> Guesses | NoGuesses:

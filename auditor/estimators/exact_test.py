@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core.options import Census, Members, Sample, Subset
+from auditor.core.options import Census, Coverage, Sample, Subset
 from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
@@ -208,7 +208,7 @@ class Statistic:
     nonmembers: int
     delta: float
     alpha: float
-    chosen: Members = Sample()  # noqa: RUF009 - a frozen value
+    chosen: Coverage = Sample()  # noqa: RUF009 - a frozen value
     tails: str = "both"
 
     @cached_property

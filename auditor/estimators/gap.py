@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core.options import Census, Members, Sample
+from auditor.core.options import Census, Coverage, Sample
 from auditor.core.values import Estimate, Floats, Subject
 from auditor.curves.tradeoff import ThresholdCounts
 from auditor.estimators.limits import chance_above, chance_up_to, finite, upper_limit, with_draws
@@ -43,7 +43,7 @@ def advantage(
     counts: ThresholdCounts,
     *,
     confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
+    coverage: Coverage = Sample(),  # noqa: B008 - a frozen value
 ) -> Estimate:
     """Return the largest TPR - FPR over thresholds, with a two-sided interval that holds at every size and with ties.
 
@@ -53,7 +53,7 @@ def advantage(
     Args:
         counts: From `auditor.curves.tradeoff.count`.
         confidence: Of the interval, in (0, 1).
-        members: `Sample` (default), `Subset` or `Census`.
+        coverage: `Sample` (default), `Subset` or `Census`.
 
     >>> from auditor.curves.tradeoff import count
     >>> from auditor.core.values import Losses
@@ -64,7 +64,7 @@ def advantage(
     gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))
-    census = isinstance(members, Census)
+    census = isinstance(coverage, Census)
     known = None if census else counts.n_member
     low, high = gap_limits(value, n_member=known, n_nonmember=counts.n_nonmember, alpha=alpha)
     # How many are called members at the best threshold; the threshold itself would be a record's loss.
@@ -77,7 +77,7 @@ def advantage(
         confidence=confidence,
         method="largest gap of the two empirical distribution functions; limits by its least favourable law and by binomials",
         subject=Subject.MODEL,
-        assumptions=(*_ASSUMPTIONS, *(finite(members) if census else ())),
+        assumptions=(*_ASSUMPTIONS, *(finite(coverage) if census else ())),
         details=called if value > 0 else {},
     )
     return with_draws(found, advantage(counts, confidence=confidence)) if census else found

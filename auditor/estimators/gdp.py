@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core.options import NO_CHANCE, Census, Members, Sample
+from auditor.core.options import NO_CHANCE, Census, Coverage, Sample
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.evidence import Evidence
@@ -37,7 +37,7 @@ def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the audited losses imply if their trade-off curve is Gaussian."""
     asked = evidence.setting
     return (
-        model_gdp(evidence.losses, delta=asked.delta, confidence=asked.confidence, members=asked.members),
+        model_gdp(evidence.losses, delta=asked.delta, confidence=asked.confidence, coverage=asked.coverage),
     )
 
 
@@ -55,7 +55,7 @@ def model_gdp(
     *,
     delta: float,
     confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
+    coverage: Coverage = Sample(),  # noqa: B008 - a frozen value
 ) -> Estimate:
     """Return the epsilon of this model's losses at ``delta`` if their trade-off curve were Gaussian.
 
@@ -65,7 +65,7 @@ def model_gdp(
         losses: Smaller means more like a member.
         delta: In [0, 1); at 0 there is no value, and the reason says why.
         confidence: In (0, 1).
-        members: Which members were scored. A finite training set has no Gaussian curve, so a `Census` too counts as
+        coverage: Which members were scored. A finite training set has no Gaussian curve, so a `Census` too counts as
             a draw from one.
 
     Source: Nasr et al. 2023, Section 4, over the rank grid [own].
@@ -79,7 +79,7 @@ def model_gdp(
     alpha = 1 - confidence
     scored = (
         "every training record was scored, as a draw from that curve"
-        if isinstance(members, Census)
+        if isinstance(coverage, Census)
         else "the scored members are a random sample of the training set"
     )
     return _estimate(

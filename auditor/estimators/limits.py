@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from auditor.core.errors import InputError
-from auditor.core.options import Census, Members, Sample, Subset
+from auditor.core.options import Census, Coverage, Sample, Subset
 from auditor.core.values import FINITE, Counted, Estimate, Floats, Losses
 
 # --- Limits of a binomial proportion (Clopper and Pearson 1934) ---
@@ -192,7 +192,7 @@ class MemberLimits:
     """Limits of the true positive and the false negative rate from counts of the ``scored`` members.
 
     Attributes:
-        members: How the scored members were chosen.
+        coverage: How the scored members were chosen.
         scored: Their number.
         seen: Training records that were looked at before, to choose a threshold, and are not scored again.
         seen_hits: How many of those lie at or below that threshold.
@@ -201,22 +201,22 @@ class MemberLimits:
         InputError: A subset of a training set that has fewer records than were scored.
     """
 
-    members: Members
+    coverage: Coverage
     scored: int
     seen: int = 0
     seen_hits: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.members, Subset) and self.members.of < self.scored + self.seen:
+        if isinstance(self.coverage, Subset) and self.coverage.of < self.scored + self.seen:
             raise InputError(
                 f"the training set of a Subset must have at least as many records as were scored, got of ="
-                f" {self.members.of} for {self.scored + self.seen} member losses."
+                f" {self.coverage.of} for {self.scored + self.seen} member losses."
             )
 
     @property
     def known(self) -> bool:
         """Whether the scored members are all there is to know."""
-        return isinstance(self.members, Census)
+        return isinstance(self.coverage, Census)
 
     @property
     def limits(self) -> int:
@@ -227,11 +227,11 @@ class MemberLimits:
         """Lower limit of the true positive rate at a threshold that does not depend on the scored members."""
         if self.known:
             return np.asarray(np.asarray(hits) / self.scored)
-        if not isinstance(self.members, Subset):
+        if not isinstance(self.coverage, Subset):
             return lower_limit(hits, self.scored, alpha)
-        left = self.members.of - self.seen
+        left = self.coverage.of - self.seen
         in_all = self.seen_hits + lower_count(hits, drawn=self.scored, population=left, alpha=alpha)
-        return np.asarray(in_all / self.members.of)
+        return np.asarray(in_all / self.coverage.of)
 
     def fnr_upper(self, misses: npt.ArrayLike, alpha: float) -> Floats:
         """Upper limit of the false negative rate.
@@ -240,12 +240,12 @@ class MemberLimits:
         """
         if self.known:
             return np.asarray(np.asarray(misses) / self.scored)
-        if not isinstance(self.members, Subset):
+        if not isinstance(self.coverage, Subset):
             return upper_limit(misses, self.scored, alpha)
-        left = self.members.of - self.seen
+        left = self.coverage.of - self.seen
         in_all = upper_count(misses, drawn=self.scored, population=left, alpha=alpha)
         # A training set is finite: that none of its records lies above a threshold says nothing about leakage.
-        return np.asarray(np.maximum(in_all + self.seen - self.seen_hits, 1) / self.members.of)
+        return np.asarray(np.maximum(in_all + self.seen - self.seen_hits, 1) / self.coverage.of)
 
 
 # --- What a census says of leakage: the same inference again, with the members counted as draws ---
@@ -258,17 +258,17 @@ class MemberLimits:
 _KEPT = ("ceiling", "approximate", "tail", "p_value", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
 
 
-def finite(members: Members, *, what: str = "number") -> tuple[str, ...]:
+def finite(coverage: Coverage, *, what: str = "number") -> tuple[str, ...]:
     """Return what must be known of a number that describes a finite training set; nothing for a sample.
 
     Args:
-        members: How the scored members were chosen.
+        coverage: How the scored members were chosen.
         what: The number, in a word.
 
     >>> finite(Sample())
     ()
     """
-    match members:
+    match coverage:
         case Census():
             start, which = "every training record was scored", f"this {FINITE}"
         case Subset(of=size):

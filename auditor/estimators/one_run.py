@@ -63,7 +63,7 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
     if isinstance(evidence.setting.split, options.NO_CHANCE):
         return found
-    units, refusal = evidence.asked.units, evidence.refusal
+    units, refusal = evidence.inputs.units, evidence.refusal
     about = claim_reason(units, evidence.setting.claim)
     details = dict(found.details)
     if refusal is not None:

@@ -83,8 +83,8 @@ def if_odds_are_off(found: Estimate, within: str) -> tuple[Estimate, ...]:
 
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     """The bound, or why there is none."""
-    asked, losses = evidence.asked, evidence.losses
-    if asked.units.largest > 1 or asked.units.in_both or asked.units.by_id.largest > 1:
+    units, losses = evidence.inputs.units, evidence.losses
+    if units.largest > 1 or units.in_both or units.by_id.largest > 1:
         return _PERSONS
     is_member = np.arange(losses.n_member + losses.n_nonmember) < losses.n_member
     rng = evidence.rng("propensity")
@@ -97,7 +97,7 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     fewest = min(int((learnt & side).sum()) for side in (is_member, ~is_member))
     if fewest < FEWEST:
         return f"odds of membership are estimated from half of the records, and {fewest} of one group are fewer than {FEWEST}"
-    features: Any = asked.features
+    features: Any = evidence.inputs.options.features
     values = _values(features.tables, losses.label, rng)
     chance = special.expit(estimated_odds(values, is_member, learnt))
     kept = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)

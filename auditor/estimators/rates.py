@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core.options import Members, Sample
+from auditor.core.options import Coverage, Sample
 from auditor.core.values import Estimate, Floats, Losses, PerGroup, Placements, Subject
 from auditor.curves.tradeoff import ThresholdCounts, count
 from auditor.estimators.evidence import Evidence
@@ -22,7 +22,7 @@ from auditor.estimators.limits import MemberLimits, finite, just_below, lower_li
 def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the counts alone say: the empirical Epsilon*, the advantage, Bayes security and the AUC."""
     asked, counts = evidence.setting, evidence.counts
-    gap = advantage(counts, confidence=asked.confidence, members=asked.members)
+    gap = advantage(counts, confidence=asked.confidence, coverage=asked.coverage)
     return (
         empirical(evidence.losses, delta=asked.delta, counts=counts),
         gap,
@@ -34,8 +34,8 @@ def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
 def guaranteed_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the true positive rate at each of the false positive rates that were asked for."""
     asked, losses = evidence.setting, evidence.losses
-    alike = partial(tpr_at_fpr, confidence=asked.confidence, members=asked.members, counts=evidence.counts)
-    return tuple(alike(losses, rate=rate) for rate in asked.rates)
+    alike = partial(tpr_at_fpr, confidence=asked.confidence, coverage=asked.coverage, counts=evidence.counts)
+    return tuple(alike(losses, rate=rate) for rate in asked.fpr)
 
 
 # --- ``tpr_at_fpr.*``: how many members are recognised at a false positive rate ---
@@ -50,7 +50,7 @@ def tpr_at_fpr(
     *,
     rate: float,
     confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
+    coverage: Coverage = Sample(),  # noqa: B008 - a frozen value
     counts: ThresholdCounts | None = None,
 ) -> Estimate:
     """Return the TPR at a FPR of ``rate``: what was observed, with limits from ranks fixed before the data are seen.
@@ -71,7 +71,7 @@ def tpr_at_fpr(
         losses: Smaller means more like a member.
         rate: The false positive rate that must not be exceeded, in (0, 1).
         confidence: In (0, 1).
-        members: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set, and
+        coverage: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set, and
             ``details["as_draws"]`` keeps what is found with the members as a sample.
         counts: From `auditor.curves.tradeoff.count`, if they are at hand.
 
@@ -86,7 +86,7 @@ def tpr_at_fpr(
     (1.0, None, 'not resolvable with 500 non-member records: at least 3,911 are needed')
     """
     alpha = 1 - confidence
-    limits = MemberLimits(members, losses.n_member)
+    limits = MemberLimits(coverage, losses.n_member)
     value = _hull_at(rate, count(losses) if counts is None else counts)
     lower, details = certified_at(rate, losses, limits, (1 - _UPPER_SHARE) * alpha / limits.limits)
     upper, rank = _at_most(rate, losses, limits, _UPPER_SHARE * alpha / limits.limits)
@@ -103,11 +103,11 @@ def tpr_at_fpr(
             "membership labels are right",
             "the value is biased upward: it follows the chance in these records",
             "the upper end is of attackers with one threshold on the loss; stronger ones may exist",
-            *finite(members),
+            *finite(coverage),
         ),
         details={"rate": rate, **details, "upper_rank": rank},
     )
-    if isinstance(members, Sample):
+    if isinstance(coverage, Sample):
         return found
     return with_draws(found, tpr_at_fpr(losses, rate=rate, confidence=confidence, counts=counts))
 

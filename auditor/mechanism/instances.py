@@ -15,11 +15,11 @@ from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
-from auditor.estimators.asked import SPLIT_NAMES, promises
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
+from auditor.estimators.setting import promises
 from auditor.records.labels import group_reason, mechanism_reason, per_person
 from auditor.results import document
 from auditor.results.disclosure import shared, shared_rows
@@ -428,7 +428,7 @@ def _guesses_of(
         return _Sets(guesses.bits, guesses.sets, guesses.adjacency, guesses.assumptions)
     row = document.find(instance, "epsilon_bound.one_run")
     tried = document.detail(row, "tried")
-    same = instance.data.get("split") == SPLIT_NAMES[type(split)]
+    same = instance.data.get("split") == options.name_of(split, options.SPLITS)
     if row is None or row.adjacency is None or not tried or "order" not in tried[0] or not same:
         return NoGuesses(_NO_ORDERS)
     if isinstance(split, options.BernoulliSplit):
@@ -624,7 +624,7 @@ def _data(
         "n_attacks": int(evidence.rates.size),
         "delta": delta,
         "confidence": confidence,
-        "split": SPLIT_NAMES[type(split)],
+        "split": options.name_of(split, options.SPLITS),
         "claim": None if claim is None else claim.in_words(),
         "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
     }

@@ -188,14 +188,14 @@ class ModelAudit:
     epsilon: float
     delta: float
     alpha: float
-    members: options.Members
+    coverage: options.Coverage
 
     whole, counted = None, "records in each group"
 
     @property
     def marks(self) -> tuple[int, ...]:
         """Numbers between which the answer is looked for."""
-        return _doubling(min(_MOST, self.members.of) if isinstance(self.members, options.Subset) else _MOST)
+        return _doubling(min(_MOST, self.coverage.of) if isinstance(self.coverage, options.Subset) else _MOST)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class ModelAudit:
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
         """Return what a perfect attack would be certified at."""
         rule, error = options.RankGrid(), {"delta": self.delta, "alpha": self.alpha}
-        return grid_ceiling(n_member, n_nonmember, **error, rule=rule, members=self.members)
+        return grid_ceiling(n_member, n_nonmember, **error, rule=rule, coverage=self.coverage)
 
     def limit(self, attack: Attack) -> float:
         """Return the largest epsilon that the attack shows however many records there are."""
@@ -224,8 +224,8 @@ class ModelAudit:
         """Return the chance that n records in each group certify the epsilon."""
         if isinstance(attack, PerfectAttack) or self.ceiling(n, n) < self.epsilon:
             return float(self.ceiling(n, n) >= self.epsilon)
-        law = Statistic(n, n, self.delta, self.alpha, self.members)
-        exact = is_exact(n, n, self.alpha, self.members)
+        law = Statistic(n, n, self.delta, self.alpha, self.coverage)
+        exact = is_exact(n, n, self.alpha, self.coverage)
 
         def excess(value: float) -> float:
             least, weights = least_epsilons(law.corners(value), law, near=self.epsilon, draws=_SOME_DRAWS)

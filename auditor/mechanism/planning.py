@@ -76,7 +76,7 @@ def records_needed(
     claim: options.TrainingClaim | None = None,
     runs: RunsTest | None = None,
     confidence: float = 0.95,
-    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
+    coverage: options.Coverage = options.Sample(),  # noqa: B008 - a frozen value
     split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
     attack: planned.Attack = _PERFECT,
     power: float = 0.8,
@@ -100,7 +100,7 @@ def records_needed(
             audit the wanted chance is that of having refuted it by then, from a few hundred simulated audits, fewer where
             they are long.
         confidence: Of the bound, in (0, 1).
-        members: What the scored members will be; only the model's own bound depends on it.
+        coverage: What the scored members will be; only the model's own bound depends on it.
         split: How membership will be decided.
         attack: `PerfectAttack`, `GaussianAttack` or `RandomisedResponse`.
         power: The chance of reaching the target that the plan should give, in (0, 1).
@@ -124,7 +124,7 @@ def records_needed(
         audit = _refuting(claim, alpha, split, runs, options.Adjacency.named(adjacency))
         target = f"refute the claim of {claim.in_words()}"
     elif claim is None and runs is None and epsilon is not None and delta is not None:
-        audit = _certifying(epsilon, delta, alpha, members, split, labels)
+        audit = _certifying(epsilon, delta, alpha, coverage, split, labels)
         target = f"certify {given(epsilon)} at delta {given(delta)}"
     else:
         raise InputError(
@@ -154,13 +154,13 @@ def _certifying(
     epsilon: float,
     delta: float,
     alpha: float,
-    members: options.Members,
+    coverage: options.Coverage,
     split: options.MembershipSplit,
     labels: int | None = None,
 ) -> planned.ModelAudit | planned.OneRunAudit | planned.LabelsAudit:
     """The audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
-    validate.instance("members", members, get_args(options.Members))
+    validate.instance("coverage", coverage, get_args(options.Coverage))
     if delta and (labels is not None or isinstance(split, options.Propensity)):
         raise InputError(
             "delta must be 0 in the plan of an audit of labels or on estimated odds, which states its bound there, got"
@@ -171,7 +171,7 @@ def _certifying(
             raise InputError(f"split must be left out in the plan of an audit of labels, got {split}.")
         return planned.LabelsAudit(validate.at_least("labels", labels, least=2), alpha, epsilon)
     if isinstance(split, options.UnknownSplit):
-        return planned.ModelAudit(epsilon, delta, alpha, members)
+        return planned.ModelAudit(epsilon, delta, alpha, coverage)
     if isinstance(split, options.Propensity):
         return planned.PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
     return planned.OneRunAudit(split, alpha, epsilon, delta)

@@ -16,11 +16,11 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import count
-from auditor.estimators.asked import promises
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
+from auditor.estimators.setting import promises
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.records.labels import per_record
 from auditor.results.document import RunsDocument, input_hash, provenance

@@ -17,12 +17,13 @@ from urllib.parse import quote
 
 from auditor._version import __version__
 from auditor.checks.registry import CHECKS
+from auditor.core.errors import ExitCode
 from auditor.core.numbers import BRIEF, clean
 from auditor.core.values import Status, Verdict
 from auditor.report.html import environment
 from auditor.report.view import View, gates_first, texts, view_of
 from auditor.results.document import Document, made_at
-from auditor.verdicts.gates import ExitCode, GateOutcome, exit_code
+from auditor.verdicts.gates import GateOutcome, exit_code
 
 
 def _brief(text: Any) -> str:

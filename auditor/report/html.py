@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
-from auditor.core.errors import InputError
+from auditor.core.errors import ExitCode, InputError
 from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
@@ -23,7 +23,7 @@ from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
-from auditor.verdicts.gates import ExitCode, GateOutcome
+from auditor.verdicts.gates import GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -14,6 +14,7 @@ from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers, values
+from auditor.core.errors import ExitCode
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.report import findings
@@ -23,7 +24,7 @@ from auditor.results.document import Document, Slice, SliceKind, TopRecord, deta
 from auditor.results.partition import FEWEST
 from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
-from auditor.verdicts.gates import ExitCode, GateOutcome
+from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
 
 _TILES = 2

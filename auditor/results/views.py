@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from auditor.core.errors import InputError
 from auditor.core.numbers import enough_digits, given, percent
-from auditor.core.options import Members, Sample
+from auditor.core.options import Coverage, Sample
 from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
@@ -158,7 +158,7 @@ def measured(
     losses: Losses,
     counts: ThresholdCounts,
     confidence: float,
-    members: Members,
+    coverage: Coverage,
     partition: Partition | None = None,
 ) -> tuple[NamedCurve, ...]:
     """Return what the losses measure, and its band; with a partition at its cuts alone."""
@@ -166,7 +166,7 @@ def measured(
         exact, at = _named("empirical", "measured", _empirical(counts)), None
     else:
         exact, at = _named("empirical", "measured", partition.curve()), partition.limits
-    return exact, *_band(losses, confidence, members, at)
+    return exact, *_band(losses, confidence, coverage, at)
 
 
 def fitted(pair: FittedPair, mixture: FittedPair | None, *, is_shared: bool) -> tuple[NamedCurve, ...]:
@@ -275,9 +275,11 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
 
 
-def _band(losses: Losses, confidence: float, members: Members, at: Between | None = None) -> list[NamedCurve]:
+def _band(
+    losses: Losses, confidence: float, coverage: Coverage, at: Between | None = None
+) -> list[NamedCurve]:
     """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
-    band = simultaneous_band(losses, confidence=confidence, members=members, at=at)
+    band = simultaneous_band(losses, confidence=confidence, coverage=coverage, at=at)
     label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
     (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
     fpr_low, tpr_high = 1 - fpr_low, 1 - tpr_high

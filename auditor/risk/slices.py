@@ -42,6 +42,7 @@ from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.estimators.one_run import mechanism_bound, stated_delta
 from auditor.estimators.rates import auc, guaranteed_rates, interval, placements_of
+from auditor.estimators.setting import Inputs
 from auditor.records.labels import Codes, codes
 from auditor.results.document import PolicyFound, Slice, SliceKind, find
 from auditor.results.partition import STEP, Partition
@@ -133,7 +134,7 @@ def _certifiable(parts: list[_Part], delta: float, alpha: float) -> list[_Part]:
     """Leave out, smallest first, the groups in which not even a perfect attack would be certified."""
     while True:
         level = alpha / max(1, sum(not part.reason for part in parts))
-        ceiling = partial(grid_ceiling, delta=delta, alpha=level, rule=_QUICK, members=Sample())
+        ceiling = partial(grid_ceiling, delta=delta, alpha=level, rule=_QUICK, coverage=Sample())
         lost = [
             part
             for part in parts
@@ -229,7 +230,7 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     Args:
         evidence: Of the audit by the full outputs, whose losses may hold those under policies.
     """
-    given = evidence.asked.given
+    given = evidence.inputs.by_record
     if not given.policies:
         return ()
     scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
@@ -238,7 +239,7 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     stricter = replace(
         evidence.setting,
         confidence=1 - level,
-        members=Sample(),
+        coverage=Sample(),
         claim=None,
         delta=stated_delta(evidence),
     )
@@ -246,10 +247,8 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     split = UnknownSplit() if isinstance(stricter.split, NO_CHANCE) else stricter.split
     for name, pair in scored.items():
         losses = replace(given, member=pair.member, nonmember=pair.nonmember, policies={})
-        asked = replace(
-            evidence.asked, losses=losses, split=split, features=None, reference=None, fpr=stricter.rates
-        )
-        found[OutputPolicy(name)] = _under(Evidence(asked, replace(stricter, split=split)))
+        setting = replace(stricter, split=split, features=None, reference=None)
+        found[OutputPolicy(name)] = _under(Evidence(Inputs(losses, setting), setting))
     return tuple(
         PolicyFound(policy.name, confidence, len(found), rows, _of_anyone(policy, found))
         for policy, rows in found.items()
@@ -270,7 +269,7 @@ def _under(evidence: Evidence) -> tuple[Estimate, ...]:
     asked, counts = evidence.setting, evidence.counts
     return (
         auc(counts, confidence=asked.confidence),
-        advantage(counts, confidence=asked.confidence, members=asked.members),
+        advantage(counts, confidence=asked.confidence, coverage=asked.coverage),
         *guaranteed_rates(evidence),
         *(row for row in mechanism_bound(evidence) if row.value is not None),
     )

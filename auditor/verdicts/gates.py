@@ -21,12 +21,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers, validate
-from auditor.core.errors import InputError
+from auditor.core.errors import ExitCode, InputError
 from auditor.core.registry import Role, Unit
 from auditor.core.values import WORST_FIRST, Estimate, Status, Subject, Verdict
 from auditor.results.document import Document, ceiling, detail
@@ -196,22 +195,6 @@ def _why_no_pass(
         return None
     shown = _apart(max(filter(holds, certified)), bound=bound, toward="down")
     return f"its fit is rejected and the certified bound of the same model at the same delta is {shown}"
-
-
-class ExitCode(IntEnum):
-    """What the process says to a pipeline.
-
-    0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
-    input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
-    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
-    could not have shown what the gate asks for), which never counts as passed; or a claim could not be judged, unless that
-    is allowed; or the result was altered since it was written. Where several hold, 2 comes before 1, and 1 before 3.
-    """
-
-    DONE = 0
-    FAILED = 1
-    BAD_INPUT = 2
-    NOT_EVALUABLE = 3
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {

@@ -92,7 +92,7 @@ def compared(results: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, audito
     kept = [item for item in results if not item["diverged"]]
     categories = ["without DP-SGD" if item["epsilon"] is None else "with DP-SGD" for item in kept]
     about = {"result": list(range(1, len(kept) + 1)), "category": categories}
-    audited = audits(kept, members=auditor.Sample())
+    audited = audits(kept, coverage=auditor.Sample())
     comparison = auditor.compare_audits(audited, about=about, measure="epsilon_star.gaussian")
     fits = [item.estimate("epsilon_star.gaussian").details for item in audited]
     lines = table(kept, audited)
@@ -151,7 +151,7 @@ def estimates_of(result: Mapping[str, Any], *, components: int) -> dict[str, Any
         result: Of `experiments.landscape.run`.
         components: Of the mixtures, at most.
     """
-    found = audit_of(result, members=auditor.Sample(), mixture=auditor.Mixture(components))
+    found = audit_of(result, coverage=auditor.Sample(), mixture=auditor.Mixture(components))
     normal, mixture = found.estimate("epsilon_star.gaussian"), found.estimate("epsilon_star.mixture")
     return {
         "one normal": normal.value,

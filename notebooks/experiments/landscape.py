@@ -167,7 +167,7 @@ def audit_of(result: Mapping[str, Any], **choices: Any) -> auditor.AuditResult:
     """Audit one model at the paper's delta, beside the epsilon that was trained to.
 
     The members count as a sample (`auditor.Sample`): a bound above 0 is then evidence that the model treats them
-    differently. With ``members=auditor.Census()`` the bound is about this very training set, whose extremes differ from
+    differently. With ``coverage=auditor.Census()`` the bound is about this very training set, whose extremes differ from
     the population's even under a model that learnt nothing. Where the training set was drawn here at random (Location-30,
     Purchase-100), the audit says so and judges the claim; who drew Adult's is UCI's word.
 

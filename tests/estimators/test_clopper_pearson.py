@@ -136,13 +136,13 @@ def test_equal_losses_give_exactly_zero(rule):
 def test_a_census_never_divides_by_an_exact_zero(delta, rule):
     """In a census the FNR above the largest member is exactly 0, leakage or not: that rank is left out."""
     losses = Losses(member=np.linspace(0, 1, 400), nonmember=np.linspace(0, 1.2, 400))
-    assert np.isfinite(clopper_pearson(losses, delta=delta, members=Census(), rule=rule).value)
+    assert np.isfinite(clopper_pearson(losses, delta=delta, coverage=Census(), rule=rule).value)
 
 
 def test_a_census_ceiling_is_never_passed():
     """With one missed member a census can show more than with none, and the ceiling allows for that."""
     losses = Losses(member=np.r_[np.zeros(9999), 5.0], nonmember=np.full(100, 3.0))
-    found = clopper_pearson(losses, delta=0.0, members=Census(), rule=FixedThreshold(1.0))
+    found = clopper_pearson(losses, delta=0.0, coverage=Census(), rule=FixedThreshold(1.0))
     assert found.value == pytest.approx(found.details["ceiling"])
 
 
@@ -312,9 +312,9 @@ def test_a_subset_lies_between_a_sample_and_a_census(rng):
 def test_a_fully_scored_subset_knows_the_tpr(rng):
     """With every training record scored, the limit of the TPR at a guaranteed FPR is the count there itself."""
     losses = Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(size=400))
-    found = tpr_at_fpr(losses, rate=0.1, members=Subset(of=200))
+    found = tpr_at_fpr(losses, rate=0.1, coverage=Subset(of=200))
     assert found.lower == found.details["true_positives"] / 200
-    assert tpr_at_fpr(losses, rate=0.1, members=Subset(of=400)).lower < found.lower
+    assert tpr_at_fpr(losses, rate=0.1, coverage=Subset(of=400)).lower < found.lower
 
 
 # --- Approximate limits --------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_bayes_security_mirrors_the_advantage():
     found, known = (advantage(counts, confidence=0.9, members=members) for members in (Sample(), Census()))
     assert found.lower < known.lower < known.value < known.upper < found.upper
     assert known.details["as_draws"]["lower"] == pytest.approx(found.lower)
-    assert "as_draws" not in advantage(counts, members=Subset(of=5000)).details
+    assert "as_draws" not in advantage(counts, coverage=Subset(of=5000)).details
     for gap in (found, known):
         mirrored = bayes_security(gap)
         assert (mirrored.value, mirrored.upper) == pytest.approx((1 - gap.value, 1 - gap.lower))

@@ -94,7 +94,7 @@ def test_delta_zero_is_a_row_with_a_reason(rng):
 def test_details_say_where_it_is_attained(rng):
     """On the paper's clip the row says so, and that the data do not reach there."""
     losses = Losses(member=rng.normal(0, 1, 2000), nonmember=rng.normal(1, 1, 2000))
-    details = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5, members=Census()).details
+    details = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5, coverage=Census()).details
     assert details["at"]["on_clip"]
     assert not details["at"]["reached_by_data"]
     assert details["supported"]["clip"] == 10 / 2000

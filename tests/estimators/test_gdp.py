@@ -103,6 +103,6 @@ def test_extreme_losses_give_numbers(rng):
 
 def test_a_census_is_a_draw_from_the_curve():
     """A finite training set has no Gaussian curve, so a census gets the same number and says what it counts as."""
-    census = model_gdp(FAR, delta=1e-5, members=Census())
+    census = model_gdp(FAR, delta=1e-5, coverage=Census())
     assert census.value == model_gdp(FAR, delta=1e-5).value
     assert "as a draw from that curve" in census.assumptions[-1]

@@ -80,7 +80,7 @@ def test_the_row_says_what_was_fitted_and_where_it_is_attained(pair):
 
 def test_a_census_has_only_the_non_members_uncertainty(pair):
     """When every member was scored the error is smaller."""
-    sample, census = parametric(pair, delta=1e-5), parametric(pair, delta=1e-5, members=Census())
+    sample, census = parametric(pair, delta=1e-5), parametric(pair, delta=1e-5, coverage=Census())
     assert census.details["standard_error"] < sample.details["standard_error"]
 
 

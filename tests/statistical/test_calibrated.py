@@ -26,14 +26,14 @@ DELTA = 1e-3
 SIZES = {(20, 20): 400, (300, 300): 100, (50, 5000): 40, (10_000, 10_000): 20}
 
 
-def judged(losses, *, delta=DELTA, members=Sample()):  # noqa: B008 - a frozen value
+def judged(losses, *, delta=DELTA, coverage=Sample()):  # noqa: B008 - a frozen value
     """The test of every epsilon that the bound of these losses goes by."""
     law = Statistic(losses.n_member, losses.n_nonmember, delta, ALPHA, members)
     drawn = not is_exact(losses.n_member, losses.n_nonmember, ALPHA, members)
     return CalibratedTest(Hits.of(losses), law, drawn)
 
 
-def exceeds(losses, epsilon, *, members=Sample()):  # noqa: B008 - a frozen value
+def exceeds(losses, epsilon, *, coverage=Sample()):  # noqa: B008 - a frozen value
     """Whether the bound lies above this epsilon."""
     return judged(losses, members=members).p_value(epsilon) <= ALPHA
 
@@ -105,15 +105,15 @@ def test_the_bound_of_a_training_set_seldom_exceeds_its_own(request, law, times)
 def test_the_worst_law_spends_the_error(request, sizes, members, runs, epsilon, delta):
     """At the least favourable law the bound exceeds the truth about as often as it may."""
     curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
-    of = members.of if isinstance(members, Subset) else sizes[0]
+    of = members.of if isinstance(coverage, Subset) else sizes[0]
 
     def audit(rng):
         rates = rng.random(sizes[0])
-        if not isinstance(members, Sample):
+        if not isinstance(coverage, Sample):
             # The largest record of a finite set is missed by nobody: it may lie where its own limit allows it.
             rates = rng.choice(np.arange(1, of + 1), sizes[0], replace=False) / of
         places = np.interp(rates, curve.tpr, curve.fpr)
-        if not isinstance(members, Sample):
+        if not isinstance(coverage, Sample):
             last = max(float(np.interp(1 - 1 / of, curve.tpr, curve.fpr)), (1 - delta) * math.exp(-epsilon))
             places = np.where(rates == 1, last, places)
         return judged(Losses(places, rng.random(sizes[1])), delta=delta, members=members)
@@ -195,7 +195,7 @@ def test_the_point_that_shows_most_is_seldom_too_good(request, sizes, mu):
 
     def missed(rng):
         losses = Losses(rng.normal(-mu, 1, sizes[0]), rng.normal(0, 1, sizes[1]))
-        return too_good(simultaneous_band(losses, confidence=1 - ALPHA, members=Sample()))
+        return too_good(simultaneous_band(losses, confidence=1 - ALPHA, coverage=Sample()))
 
     def seen(rng):
         member, nonmember = rng.normal(-mu, 1, (sizes[0], 1)), rng.normal(0, 1, (sizes[1], 1))

@@ -124,7 +124,7 @@ def test_a_census_bound_covers_the_finite_training_set(simulated):
 
     def over(rng):
         losses = Losses(member=member, nonmember=rng.normal(size=400))
-        return clopper_pearson(losses, delta=delta, members=Census(), rule=TWO_LIMITS).value > truth
+        return clopper_pearson(losses, delta=delta, coverage=Census(), rule=TWO_LIMITS).value > truth
 
     assert seldom(simulated(over, seed=7, runs=(600, 5000)))
 
@@ -276,7 +276,7 @@ def test_the_advantage_interval_covers(simulated, census, shift):
     def missed(rng):
         drawn = member if census else rng.normal(-shift, 1, 200)
         counts = count(Losses(member=drawn, nonmember=rng.normal(size=300)))
-        return outside(truth, advantage(counts, members=Census() if census else Sample()))
+        return outside(truth, advantage(counts, coverage=Census() if census else Sample()))
 
     assert seldom(simulated(missed, seed=14, runs=(100, 5000)))
 

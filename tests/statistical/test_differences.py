@@ -16,10 +16,10 @@ from auditor.estimators import advantage, auc
 N = 600
 
 
-def result(member, nonmember, members=Sample()):  # noqa: B008 - a frozen value
+def result(member, nonmember, coverage=Sample()):  # noqa: B008 - a frozen value
     """A result with the two rows that have a difference, and what they rest on."""
     counts = count(Losses(member=member, nonmember=nonmember))
-    kind = "census" if isinstance(members, Census) else "sample"
+    kind = "census" if isinstance(coverage, Census) else "sample"
     data = {"n_member": len(member), "n_nonmember": len(nonmember), "members": kind, "unit": "record"}
     return result_of(data, advantage(counts, members=members), auc(counts))
 

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor.api import AuditResult, audit
 from auditor.cli import console, settings
-from auditor.cli.options import Common, Options
+from auditor.cli.options import Common
+from auditor.cli.parsing import Options
 from auditor.core.files import check_writable, write_all
 from auditor.core.options import DPSGD, RandomSplit, StatedClaim
+
+if TYPE_CHECKING:
+    from auditor.api import AuditResult
 
 # --- The demo: three classifiers on the digits that come with scikit-learn, audited and shown side by side ---
 #
@@ -22,7 +25,7 @@ _PROMISED = 0.5  # epsilon, of a forest that was trained without any noise
 _CLASSES = 10
 
 
-def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None) -> list[AuditResult]:
+def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None) -> "list[AuditResult]":
     """Train and audit a model with a false claim, one without a claim, and one with a true claim.
 
     Args:
@@ -34,6 +37,7 @@ def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None)
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
 
+    from auditor.api import audit
     from auditor.collectors import collect
 
     features, labels = load_digits(return_X_y=True)
@@ -52,9 +56,9 @@ def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None)
             f"Training and auditing {name[0].lower()}{name[1:]}, on {len(y_in)} of {len(labels)} digits ..."
         )
         losses = collect(train(x_in, y_in), members=(x_in, y_in), nonmembers=(x_out, y_out))
-        asked = partial(audit, split=RandomSplit(), seed=seed, command="auditor demo")
+        audited = partial(audit, split=RandomSplit(), seed=seed, command="auditor demo")
         source = "scikit-learn digits, random halves"
-        results.append(asked(losses, claim=claim, delta=delta, model=name, source=source))
+        results.append(audited(losses, claim=claim, delta=delta, model=name, source=source))
     return results
 
 
@@ -80,7 +84,7 @@ def _trained_privately(training: DPSGD, features: Any, labels: Any, *, seed: int
 
 
 @dataclass(frozen=True)
-class _Demo(Options):
+class _Demo(Options, title="The demo"):
     """Where the page goes.
 
     Attributes:
@@ -92,7 +96,7 @@ class _Demo(Options):
     seed: int = 0
 
 
-def demo(asked: _Demo, common: Common) -> None:
+def demo(wanted: _Demo, common: Common) -> None:
     """Audit three classifiers on data that comes with scikit-learn, and write one page comparing them.
 
     Examples:
@@ -105,11 +109,13 @@ def demo(asked: _Demo, common: Common) -> None:
     from auditor.report import html
     from auditor.report.terminal import audit_text
 
-    check_writable([asked.html], inputs=settings.used_file())
-    results = run_demo(seed=asked.seed, announce=console.announcer(quiet=common.quiet))
-    write_all({asked.html: html.render(results, title="Privacy audit: three classifiers on the digits data")})
+    check_writable([wanted.html], inputs=settings.used_file())
+    results = run_demo(seed=wanted.seed, announce=console.announcer(quiet=common.quiet))
+    write_all(
+        {wanted.html: html.render(results, title="Privacy audit: three classifiers on the digits data")}
+    )
     if common.quiet:
         return
     for result in results:
         console.say(audit_text(result, width=console.width(least=30), color=console.colour()) + "\n")
-    console.say(f"Report: {asked.html.resolve()}\n")
+    console.say(f"Report: {wanted.html.resolve()}\n")

@@ -1,0 +1,336 @@
+"""From dataclasses of options to a parser: a command is a function, and each of its parameters a group of options."""
+
+import dataclasses
+import re
+import textwrap
+import typing
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from inspect import Parameter as Argument, Signature
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.lazy import docstring
+from auditor.core.verb import descriptions
+
+SET = "--set"  # how rare options are given
+_WIDTH = 100  # no line is longer than can be read
+
+
+class Options:
+    """Options that belong together: a frozen dataclass, whose docstring says what the help writes of each attribute."""
+
+    title: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, *, title: str | None = None) -> None:
+        """Keep what the help writes above the group."""
+        cls.title = title or cls.title
+
+
+def option(*, default: Any = None, **more: Any) -> Any:
+    """Return a field of a group.
+
+    Args:
+        default: Of the option.
+        more: ``rare=True`` where it is given by ``--set``, ``short`` for a letter, ``convert`` for a function of the text.
+    """
+    return dataclasses.field(default=default, metadata=more)
+
+
+def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Return a field of a group that has no dashes, by the name that texts call it."""
+    return dataclasses.field(default=default, metadata={"argument": metavar})
+
+
+@dataclass(frozen=True)
+class Of:
+    """A parameter whose options are fields of a dataclass of the package; the command gets those that were given, by name.
+
+    Attributes:
+        options: The dataclass.
+        without: Its fields that no text can give, or that the command makes itself.
+    """
+
+    options: Any
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a command.
+
+    Attributes:
+        name: As in Python.
+        kind: Type of its value.
+        default: `dataclasses.MISSING` where it must be given.
+        words: What the help says.
+        title: Of its group.
+        about: What else its field says; see `option`.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    words: str
+    title: str | None
+    about: Mapping[str, Any]
+
+    @property
+    def rare(self) -> bool:
+        """Whether it is given by ``--set``."""
+        return bool(self.about.get("rare"))
+
+    @property
+    def spelled(self) -> str:
+        """What stands on the command line."""
+        return str(self.about.get("argument") or f"{SET}.{self.key}" if self.rare else self.dashed)
+
+    @property
+    def key(self) -> str:
+        """Its name in a file of settings."""
+        return self.name.replace("_", "-")
+
+    @property
+    def dashed(self) -> str:
+        """The name with dashes, or that of an argument."""
+        return str(self.about.get("argument", f"--{self.key}"))
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it has no value."""
+        return self.kind is bool
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may be given several times."""
+        return typing.get_origin(self.kind) in (tuple, list)
+
+
+@cache
+def options_of(command: Callable[..., Any]) -> tuple[Option, ...]:
+    """Return the options in the groups of a command, in their order."""
+    return tuple(item for _, group in _groups(command) for item in _of_group(group))
+
+
+def packed(command: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a command, from the values of the options that were given."""
+    result: dict[str, Any] = {}
+    for name, group in _groups(command):
+        own = {item.name: values[item.name] for item in _of_group(group) if item.name in values}
+        result[name] = own if isinstance(group, Of) else group(**own)
+    return result
+
+
+def _groups(command: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    for name, hint in typing.get_type_hints(command, include_extras=True).items():
+        if typing.get_origin(hint) is Annotated:
+            yield name, typing.get_args(hint)[1]
+        elif isinstance(hint, type) and issubclass(hint, Options):
+            yield name, hint
+
+
+def _of_group(group: Any) -> Iterator[Option]:
+    source, without = (group.options, group.without) if isinstance(group, Of) else (group, ())
+    words, hints = descriptions(source), typing.get_type_hints(source)
+    title = getattr(source, "title", None) or docstring(source).split("\n")[0].rstrip(".")
+    for item in dataclasses.fields(source):
+        if item.name not in without:
+            kind = _typed(hints[item.name])
+            text = words.get(item.name, "")
+            yield Option(item.name, kind, item.default, text, title, item.metadata)
+
+
+def _typed(hint: Any) -> Any:
+    """What a text becomes on the command line: of several types the one that a text can be, else a text."""
+    parts = [part for part in typing.get_args(hint) if part is not NoneType]
+    if typing.get_origin(hint) not in (typing.Union, UnionType):
+        return hint
+    plain = [part for part in parts if part in (int, float)]
+    return parts[0] if len(parts) == 1 else plain[0] if plain and str not in parts else str
+
+
+# --- The parser, and what it says ---
+
+
+def parser(command: Callable[..., Any], name: str) -> Any:
+    """Return the parser of a command as an application of cyclopts."""
+    from cyclopts import App
+
+    def run(**_: Any) -> None:
+        """Stand for the command."""
+
+    arguments = [_parameter(item) for item in options_of(command)]
+    vars(run)["__signature__"] = Signature(sorted(arguments, key=lambda item: item.kind))
+    run.__annotations__ = {item.name: item.annotation for item in arguments}
+    app = App(
+        name=name,
+        help="",
+        help_flags=[],
+        version_flags=[],
+    )
+    app.default(run)
+    return app
+
+
+def _parameter(item: Option) -> Argument:
+    from cyclopts import Parameter
+
+    positional = "argument" in item.about
+    names = [item.spelled, *([f"-{item.about['short']}"] if "short" in item.about else [])]
+    more: dict[str, Any] = {"converter": _converter(item.about["convert"])} if "convert" in item.about else {}
+    more |= {} if positional else {"group": _section(item.title or "Options")}
+    about = Parameter(
+        name=names,
+        help=item.words,
+        negative=(),
+        show=not item.rare,
+        show_default=False,
+        consume_multiple=positional and item.repeats,
+        **more,
+    )
+    required = item.default is dataclasses.MISSING
+    kind = item.kind if required or item.is_flag or item.repeats else item.kind | None
+    return Argument(
+        item.name,
+        Argument.POSITIONAL_ONLY if positional else Argument.KEYWORD_ONLY,
+        default=Argument.empty if required else None if not item.is_flag else False,
+        annotation=Annotated[kind, about],
+    )
+
+
+@cache
+def _section(title: str) -> Any:
+    """The part of the help with this title, in the order in which they are made."""
+    from cyclopts import Group
+
+    return Group.create_ordered(title)
+
+
+def _converter(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], Any]:
+    return lambda _, tokens: convert(tokens[0].value)
+
+
+def given(command: Callable[..., Any], name: str, tokens: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the options that these tokens give, by name.
+
+    Raises:
+        InputError: Something that the command does not take; the sentence names it, and the nearest.
+    """
+    from cyclopts import CycloptsError
+
+    app, words = parser(command, name), list(_rare_ones(command, tokens))
+    try:
+        _, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        if isinstance(error.__cause__, InputError):
+            named = getattr(getattr(error, "argument", None), "name", "")
+            raise InputError(f"{named}: {error.__cause__}") from None
+        raise InputError(f"{_sentence(command, error, words)} See 'auditor {name} --help'.") from None
+    return dict(bound.arguments)
+
+
+def _rare_ones(command: Callable[..., Any], tokens: Sequence[str]) -> Iterator[str]:
+    """The tokens with each ``--set NAME=VALUE`` as the option that it is."""
+    rare = {item.key: item for item in options_of(command) if item.rare}
+    common = {item.key: item for item in options_of(command) if not item.rare}
+    valued = {item.dashed for item in common.values() if not item.is_flag and "argument" not in item.about}
+    waiting = iter(_joined(tokens, valued))
+    for word in waiting:
+        if word == "--":
+            yield from (word, *waiting)
+            return
+        if word != SET and not word.startswith(f"{SET}="):
+            yield word
+            continue
+        said = next(waiting, "") if word == SET else word.removeprefix(f"{SET}=")
+        name, sign, value = said.partition("=")
+        key = name.strip().replace("_", "-")
+        if key in common:
+            raise InputError(f"{SET} is for rare options, got {said!r}; write {common[key].dashed}.")
+        item = rare[validate.known(SET, key, rare)]
+        if not sign and not item.is_flag:
+            raise InputError(f"{SET} must be NAME=VALUE, got {said!r}.")
+        yield item.spelled + (f"={value}" if sign else "")
+
+
+def _joined(tokens: Sequence[str], valued: Container[str]) -> Iterator[str]:
+    """The tokens with a dash, which stands for standard output, joined to the option with a value before it."""
+    option = ""
+    for word in tokens:
+        if option:
+            yield f"{option}=-" if word == "-" else option
+        if word != "-" or not option:
+            option = word if word in valued else ""
+            yield from () if option else ("./-" if word == "-" else word,)
+        else:
+            option = ""
+    if option:
+        yield option
+
+
+def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) -> str:
+    """What the parser could not take, as one sentence that names the option as one types it."""
+    words = " ".join(str(error).split()).replace(f"{SET}.", f"{SET} ").rstrip(".")
+    token = getattr(getattr(error, "token", None), "keyword", None) or ""
+    options = {item.spelled: item for item in options_of(command)}
+    rare = next((item for item in options.values() if item.rare and item.dashed == token), None)
+    if rare is not None:
+        return f"{token} is a rare option: write {SET} {rare.key}=VALUE."
+    missing = options.get(getattr(getattr(error, "argument", None), "name", ""))
+    if type(error).__name__ == "MissingArgumentError" and missing is not None:
+        if missing.dashed in tokens:
+            return f"{missing.dashed} needs a value, got none."
+        return f"{missing.dashed} must be given: {missing.words[:1].lower()}{missing.words[1:]}"
+    unused = getattr(error, "unused_tokens", None)
+    if unused:
+        return f"{unused[0]!r} is one argument too many; the options of a command begin with two dashes."
+    return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}"
+
+
+def help_text(command: Callable[..., Any], name: str, *, rare: bool) -> str:
+    """Return the help of a command: what it does, its options by group, and its examples; ``rare`` describes the rare ones too."""
+    words, title, examples = docstring(command).partition("\n\nExamples:\n")
+    options = options_of(command)
+    arguments = " ".join(item.dashed for item in options if "argument" in item.about)
+    sections: dict[str, list[str]] = {}
+    for item in sorted(options, key=lambda item: "argument" not in item.about):
+        if not item.rare:
+            section = "Arguments" if "argument" in item.about else item.title or "Options"
+            sections.setdefault(section, []).append(_row(_headed(item), item.words))
+    hidden = [item for item in options if item.rare]
+    if hidden:
+        names = ", ".join(item.key for item in hidden)
+        short = [_row(f"{SET} NAME=VALUE", f"One of {names}. --help-all describes them.")]
+        long = [_row(f"{SET} {item.key}{_shape(item)}", item.words) for item in hidden]
+        sections["Rare options"] = long if rare else short
+    body = "\n\n".join("\n".join([f"{head}:", *rows]) for head, rows in sections.items())
+    shown = (title + examples).strip().replace("\n    ", "\n  ")
+    return f"Usage: auditor {name} [OPTIONS] {arguments}".rstrip() + f"\n\n{words}\n\n{body}\n\n{shown}\n"
+
+
+def _headed(item: Option) -> str:
+    short = f", -{item.about['short']}" if "short" in item.about else ""
+    return item.dashed if "argument" in item.about else f"{item.dashed}{short}{_shape(item, ' ')}"
+
+
+def _shape(item: Option, sign: str = "=") -> str:
+    """The type of a value, as the help shows it; nothing for a flag."""
+    parts = [part for part in typing.get_args(item.kind) if part not in (NoneType, ...)]
+    if item.is_flag:
+        return ""
+    if typing.get_origin(item.kind) is Literal:
+        return sign + "|".join(map(str, parts))
+    kind = parts[0] if parts else item.kind
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return sign + "|".join(map(str, kind))
+    return sign + {Path: "PATH", int: "N", float: "X"}.get(kind, "TEXT")
+
+
+def _row(head: str, words: str) -> str:
+    plain = re.sub(r"``?([^`]+)``?", r"\1", words)
+    return textwrap.fill(f"{head}  {plain}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
