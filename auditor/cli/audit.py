@@ -259,12 +259,17 @@ class _Context(Options, title="What the report says of the model"):
         return choices.Context.from_table(raw, named=named)
 
 
-_MADE_HERE = ("nonmember", "claim", "features", "reference", "context", "source", "command", "progress")
+_AUDIT = Of(
+    AuditOptions,
+    common=("delta", "confidence", "coverage", "split", "seed", "model", "disclosure"),
+    without=("nonmember", "claim", "features", "reference", "context", "source", "command", "progress"),
+    title="How the audit is made",
+)
 
 
 def audit(
     tables: _LossTables,
-    chosen: Annotated[dict[str, Any], Of(AuditOptions, _MADE_HERE)],
+    chosen: Annotated[dict[str, Any], _AUDIT],
     trust: _Trust,
     claimed: shared.ClaimOptions,
     context: _Context,
@@ -306,9 +311,9 @@ def audit(
     # Built before anything is read, since it refuses options that cannot be used.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):
-        shared.refuse_value(
+        shared.refuse_values(
+            chosen,
             "one_run_test",
-            options.one_run_test,
             goes="with --split random or bernoulli: without, there is none",
         )
     announce = console.announcer(quiet=common.quiet)

@@ -3,18 +3,20 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from auditor.cli import console, options as shared
 from auditor.cli.options import refuse
-from auditor.cli.parsing import Options, argument, option
+from auditor.cli.parsing import Of, Options, argument, option
 from auditor.collectors.base.outputs import Output
+from auditor.collectors.base.tasks import TASKS
+from auditor.collectors.served.endpoint import Endpoint
+from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile
+from auditor.collectors.texts.scores import SCORES
 from auditor.core.errors import InputError
+from auditor.core.options import from_text
 
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
-# Options of a served model that an endpoint takes under another name, or not as they are.
-_TEMPLATE = ("request_template", "response_path")
-_OTHERWISE = ("protocol", "served_model", "header_variable", "accept_labels", *_TEMPLATE)
 
 # --- The options ---
 
@@ -30,7 +32,6 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         nonmembers: Records from the same population that it never saw.
         records: One table of both, with --member-column, instead of the two.
         member_column: Column of membership in --records, 0 or 1.
-        allow_shared_rows: Go on where many rows are in both groups.
     """
 
     label: str | None = None
@@ -39,7 +40,6 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     nonmembers: Path | None = None
     records: Path | None = None
     member_column: str = "member"
-    allow_shared_rows: bool = option(default=False, rare=True)
 
     def _columns(self, text_column: str | None) -> dict[str, Any]:
         """What a `RecordTable` is given of its columns; of texts, that they are all of a record."""
@@ -89,44 +89,48 @@ class LossesFile(Options, title="The losses"):
 
 
 @dataclass(frozen=True)
-class ModelOptions(Options, title="The model"):
-    """What the model predicts, and how a file of it is loaded.
+class Scoring(Options, title="The model"):
+    """What the model predicts.
 
     Attributes:
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
             a served one (https://...).
-        task: What the model was trained to predict; default: classification.
-        standard_deviation: Of the noise, for --task gaussian; default: the model returns it after the mean.
+        task: What the model was trained to predict: classification (default), multi-label, regression, or gaussian, where
+            it returns mean and standard deviation (gaussian:1.5 where the latter is known).
         classes: Label of each output column, separated by commas; default: the model's, or 0, 1, ...
         output: What the model returns; default: found out.
         policies: What it might answer instead, separated by commas: digits=N, topK, label. The same outputs are scored under
             each too, without further requests, and the audit says what it would help.
         repeats: Ask the model so often for every record and average, if it answers at random; default: 1.
-        factory: MODULE:FUNCTION that builds the PyTorch model of a state dict; the module is run, so name your own.
-        trust_pickle: Load a file that may run any code: a pickle, TorchScript, a SavedModel, Lambda layers.
-        trusted_type: Type that a .skops file may hold besides the known ones; repeatable.
+        batch_size: Records for each call of the model, and of each checkpoint.
+        allow_shared_rows: Go on where many rows are in both groups.
     """
 
     model: str = argument("MODEL")
-    task: Literal["classification", "multi-label", "regression", "gaussian"] | None = None
-    standard_deviation: float | None = option(rare=True)
+    task: str | None = None
     classes: str | None = None
     output: Output | None = None
     policies: str | None = None
     repeats: int | None = option(rare=True)
-    factory: str | None = None
-    trust_pickle: bool = False
-    trusted_type: tuple[str, ...] = option(default=(), rare=True)
+    batch_size: int | None = None
+    allow_shared_rows: bool = option(default=False, rare=True)
 
-    def chosen_task(self) -> Any:
-        """Return what the model was trained to predict."""
-        from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, SquaredError
+    @property
+    def is_served(self) -> bool:
+        """Whether the model is behind an address."""
+        return self.model.lower().startswith(("http://", "https://"))
 
-        if self.task == "gaussian":
-            return GaussianLogLoss(self.standard_deviation)
-        refuse(self, "standard_deviation", goes="with --task gaussian: it is that of the noise")
-        kinds = {"multi-label": MultiLabel, "regression": SquaredError}
-        return kinds.get(self.task or "", Classification)()
+    def arguments(self) -> dict[str, Any]:
+        """Return what `collect_to` takes of it."""
+        return {
+            "task": from_text("task", self.task or "classification", TASKS),
+            "classes": self.labels(),
+            "output": self.output,
+            "policies": self.policies or (),
+            "repeats": 1 if self.repeats is None else self.repeats,
+            "batch_size": self.batch_size,
+            "allow_shared_rows": self.allow_shared_rows,
+        }
 
     def labels(self) -> list[str] | None:
         """Return the labels of the output columns."""
@@ -134,124 +138,81 @@ class ModelOptions(Options, title="The model"):
 
 
 @dataclass(frozen=True)
-class TextOptions(Options, title="A language model"):
+class Texts(Options, title="A language model"):
     """What of a text is scored.
 
     Attributes:
         text_column: Column of texts: MODEL is a language model.
-        score: Of a text; the other scores stand beside it; default: mean.
-        min_k_percent: Percent of least likely tokens, for --score min-k; default: 20.
-        longest: Most tokens of a text; default: what the model takes.
-        cut_long_texts: Cut texts of more tokens, instead of refusing them.
+        score: Of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores stand beside it.
     """
 
     text_column: str | None = None
-    score: Literal["mean", "sum", "min-k", "zlib"] | None = None
-    min_k_percent: float | None = option(rare=True)
-    longest: int | None = option(rare=True)
-    cut_long_texts: bool = option(default=False, rare=True)
-
-    def chosen_score(self) -> Any:
-        """Return the score of a text, where the records are texts."""
-        from auditor.collectors.texts.scores import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
-
-        if self.text_column is None:
-            refuse(self, "score", "min_k_percent", goes="with --text-column: it is about the score of a text")
-            return None
-        if self.score == "min-k":
-            return MinK() if self.min_k_percent is None else MinK(self.min_k_percent)
-        refuse(self, "min_k_percent", goes="with --score min-k")
-        kinds = {"sum": SumTokenLoss, "zlib": ZlibRatio}
-        return kinds.get(self.score or "", MeanTokenLoss)()
+    score: str | None = None
 
 
 @dataclass(frozen=True)
-class ServedOptions(Options, title="A served model"):
-    """How requests are made.
+class Served(Options, title="A served model"):
+    """What an address needs beside its connection.
 
     Attributes:
-        protocol: How it is spoken with; default: found out.
-        served_model: Name of the model on the server, where the address has none.
-        token_variable: Environment variable that holds the bearer token.
-        header_variable: Header from an environment variable, HEADER=VARIABLE; repeatable.
-        output_name: Which of several outputs to use; default: the probabilities.
         accept_labels: Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit.
         request_template: JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}}
             (objects by column), or {{row}} or {{record}} (one a request), as in '{"inputs": {{rows}}}'.
         response_path: Where the outputs are in an answer, for --request-template, as in outputs.0.scores or
             results.*.probs.
-        concurrency: Requests under way at a time; default: 8.
-        timeout: Seconds to wait for an answer; default: 30.
-        retries: How often a request is tried again; default: 5.
-        max_request_records: Most records in one request.
-        max_request_bytes: Largest request; default: 1000000.
-        max_response_bytes: Largest answer that is read.
-        allow_plain_http: Send credentials over http, where others can read them.
-        use_proxies: Use the proxies of the environment (HTTPS_PROXY).
-        ca_file: Certificates to trust, for a private server.
+        header_variable: Header from an environment variable, HEADER=VARIABLE; repeatable.
     """
 
-    protocol: Literal["v2", "v1", "mlflow", "completions"] | None = None
-    served_model: str | None = None
-    token_variable: str | None = None
-    header_variable: tuple[str, ...] = option(default=(), rare=True)
-    output_name: str | None = option(rare=True)
     accept_labels: bool = False
     request_template: Path | None = None
     response_path: str | None = None
-    concurrency: int | None = option(rare=True)
-    timeout: float | None = option(rare=True)
-    retries: int | None = option(rare=True)
-    max_request_records: int | None = option(rare=True)
-    max_request_bytes: int | None = option(rare=True)
-    max_response_bytes: int | None = option(rare=True)
-    allow_plain_http: bool = option(default=False, rare=True)
-    use_proxies: bool = option(default=False, rare=True)
-    ca_file: Path | None = option(rare=True)
+    header_variable: tuple[str, ...] = option(default=(), rare=True)
 
-    def keywords(self, classes: str | None) -> dict[str, Any]:
-        """Return what an endpoint is told of the connection, as far as it was given."""
-        found = {name: value for name, value in vars(self).items() if name not in _OTHERWISE}
-        found |= {"header_variables": self._headers(), "labels": self._answers(classes)}
-        return {name: value for name, value in found.items() if shared.is_used(value)}
-
-    def _headers(self) -> dict[str, str] | None:
-        """The environment variable of each header."""
-        result = {}
-        for pair in self.header_variable:
-            name, sign, variable = pair.partition("=")
-            if not (name.strip() and sign and variable.strip()):
-                raise InputError(
-                    f"--set header-variable must be HEADER=VARIABLE, the name of an environment variable, got {pair!r}."
-                )
-            result[name.strip()] = variable.strip()
-        return result or None
-
-    def _answers(self, classes: str | None) -> list[Any] | None:
-        """The labels that a server may answer with, if it may; those that are whole numbers as such."""
-        if not self.accept_labels:
-            return None
-        if classes is None:
-            raise InputError("--accept-labels goes with --classes, which names the labels; give them.")
-        found = shared.names("--classes", classes)
-        return [int(name) for name in found] if all(name.lstrip("-").isdigit() for name in found) else found
-
-    def chosen_protocol(self) -> Any:
-        """Return how records are sent, by name or as a template; nothing where it is to be found out."""
+    def arguments(self, scoring: Scoring) -> dict[str, Any]:
+        """Return what an `Endpoint` takes of it."""
+        found: dict[str, Any] = {}
+        if self.header_variable:
+            found["header_variables"] = dict(map(_header, self.header_variable))
+        if self.accept_labels:
+            classes = scoring.labels()
+            if classes is None:
+                raise InputError("--accept-labels goes with --classes, which names the labels; give them.")
+            whole = all(name.lstrip("-").isdigit() for name in classes)
+            found["labels"] = [int(name) for name in classes] if whole else classes
+        if self.request_template is None:
+            refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
+            return found
         from auditor.collectors.served.protocols import Template
         from auditor.collectors.tables.sources import readable
 
-        template = self.request_template
-        if template is None:
-            refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
-            return self.protocol
-        refuse(self, "protocol", goes="without --request-template, which says how it is spoken with")
-        with readable(template):
-            return Template(template.read_text(encoding="utf-8"), self.response_path or "")
+        with readable(self.request_template):
+            text = self.request_template.read_text(encoding="utf-8")
+        return {**found, "protocol": Template(text, self.response_path or "")}
+
+
+def _header(pair: str) -> tuple[str, str]:
+    """The header of a pair, and the environment variable that holds its value."""
+    name, _, variable = (part.strip() for part in pair.partition("="))
+    if not (name and variable):
+        raise InputError(
+            f"--set header-variable must be HEADER=VARIABLE, the name of an environment variable, got {pair!r}."
+        )
+    return name, variable
+
+
+_CONNECTION = Of(
+    Endpoint,
+    common=("token_variable", "protocol", "served_model"),
+    without=("url", "pause", "output", "labels", "columns", "header_variables"),
+    title="A served model",
+    renamed=(("model", "served_model"),),
+)
+_FILE = Of(ModelFile, common=("factory", "trust_pickle"), without=("path",), title="The model")
+_LANGUAGE = Of(LanguageModelFile, without=("path", "score"), title="A language model")
 
 
 @dataclass(frozen=True)
-class EngineOptions(Options, title="The run"):
+class Engines(Options, title="The run"):
     """What does the work.
 
     Attributes:
@@ -264,38 +225,30 @@ class EngineOptions(Options, title="The run"):
     workers: int | None = None
     ray_address: str | None = option(rare=True)
 
-    def chosen_engine(self) -> Any:
+    def chosen(self) -> Any:
         """Return what does the work, if it is not this process."""
         if self.engine == "local":
             refuse(self, "workers", "ray_address", goes="with --engine ray: this process is one")
             return None
         from auditor.collectors.streaming.ray import RayEngine
 
-        chosen: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
-        return RayEngine(**{name: value for name, value in chosen.items() if value is not None})
-
-
-@dataclass(frozen=True)
-class RunOptions(EngineOptions):
-    """How models are asked.
-
-    Attributes:
-        batch_size: Records for each call of the model, and of each checkpoint.
-    """
-
-    batch_size: int | None = None
+        settings: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
+        return RayEngine(**{name: value for name, value in settings.items() if value is not None})
 
 
 # --- The command ---
 
 
 def collect(
-    model: ModelOptions,
+    scoring: Scoring,
+    file: Annotated[dict[str, Any], _FILE],
     records: RecordTables,
     losses: LossesFile,
-    texts: TextOptions,
-    served: ServedOptions,
-    run: RunOptions,
+    texts: Texts,
+    language: Annotated[dict[str, Any], _LANGUAGE],
+    served: Served,
+    connection: Annotated[dict[str, Any], _CONNECTION],
+    engines: Engines,
     common: shared.Common,
 ) -> None:
     r"""Score records by a model and write a table of losses; a run that was stopped goes on where it stopped.
@@ -330,23 +283,18 @@ def collect(
 
     if texts.text_column is not None:
         why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
-        refuse(model, "task", "classes", "output", "policies", "repeats", goes=why)
-        refuse(served, "accept_labels", "output_name", *_TEMPLATE, goes=why)
+        refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
+        refuse(served, "accept_labels", "request_template", "response_path", goes=why)
+        shared.refuse_values(connection, "output_name", goes=why)
     tables = records.read_with(text_column=texts.text_column)
-    chosen = chosen_model(model, texts, served)
+    chosen = _model(scoring, file, texts, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
         report = collectors.collect_to(
             losses.out,
             chosen,
             **tables,
-            task=model.chosen_task(),
-            classes=model.labels(),
-            output=model.output,
-            repeats=1 if model.repeats is None else model.repeats,
-            batch_size=run.batch_size,
-            allow_shared_rows=records.allow_shared_rows,
-            policies=() if model.policies is None else model.policies,
-            engine=run.chosen_engine(),
+            **scoring.arguments(),
+            engine=engines.chosen(),
             overwrite=losses.overwrite,
             announce=console.announcer(quiet=common.quiet),
             progress=move or (lambda _stage, _done, _total: None),
@@ -355,57 +303,50 @@ def collect(
         console.say(_summary(report, name=str(losses.out)))
 
 
-def chosen_model(kind: ModelOptions, texts: TextOptions, served: ServedOptions) -> Any:
-    """Return the model: a file, an endpoint, or what scores texts.
-
-    Args:
-        kind: What the model predicts, and how a file of it is loaded.
-        texts: What of a text is scored.
-        served: How a server is asked.
-    """
-    connection = served.keywords(kind.classes)
-    score, place = texts.chosen_score(), kind.model
-    is_served = place.lower().startswith(("http://", "https://"))
-    if is_served or score is None:
-        where = "a language model in a folder, got an address" if is_served else "--text-column"
-        refuse(texts, "longest", "cut_long_texts", goes=f"with {where}; leave it out")
-    got = f", got {place!r} as MODEL; leave it out"
-    if not is_served:
-        refuse(served, *vars(served), goes=f"with the address of a served model{got}")
-        return _file(kind, texts, score)
-    refuse(kind, "factory", "trust_pickle", "trusted_type", goes=f"with the file of a model{got}")
+def _model(
+    scoring: Scoring,
+    file: dict[str, Any],
+    texts: Texts,
+    language: dict[str, Any],
+    served: Served,
+    connection: dict[str, Any],
+) -> Any:
+    """The model: a file, an endpoint, or what scores texts."""
+    place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
+    if texts.text_column is None:
+        refuse(texts, "score", goes="with --text-column: it is about the score of a text")
+    score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
+    if scoring.is_served or score is None:
+        where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
+        shared.refuse_values(language, *language, goes=f"with {where}; leave it out")
+    if scoring.is_served:
+        shared.refuse_values(file, *file, goes=f"with the file of a model{got}")
+        if score is not None:
+            return _completions(place, connection, served, scoring, score)
+        return Endpoint(place, **{**connection, **served.arguments(scoring)})
+    goes = f"with the address of a served model{got}"
+    refuse(served, *vars(served), goes=goes)
+    shared.refuse_values(connection, *connection, goes=goes)
     if score is not None:
-        return _completions(place, served, connection, score)
-    from auditor.collectors.served.endpoint import Endpoint
-
-    return Endpoint(place, protocol=served.chosen_protocol(), model=served.served_model, **connection)
-
-
-def _file(kind: ModelOptions, texts: TextOptions, score: Any) -> Any:
-    from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile
-
-    place = kind.model
-    if score is None:
-        if Path(place).suffix.lower() not in _TAKE_FACTORY:
-            weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
-            refuse(kind, "factory", goes=f"with {weights}, got {place!r} as MODEL; leave it out")
-        trusted = kind.trusted_type
-        return ModelFile(place, factory=kind.factory, trust_pickle=kind.trust_pickle, trusted_types=trusted)
-    whole = "without --text-column: a language model is loaded from its folder"
-    refuse(kind, "factory", "trust_pickle", "trusted_type", goes=whole)
-    from auditor.collectors.texts.models import LongTexts
-
-    long_texts = LongTexts.CUT if texts.cut_long_texts else LongTexts.REFUSE
-    return LanguageModelFile(place, score=score, longest=texts.longest, long_texts=long_texts)
+        shared.refuse_values(
+            file, *file, goes="without --text-column: a language model is loaded from its folder"
+        )
+        return LanguageModelFile(place, score=score, **language)
+    if Path(place).suffix.lower() not in _TAKE_FACTORY:
+        weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
+        shared.refuse_values(file, "factory", goes=f"with {weights}{got}")
+    return ModelFile(place, **file)
 
 
-def _completions(place: str, served: ServedOptions, connection: dict[str, Any], score: Any) -> Any:
+def _completions(place: str, connection: dict[str, Any], served: Served, scoring: Scoring, score: Any) -> Any:
     from auditor.collectors.texts.endpoints import CompletionsEndpoint
     from auditor.collectors.texts.scorer import text_scorer
 
-    if served.protocol not in (None, "completions"):
-        refuse(served, "protocol", goes=f"without --text-column but for completions, got {served.protocol!r}")
-    return text_scorer(CompletionsEndpoint(place, model=served.served_model or "", **connection), score=score)
+    chosen = {**connection, **served.arguments(scoring)}
+    protocol, model = chosen.pop("protocol", "completions"), chosen.pop("model", "")
+    if protocol != "completions":
+        raise InputError(f"--protocol goes without --text-column but for completions, got {protocol!r}.")
+    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score)
 
 
 def _summary(report: Any, *, name: str) -> str:
@@ -447,7 +388,7 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
     every_bin: bool = False
 
 
-def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) -> None:
+def summarise(counted: SummaryFiles, engines: Engines, common: shared.Common) -> None:
     r"""Count losses in bins, in constant memory: a summary that auditor audit takes, to share or to add to others.
 
     Examples:
@@ -474,7 +415,7 @@ def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) 
             counted.files,
             **counted.columns(),
             bits=counted.bits,
-            engine=run.chosen_engine(),
+            engine=engines.chosen(),
             progress=move or (lambda _stage, _done, _total: None),
         )
     found = every if counted.every_bin else every.merged()

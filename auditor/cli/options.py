@@ -37,10 +37,11 @@ def refuse(group: Options, *names: str, goes: str) -> None:
         raise InputError(f"{name} goes {goes}.")
 
 
-def refuse_value(name: str, value: object, *, goes: str) -> None:
-    """Refuse an option of a dataclass of the package, where it was given, that means nothing here."""
-    if is_used(value):
-        raise InputError(f"{name} goes {goes}.")
+def refuse_values(values: Mapping[str, Any], *names: str, goes: str) -> None:
+    """Refuse these options of a dataclass of the package, where they were given, which mean nothing here."""
+    for name in names:
+        if is_used(values.get(name)):
+            raise InputError(f"{spelled(name)} goes {goes}.")
 
 
 def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:

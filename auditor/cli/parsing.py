@@ -53,11 +53,17 @@ class Of:
 
     Attributes:
         options: The dataclass.
+        common: Its fields that are options of their own; the others are given by ``--set``.
         without: Its fields that no text can give, or that the command makes itself.
+        title: What the help writes above them.
+        renamed: What a field is called here, where the command has another option of its name.
     """
 
     options: Any
+    common: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    title: str = ""
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,11 @@ def packed(command: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, 
     result: dict[str, Any] = {}
     for name, group in _groups(command):
         own = {item.name: values[item.name] for item in _of_group(group) if item.name in values}
-        result[name] = own if isinstance(group, Of) else group(**own)
+        if isinstance(group, Of):
+            former = {new: old for old, new in group.renamed}
+            result[name] = {former.get(key, key): value for key, value in own.items()}
+        else:
+            result[name] = group(**own)
     return result
 
 
@@ -135,14 +145,17 @@ def _groups(command: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_group(group: Any) -> Iterator[Option]:
-    source, without = (group.options, group.without) if isinstance(group, Of) else (group, ())
+    source = group.options if isinstance(group, Of) else group
     words, hints = descriptions(source), typing.get_type_hints(source)
-    title = getattr(source, "title", None) or docstring(source).split("\n")[0].rstrip(".")
     for item in dataclasses.fields(source):
-        if item.name not in without:
-            kind = _typed(hints[item.name])
-            text = words.get(item.name, "")
-            yield Option(item.name, kind, item.default, text, title, item.metadata)
+        kind, text, name = _typed(hints[item.name]), words.get(item.name, ""), item.name
+        about: Mapping[str, Any] = item.metadata
+        if isinstance(group, Of):
+            if name in group.without:
+                continue
+            about = {"rare": name not in group.common}
+            name = dict(group.renamed).get(name, name)
+        yield Option(name, kind, item.default, text, group.title, about)
 
 
 def _typed(hint: Any) -> Any:

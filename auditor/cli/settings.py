@@ -36,7 +36,7 @@ REFUSED = {
     "factory": "it runs code",
     "ray-address": "machines that work for you run code",
     "trust-pickle": "it lets a model run code",
-    "trusted-type": "it lets a model run code",
+    "trusted-types": "it lets a model run code",
 }
 _TABLE = "context"  # what a file may hold as a table of its own
 # What can stop a pipeline, beside what is claimed.

@@ -18,7 +18,6 @@ from auditor.records.labels import PersonsFound, default_units, per_person
 _FAIR = 0.5
 _RATES = 5  # at which a result that may be shared shows the true positive rate
 _LARGEST = 20_000  # characters: a noise for each of thousands of steps is not kept
-_RARE = {"rare": True}
 _NUMBERS = {"changes": True}  # an argument that changes a number, and can be kept as it is
 
 
@@ -83,24 +82,24 @@ class AuditOptions:
     _: KW_ONLY
     delta: float | None = field(default=None, metadata=_NUMBERS)
     confidence: float = field(default=0.95, metadata=_NUMBERS)
-    looks: int = field(default=1, metadata=_RARE | _NUMBERS)
+    looks: int = field(default=1, metadata=_NUMBERS)
     coverage: options.Coverage | str = field(default=options.Sample(), metadata=_NUMBERS)
     split: options.MembershipSplit | str = field(default=options.UnknownSplit(), metadata=_NUMBERS)
     claim: options.TrainingClaim | None = field(default=None, metadata=_NUMBERS)
-    training_size: int | None = field(default=None, metadata=_RARE | _NUMBERS)
-    threshold: options.ThresholdRule | str = field(default=options.RankGrid(), metadata=_RARE | _NUMBERS)
-    fpr: Iterable[float] | str = field(default=(0.1, 0.01, 0.001), metadata=_RARE)
-    persons: options.Persons | str | None = field(default=None, metadata=_RARE | _NUMBERS)
-    mixture: options.Mixture | int | None = field(default=None, metadata=_RARE | _NUMBERS)
-    one_run_test: options.OneRunTest | str | None = field(default=None, metadata=_RARE | _NUMBERS)
+    training_size: int | None = field(default=None, metadata=_NUMBERS)
+    threshold: options.ThresholdRule | str = field(default=options.RankGrid(), metadata=_NUMBERS)
+    fpr: Iterable[float] | str = (0.1, 0.01, 0.001)
+    persons: options.Persons | str | None = field(default=None, metadata=_NUMBERS)
+    mixture: options.Mixture | int | None = field(default=None, metadata=_NUMBERS)
+    one_run_test: options.OneRunTest | str | None = field(default=None, metadata=_NUMBERS)
     features: Features | None = None
     reference: Losses | None = None
     seed: int = field(default=0, metadata=_NUMBERS)
     model: str | None = None
-    strategy: str | None = field(default=None, metadata=_RARE)
-    utility: options.Utility | str | None = field(default=None, metadata=_RARE)
-    context: options.Context | None = field(default=None, metadata=_RARE)
-    top_records: int = field(default=0, metadata=_RARE)
+    strategy: str | None = None
+    utility: options.Utility | str | None = None
+    context: options.Context | None = None
+    top_records: int = 0
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
     source: str | None = None
     command: str | None = None

@@ -686,3 +686,11 @@ def reordered(names: Sequence[Any], order: npt.NDArray[np.intp]) -> list[Any]:
     ['b', 'c', 'a']
     """
     return [names[code] for code in np.argsort(order).tolist()]
+
+
+TASKS = {
+    "classification": Classification,
+    "multi-label": MultiLabel,
+    "regression": SquaredError,
+    "gaussian": GaussianLogLoss,
+}

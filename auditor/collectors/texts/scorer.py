@@ -59,7 +59,7 @@ def text_scorer(
     else:
         reader = causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
     if also is None:
-        also = [other for other in SCORES if reader.knows_text or not isinstance(other, ZlibRatio)]
+        also = [kind() for kind in SCORES.values() if reader.knows_text or kind is not ZlibRatio]
     others = {other.name: other for other in also if other.name != score.name}
     return TextScorer(reader=reader, loss=score, also=tuple(others.values()))
 

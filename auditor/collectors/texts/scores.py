@@ -183,8 +183,13 @@ class ZlibRatio:
 
 TextScore = MeanTokenLoss | SumTokenLoss | MinK | ZlibRatio
 
-# What is computed beside the chosen score unless the caller says otherwise; it costs next to nothing.
-SCORES: tuple[TextScore, ...] = (MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio())
+# What is computed beside the chosen score unless the caller says otherwise, by name; it costs next to nothing.
+SCORES: dict[str, type[TextScore]] = {
+    "mean": MeanTokenLoss,
+    "sum": SumTokenLoss,
+    "min-k": MinK,
+    "zlib": ZlibRatio,
+}
 
 
 def _positive(value: float) -> float:
