@@ -16,7 +16,7 @@ from auditor.core.errors import InputError
 from auditor.core.files import kept
 from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
 from auditor.core.options import Disclosure
-from auditor.core.values import FINITE, Estimate, Losses, Subject
+from auditor.core.values import Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.disclosure import shared
 from auditor.results.document import AuditDocument, input_hash
@@ -493,7 +493,8 @@ def _difference(
     ends = second[0] - first[1], second[1] - first[0]
     found = _judged(name, (old.value, new.value), ends, data, confidence=confidence, together=together)
     # Less what holds of a row alone: here the members of a census count as draws.
-    own = [item for item in dict.fromkeys((*old.assumptions, *new.assumptions)) if FINITE not in item]
+    both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
+    own = dict.fromkeys(text for assumptions in both for text in assumptions)
     return replace(found, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
 
 

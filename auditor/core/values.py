@@ -68,10 +68,6 @@ Delta = Annotated[float, Must(minimum=0, exclusiveMaximum=1)]
 Count = Annotated[int, Must(minimum=0)]
 
 
-# What an assumption says where members are a whole training set, or are drawn from one.
-FINITE = "finite training set"
-
-
 class Subject(StrEnum):
     """What a number is about."""
 
@@ -768,6 +764,7 @@ class EstimateDetails(TypedDict, total=False):
     supported: Supported
     noise_floor: NoiseFloor
     fit: FitDetails
+    finite: bool
     as_draws: "AsDraws"
     claimed_curve: CurveRejected
     odds: EstimatedOdds
@@ -779,6 +776,7 @@ class AsDraws(EstimateDetails, total=False):
     value: float
     lower: float
     upper: float
+    assumptions: list[str]
 
 
 class MixtureTested(TypedDict, total=False):

@@ -174,8 +174,10 @@ def parametric(
         details["lower_reason"] = without
     estimate = _estimate(family, found.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
-    known = finite(coverage) if isinstance(coverage, Census) else ()
-    return replace(estimate, assumptions=(*estimate.assumptions, *known))
+    if not isinstance(coverage, Census):
+        return estimate
+    known, details = finite(coverage), {**estimate.details, "finite": True}
+    return replace(estimate, assumptions=(*estimate.assumptions, *known), details=details)
 
 
 def _supported_lower(

@@ -26,6 +26,7 @@ Otherwise the supremum over a cell of y is bounded by the members' chance at its
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,9 @@ def advantage(
     return with_draws(found, advantage(counts, confidence=confidence)) if census else found
 
 
+_OF_THRESHOLDS = "only attackers who threshold the loss; stronger ones may exist"
+
+
 def bayes_security(threshold_advantage: Estimate) -> Estimate:
     """Return 1 - advantage with its upper limit; stronger attackers may exist, so there is no lower limit.
 
@@ -102,9 +106,10 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     if threshold_advantage.value is None or threshold_advantage.lower is None:
         raise ValueError("an advantage without a value has no Bayes security")
     kept = threshold_advantage.details.get("as_draws")
-    draws = {}
+    draws: dict[str, Any] = {}
     if kept is not None:
-        draws["as_draws"] = {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}
+        ends = {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}
+        draws = {"finite": True, "as_draws": {**ends, "assumptions": [*kept["assumptions"], _OF_THRESHOLDS]}}
     return Estimate(
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
@@ -115,7 +120,7 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
         subject=Subject.MODEL,
         assumptions=(
             *threshold_advantage.assumptions,
-            "only attackers who threshold the loss; stronger ones may exist",
+            _OF_THRESHOLDS,
         ),
         details=draws,
     )

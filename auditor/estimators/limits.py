@@ -11,7 +11,7 @@ from scipy import special
 
 from auditor.core.errors import InputError
 from auditor.core.options import Census, Coverage, Sample, Subset
-from auditor.core.values import FINITE, Counted, Estimate, Floats, Losses
+from auditor.core.values import Counted, Estimate, Floats, Losses
 
 # --- Limits of a binomial proportion (Clopper and Pearson 1934) ---
 #
@@ -270,10 +270,10 @@ def finite(coverage: Coverage, *, what: str = "number") -> tuple[str, ...]:
     """
     match coverage:
         case Census():
-            start, which = "every training record was scored", f"this {FINITE}"
+            start, which = "every training record was scored", "this finite training set"
         case Subset(of=size):
             start = f"the scored members were drawn at random from the {size:,} training records"
-            which = f"that {FINITE}"
+            which = "that finite training set"
         case Sample():
             return ()
     said = f"the {what} compares {which} with the population, and can be positive without any leakage"
@@ -289,7 +289,8 @@ def with_draws(found: Estimate, draws: Estimate) -> Estimate:
     """
     kept: dict[str, Any] = {name: draws.details[name] for name in _KEPT if name in draws.details}
     ends = {"value": draws.value, "lower": draws.lower, "upper": draws.upper}
-    return replace(found, details={**found.details, "as_draws": {**ends, **kept}})
+    as_draws = {**ends, **kept, "assumptions": list(draws.assumptions)}
+    return replace(found, details={**found.details, "finite": True, "as_draws": as_draws})
 
 
 # --- Thresholds that sort the audited records just as a record's own loss does, and are no record's loss ---

@@ -11,7 +11,7 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Metric, Role
-from auditor.core.values import FINITE, Claim, Estimate, OutputPolicy
+from auditor.core.values import Claim, Estimate, OutputPolicy
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
 
@@ -140,7 +140,7 @@ _AS_DRAWS = (
 
 def is_finite(estimate: Estimate) -> bool:
     """Return whether a number describes one finite training set, so that it can be positive by chance alone."""
-    return any(FINITE in item for item in estimate.assumptions)
+    return bool(detail(estimate, "finite") or detail(estimate, "as_draws"))  # the latter in older results
 
 
 def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
@@ -164,7 +164,7 @@ def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
     return replace(
         estimate,
         **{name: kept.get(name) for name in ("value", "lower", "upper")},
-        assumptions=(*(item for item in estimate.assumptions if FINITE not in item), _AS_DRAWS),
+        assumptions=(*kept.get("assumptions", ()), _AS_DRAWS),
         details=dict(kept),
     )
 
@@ -506,7 +506,7 @@ class Row:
     @property
     def _by_chance(self) -> str:
         finite = is_finite(self.estimate)
-        return f"describes this {FINITE} and can be positive by chance alone" if finite else ""
+        return "describes this finite training set and can be positive by chance alone" if finite else ""
 
     @property
     def caveat(self) -> str:
