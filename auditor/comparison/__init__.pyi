@@ -15,4 +15,4 @@ from auditor.comparison.runs import (
     read_runs,
     with_table,
 )
-from auditor.comparison.strategies import MIXED, on_frontier, ranked, why_not_ranked
+from auditor.comparison.strategies import MIXED, is_on_frontier, pareto_frontier, ranked, why_not_ranked

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
+from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import distinct, given, number, rounded
 from auditor.results.metrics import metric
@@ -29,41 +30,97 @@ if TYPE_CHECKING:
 #     sum_j w_j u_j >= u_i   and   sum_j w_j l_j <= l_i,   one of them strictly
 #
 # A combination is what one gets, on average, by a coin between strategies. A strategy on the straight line between two
-# corners is on the frontier and no corner. Everything is decided on the numbers as they are, without rounding.
+# corners is on the frontier and no corner. One of infinite privacy loss is no part of any combination of finite loss, so it
+# is on the frontier just where its utility is above that of all others. Everything is decided on the numbers as they are,
+# without rounding.
 
 
 _Exact = tuple[Fraction, Fraction]
 
 
-def on_frontier(points: Sequence[tuple[float, float]]) -> list[bool]:
+def pareto_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[int, ...]:
+    """Return the positions of the corners of the frontier, lowest utility (and loss) first.
+
+    Of strategies at the same place the first is named.
+
+    Args:
+        utility: Shape (n,), finite, more is better.
+        privacy_loss: Shape (n,), less is better, such as an epsilon; may be infinite, never minus infinite.
+
+    Raises:
+        InputError: NaN, an infinite utility, a loss of minus infinity, or different lengths.
+
+    >>> pareto_frontier([0.7, 0.9, 0.8, 0.75], privacy_loss=[1.0, 3.0, 2.5, 2.5])
+    (0, 1)
+    >>> pareto_frontier([0.7, 0.9, 0.85], privacy_loss=[1.0, float("inf"), 2.5])
+    (0, 2, 1)
+    """
+    points = _points(utility, privacy_loss)
+    return tuple(points.index(point) for point in _corners(points))
+
+
+def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[bool, ...]:
     """Return which strategies are on the frontier: its corners, what is at the same place, and what lies between two.
 
     Args:
-        points: The utility, of which more is better, and the privacy loss, of which less is, of each strategy; finite.
+        utility: Shape (n,), finite, more is better.
+        privacy_loss: Shape (n,), less is better; may be infinite, never minus infinite.
 
-    >>> on_frontier([(1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (2.0, 3.0)])
-    [True, True, True, False]
+    Raises:
+        InputError: As for `pareto_frontier`.
+
+    >>> is_on_frontier([1.0, 2.0, 3.0, 2.0], privacy_loss=[1.0, 2.0, 3.0, 3.0])
+    (True, True, True, False)
     """
-    exact = [(Fraction(utility), Fraction(loss)) for utility, loss in points]
-    corners: list[_Exact] = []
+    points = _points(utility, privacy_loss)
+    corners = _corners(points)
+    finite = [(u, loss) for u, loss in corners if loss is not None]
+    return tuple(point in corners or _between(point, finite) for point in points)
+
+
+_Point = tuple[Fraction, Fraction | None]  # the loss is None where it is infinite
+
+
+def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Point]:
+    validate.same_length(("utility", "privacy_loss"), (len(utility), len(privacy_loss)))
+    points: list[_Point] = []
+    for at, (u, loss) in enumerate(zip(utility, privacy_loss, strict=True)):
+        try:
+            cost = None if loss == math.inf else Fraction(validate.number("privacy_loss", loss))
+            points.append((Fraction(validate.number("utility", u)), cost))
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix('.')} (strategy {at}, counting from 0).") from None
+    return points
+
+
+def _corners(points: Sequence[_Point]) -> list[_Point]:
+    """The corners, in ascending order of both."""
+    finite = {(u, loss) for u, loss in points if loss is not None}
+    chain: list[_Exact] = []
     # Cheapest first; of equally cheap ones only the most useful rises above what came before.
-    for point in sorted(set(exact), key=lambda item: (item[1], -item[0])):
-        if corners and point[0] <= corners[-1][0]:
+    for point in sorted(finite, key=lambda item: (item[1], -item[0])):
+        if chain and point[0] <= chain[-1][0]:
             continue
-        while len(corners) > 1 and _rise(corners[-2], corners[-1], point) >= 0:
-            corners.pop()
-        corners.append(point)
-
-    def between(point: _Exact) -> bool:
-        pairs = itertools.pairwise(corners)
-        return any(low[1] < point[1] < high[1] and _rise(low, point, high) == 0 for low, high in pairs)
-
-    return [point in corners or between(point) for point in exact]
+        while len(chain) > 1 and _rise(chain[-2], chain[-1], point) >= 0:
+            chain.pop()
+        chain.append(point)
+    most = max((u for u, loss in points if loss is None), default=None)
+    endless: list[_Point] = [] if most is None or (chain and most <= chain[-1][0]) else [(most, None)]
+    return [*chain, *endless]
 
 
 def _rise(first: _Exact, middle: _Exact, last: _Exact) -> Fraction:
     """Above 0 where the utility grows faster after the middle than before it, 0 on a straight line."""
     return (last[0] - middle[0]) * (middle[1] - first[1]) - (middle[0] - first[0]) * (last[1] - middle[1])
+
+
+def _between(point: _Point, corners: Sequence[_Exact]) -> bool:
+    """Whether it lies on the straight line between two neighbouring corners."""
+    u, loss = point
+    if loss is None:
+        return False
+    pairs = itertools.pairwise(corners)
+    return any(low[1] < loss < high[1] and _rise(low, (u, loss), high) == 0 for low, high in pairs)
 
 
 MIXED = "mixed scales"  # a mark
@@ -228,7 +285,8 @@ def ranked(
         for item in found
         if item.utility is not None and item.measure is not None
     }
-    on = dict(zip(points, on_frontier(list(points.values())), strict=True))
+    utility, loss = zip(*points.values(), strict=True) if points else ((), ())
+    on = dict(zip(points, is_on_frontier(utility, privacy_loss=loss), strict=True))
     return tuple(replace(item, on_frontier=on.get(item.number, False)) for item in found)
 
 
