@@ -150,12 +150,6 @@ def test_one_sided_jump_is_infinite():
     assert curve.mu_and_regret().mu == math.inf
 
 
-def test_bayes_security_is_what_the_advantage_leaves():
-    """It is 1 minus the largest TPR - FPR: 0.4 of a curve through (0.2, 0.8), 1 of the diagonal."""
-    assert TradeoffCurve([0.0, 0.2, 1.0], [0.0, 0.8, 1.0]).bayes_security == pytest.approx(0.4, rel=1e-12)
-    assert TradeoffCurve([0.0, 1.0], [0.0, 1.0]).bayes_security == 1.0
-
-
 def test_delta_at_an_infinite_epsilon():
     """No slope is worth a false positive there: what is left is the TPR without one."""
     assert (

@@ -13,5 +13,4 @@ from auditor.checks.losses import (
 )
 from auditor.checks.null_audits import label_shuffle, placebo
 from auditor.checks.populations import shift
-from auditor.checks.registry import CHECKS, RUN_CHECKS
-from auditor.checks.sampler import sampler_check
+from auditor.checks.registry import CHECKS, RUN_CHECKS, sampler_check

@@ -1,7 +1,10 @@
 """Does a record appear twice, or in both groups?"""
 
+from dataclasses import replace
+
 import numpy as np
 
+from auditor.checks.answers import answer, said
 from auditor.core.numbers import LEAST_SHOWN, about, percent, sentence
 from auditor.core.options import EachRecord, Rows
 from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
@@ -34,8 +37,7 @@ def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
     if losses.fingerprint is not None:
         answers.append(_by_content(distinct_contents(losses, found)))
     if not answers:
-        message = "Records carry neither ids nor features, so duplicates cannot be looked for."
-        return Check("duplicates", Status.UNKNOWN, message)
+        return answer("duplicates", "unknown/nothing to compare")
     worst = min(answers, key=lambda answer: WORST_FIRST.index(answer.status)).status
     alike = " ".join(answer.message for answer in answers if answer.status is worst)
     details = {name: value for answer in answers for name, value in answer.details.items()}
@@ -56,52 +58,31 @@ def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
     }
     if units.by_id.combined and not counted.shared:
         details["trained"] = list(units.trained)
-    return Check("duplicates", *_of_ids(units, counted.shared, within, blank), details)
-
-
-def _of_ids(units: PersonsFound, shared: int, within: tuple[int, int], blank: int) -> tuple[Status, str]:
-    if shared:
-        return Status.FAIL, (
-            f"{about(shared).capitalize()} ids are both member and non-member: the groups overlap, so the comparison is not valid. Remove"
-            " those records from one group and audit again."
-        )
+    if counted.shared:
+        return answer("duplicates", "fail/ids in both", details, ids=about(counted.shared).capitalize())
     if units.by_id.combined:
-        return _of_rows(units)
-    repeat = sentence(
-        f"{about(within[0])} member and {about(within[1])} non-member records repeat an id"
-    ).rstrip(".")
+        return _of_rows(units, details)
+    repeat = said("duplicates", "repeat", members=about(within[0]), others=about(within[1]))
+    repeat = sentence(repeat).rstrip(".")
     if units.by_id.largest > 1:
-        return Status.FAIL, (
-            f"{repeat}, and a group has fewer than two ids: records are not independent. Keep one record for each id, or leave"
-            " the id out if it names something else."
-        )
+        return answer("duplicates", "fail/ids", details, repeat=repeat)
     if any(within):
-        words = "records are not independent, so the intervals are too narrow. Keep one record for each id."
-        return Status.WARN, f"{repeat}: {words}"
-    if blank:
-        words = f"No id appears twice, but {about(blank)} records have no id and could not be compared."
-        return Status.UNKNOWN, words
-    return Status.OK, "No id appears twice."
+        return answer("duplicates", "warn/ids", details, repeat=repeat)
+    return answer("duplicates", "unknown/ids" if blank else "ok/ids", details, blank=about(blank))
 
 
-def _of_rows(units: PersonsFound) -> tuple[Status, str]:
+def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
     """Of rows that were combined by id."""
     found, sizes = units.by_id, units.by_id.sizes
     if found.sizes_p_value < _LEVEL:
         means = [float(size.mean()) for size in sizes]
-        return Status.FAIL, (
-            f"Ids have {means[0]:.3g} rows each among the members and {means[1]:.3g} among the non-members, spread differently than"
-            " chance explains: scores that combine more rows differ without any leak, so the comparison is not valid. Keep"
-            " equally many rows of each id."
-        )
+        return answer("duplicates", "fail/rows", details, members=means[0], others=means[1])
     what = "scorings of one training record" if units.choice.rows is Rows.SCORINGS else "training records"
-    message = (
-        f"{sum(found.rows):,} rows have {sizes.member.size + sizes.nonmember.size:,} ids, up to {found.largest:,} rows each: each id has"
-        f" one score, the {units.choice.by} of its rows, which are taken for {what}."
-    )
-    if units.group > 1:
-        message += f" A claim about single records is judged for groups of {units.group:,}."
-    return Status.OK, message
+    counts = {"rows": sum(found.rows), "ids": sizes.member.size + sizes.nonmember.size}
+    words = {"largest": found.largest, "by": units.choice.by, "what": what}
+    combined = answer("duplicates", "ok/rows", details, **counts, **words)
+    claim = said("duplicates", "groups", size=units.group) if units.group > 1 else ""
+    return replace(combined, message=combined.message + claim)
 
 
 def _by_content(fingerprint: PerGroup) -> Check:
@@ -120,33 +101,19 @@ def _by_content(fingerprint: PerGroup) -> Check:
     telling = min(found.nonmembers_with_twin, found.shared) < LEAST_SHOWN
     much = f" ({percent(share)})", f", where chance gives about {found.expected:,.0f}"
     much = ("", "") if telling else much  # which would tell how many
-    seen = (
-        f"{about(found.nonmembers_with_twin).capitalize()} non-member records{much[0]} have an exact twin among the members (equal in"
-        f" every feature; {about(found.shared)} different contents{much[1]})"
-    )
-    repeats = f"{about(found.repeats[0])} member and {about(found.repeats[1])} non-member records repeat"
+    alike = {"records": about(found.nonmembers_with_twin).capitalize(), "contents": about(found.shared)}
+    seen = said("duplicates", "twins", share=much[0], expected=much[1], **alike)
     if found.shared and found.p_more < SURELY:
-        return Check("duplicates", Status.FAIL, f"{seen}, {_OVERLAP}", details)
-    words = [f"{seen}, {_NATURAL}"] if found.shared else []
+        return answer("duplicates", "fail/overlap", details, twins=seen)
+    repeats = {"members": about(found.repeats[0]), "others": about(found.repeats[1])}
+    parts = [said("duplicates", "natural", twins=seen)] if found.shared else []
     if found.p_fewer < SURELY:
-        words.append(f"{repeats[0].upper()}{repeats[1:]} the features of another of their group, {_COPIES}")
-    few = f"No record is in both groups by its features; {repeats} those of another of their group, no more than chance explains."
-    message = " ".join(words) or (few if any(found.repeats) else "No two records have the same features.")
-    return Check("duplicates", Status.FAIL if found.p_fewer < SURELY else Status.OK, message, details)
-
-
-_OVERLAP = (
-    "more than a random split of these records explains: the groups overlap, so the comparison is not valid. Remove"
-    " those records and their twins from both groups and audit again."
-)
-_COPIES = (
-    "far more often than such twins are in different groups: they look like copies, which are not independent. Keep one of"
-    " each and audit again, or give copies of one record one id."
-)
-_NATURAL = (
-    "no more than a random split of records with natural twins gives: they are not truly unseen, so the leak of the others"
-    " may be larger than measured. To leave them out, remove their twins among the members too."
-)
+        copies = said("duplicates", "copies", **repeats)
+        parts.append(f"{copies[0].upper()}{copies[1:]}")
+    if not parts:
+        parts = [said("duplicates", "few" if any(found.repeats) else "none", **repeats)]
+    status = Status.FAIL if found.p_fewer < SURELY else Status.OK
+    return Check("duplicates", status, " ".join(parts), details)
 
 
 # --- Runs that are counted twice, in an audit of many runs ---
@@ -177,20 +144,9 @@ def repeats(losses: Losses) -> Check:
         "repeated": repeated,
     }
     if all(constant) and not all_equal(losses):
-        message = (
-            "Every run of a world gave the same score: check that the training draws its randomness from the seed of the"
-            " run; repeated runs count as one, and no bound here holds for them. If it has no randomness, it is not"
-            " differentially private, and no audit is needed to say so."
-        )
-        return Check("repeats", Status.FAIL, message, details)
-    if distinct > _FEW_VALUES and repeated - beside > repetitions_allowed(distinct, variance=beside):
-        message = (
-            f"{repeated:,} of {distinct:,} different scores occur more than once in the same world: check that every run has"
-            " a seed of its own and is listed once, because no bound here holds for runs that are counted twice; if the"
-            " score moves in steps, return it in whole steps, such as a count or a rank."
-        )
-        return Check("repeats", Status.FAIL, message, details)
-    return Check("repeats", Status.OK, "Scores do not repeat more often than chance allows.", details)
+        return answer("repeats", "fail/constant", details)
+    often = distinct > _FEW_VALUES and repeated - beside > repetitions_allowed(distinct, variance=beside)
+    return answer("repeats", "fail" if often else "ok", details, repeated=repeated, distinct=distinct)
 
 
 def repetitions_allowed(scores: int, *, variance: float) -> float:

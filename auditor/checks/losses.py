@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from auditor.checks.answers import answer, said
 from auditor.core.numbers import LEAST_SHOWN, about, apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.values import (
     SIGN_AND_EXPONENT,
     Check,
     Claim,
+    Density,
     Estimate,
     FittedPair,
     Floats,
@@ -29,13 +32,8 @@ from auditor.records.labels import PersonsFound
 def direction(auc: Estimate) -> Check:
     """Warn when members clearly have the higher losses, as they do when the two files are swapped."""
     details = {"auc": auc.value, "auc_upper": auc.upper}
-    if auc.upper is not None and auc.upper < 0.5:  # noqa: PLR2004 - chance
-        message = (
-            "Members have clearly higher losses than non-members, the wrong way round: check that the two groups are"
-            " not swapped, and that a smaller loss means a better prediction (otherwise say that higher is member)."
-        )
-        return Check("direction", Status.WARN, message, details)
-    return Check("direction", Status.OK, "Member losses are not higher than non-member losses.", details)
+    swapped = auc.upper is not None and auc.upper < 0.5  # noqa: PLR2004 - chance
+    return answer("direction", "warn" if swapped else "ok", details)
 
 
 # --- ties ---
@@ -54,8 +52,7 @@ def ties(losses: Losses) -> Check:
     were cut off (probabilities of 0 and 1, or an answer without the probabilities of the others).
     """
     if losses.bits is not None:
-        message = "Losses were counted in bins, so that equal losses cannot be told from similar ones."
-        return Check("ties", Status.UNKNOWN, message)
+        return answer("ties", "unknown")
     groups = (losses.sorted_member, losses.sorted_nonmember)
     runs = [_longest_run(group) for group in groups]
     shares = [length / group.size for (length, _), group in zip(runs, groups, strict=True)]
@@ -73,23 +70,18 @@ def ties(losses: Losses) -> Check:
         "all_equal": distinct == 1,
     }
     if distinct == 1:
-        message = (
-            "All losses are equal: this score tells nothing about membership, and every bound is 0. Check that the"
-            " loss was computed from probabilities or logits, not from labels."
-        )
-        return Check("ties", Status.WARN, message, details)
+        return answer("ties", "warn/all equal", details)
     rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
     if not any(piled) and not rounded:
-        return Check("ties", Status.OK, "No loss is shared by more than 1% of a group.", details)
+        return answer("ties", "ok", details)
     # Where the piles differ, what is named is the larger one's.
     value = runs[int(np.argmax(shares))][1]
+    masked = "end of scale" if value in (pooled[0], pooled[-1]) else "one value"
+    if distinct <= _LABELS or rounded:
+        masked = "labels" if distinct <= _LABELS else "rounding"
+    cause = said("ties", masked, distinct=distinct, records=pooled.size)
     seen = [percent(share) if words is None else words for words, share in zip(few, shares, strict=True)]
-    masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))
-    message = (
-        f"{words}: {seen[0]} of the members and {seen[1]} of the non-members share one loss with"
-        f" others of their group. {_MASKED}"
-    )
-    return Check("ties", Status.WARN, message, {**details, "masked": masked})
+    return answer("ties", "warn", details | {"masked": masked}, cause=cause, members=seen[0], others=seen[1])
 
 
 def _few(length: int, size: int) -> str | None:
@@ -105,27 +97,6 @@ def _longest_run(ordered: Floats) -> tuple[int, float]:
     lengths = np.diff(edges)
     at = int(np.argmax(lengths))
     return int(lengths[at]), float(values[at])
-
-
-_MASKED = (
-    "Masked confidence hides a leak without removing it, so the leak may be larger than measured, and it can make the"
-    " Gaussian Epsilon* larger too: rely on the certified bound, and collect losses from logits if you can."
-)
-
-
-def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tuple[str, str]:
-    """What seems to have masked the model's confidence, as a name and in words."""
-    few = f"Only {distinct:,} different losses occur"
-    if distinct <= _LABELS:
-        return "labels", f"{few}, as from a model that answers with labels alone"
-    if rounded:
-        return "rounding", f"{few} among {records:,} records, as from rounded or binned outputs"
-    if at_end:
-        return "end of scale", (
-            "Losses pile up at the end of their scale, as from probabilities of exactly 0 or 1, clipping, or answers that"
-            " leave out all but the top class"
-        )
-    return "one value", "One loss is given to many records, as a default answer or a cut-off would do"
 
 
 # --- bins ---
@@ -144,9 +115,10 @@ def bins(losses: Losses) -> Check | None:
     merged = isinstance(losses.member, Merged)
     details = {"bits": losses.bits, "bins": held, "records_alone": alone, "merged": merged}
     width = f"each up to 1/{2 ** (losses.bits - SIGN_AND_EXPONENT):,} of its value wide"
-    message = f"Losses were counted in {held:,} bins ({losses.bits} bits, {'neighbours merged' if merged else width})."
+    width = "neighbours merged" if merged else width
+    message = said("bins", "counted", bins=held, bits=losses.bits, width=width)
     if alone:
-        message += f" {about(alone).capitalize()} records are alone of their group in a bin: the summary nearly gives their losses."
+        message += f" {said('bins', 'alone', records=about(alone).capitalize())}"
     return Check("bins", Status.WARN if alone else Status.OK, message, details)
 
 
@@ -157,14 +129,8 @@ def saturation(losses: Losses) -> Check:
     """Warn when losses came from probabilities of exactly 0 or 1, which hide how sure the model was."""
     member, nonmember = losses.saturated
     details = {"saturated": [member, nonmember]}
-    if member or nonmember:
-        message = (
-            f"{about(member).capitalize()} member and {about(nonmember)} non-member losses come from a probability of exactly 0 or 1 and were"
-            " clipped: the leak at the extremes may be larger than measured. Collect losses from logits if you can."
-        )
-        return Check("saturation", Status.WARN, message, details)
-    message = "No loss is known to come from a probability of exactly 0 or 1."
-    return Check("saturation", Status.OK, message, details)
+    words = {"members": about(member).capitalize(), "others": about(nonmember)}
+    return answer("saturation", "warn" if member or nonmember else "ok", details, **words)
 
 
 # --- masking ---
@@ -205,23 +171,12 @@ def masking(losses: Losses) -> Check | None:
     gap = first - second
     alone = 0.5 + gap / 2
     details = {"accuracy": [first, second], "accuracy_baseline": alone, "auc": area}
-    message = f"Right and wrong answers alone give an AUC of {number(round(alone, 6))}, and the losses {number(round(area, 6))}"
-    if gap > _SURE * spread and area - 0.5 + _SURE * error < weight * gap:
-        message += (
-            ", hardly more: either the model's confidence was masked, which hides a leak without removing it, or the model"
-            " is as sure of the other records that it gets right as of those that it was trained on."
-        )
-        return Check("masking", Status.UNKNOWN, message, details)
-    return Check("masking", Status.OK, f"{message}.", details)
+    words = {"alone": number(round(alone, 6)), "auc": number(round(area, 6))}
+    hardly_more = gap > _SURE * spread and area - 0.5 + _SURE * error < weight * gap
+    return answer("masking", "unknown" if hardly_more else "ok", details, **words)
 
 
 # --- collection ---
-
-
-_MEANING = (
-    "This can hide a leak, so that it may be larger than measured: correct it and collect the losses again before you rely"
-    " on a small number here."
-)
 
 
 def collection(notes: Sequence[str]) -> Check | None:
@@ -233,9 +188,7 @@ def collection(notes: Sequence[str]) -> Check | None:
     """
     if not notes:
         return None
-    told = " ".join(sentence(note) for note in notes)
-    message = f"Noticed when the losses were collected: {told} {_MEANING}"
-    return Check("collection", Status.WARN, message, {"notes": list(notes)})
+    return answer("collection", "warn", {"notes": list(notes)}, notes=" ".join(map(sentence, notes)))
 
 
 # --- persons ---
@@ -269,45 +222,27 @@ def persons(found: PersonsFound, *, most: int = 10) -> Check | None:
     }
     if found.left_out:
         details |= {"left_out": len(found.left_out), "left_out_persons": list(found.left_out[:most])}
-    return Check("persons", *_answer(found), details)
-
-
-def _answer(found: PersonsFound) -> tuple[Status, str]:
     records, blank = sum(found.records), sum(found.unlabelled)
     people = sum(found.persons) - found.in_both
     if blank == records:
-        words = "The person column is empty, so records of one person cannot be told from those of different persons."
-        return Status.UNKNOWN, words
+        return answer("persons", "unknown/empty", details)
     if found.combined and found.sizes_p_value < _LEVEL:
         means = [count / people for count, people in zip(found.records, found.persons, strict=True)]
-        return Status.FAIL, (
-            f"Persons have {means[0]:.3g} records each among the members and {means[1]:.3g} among the non-members, spread"
-            " differently than chance explains: scores that combine more records differ without any leak, so the"
-            " comparison is not valid. Keep equally many records of each person, or audit each record."
-        )
+        return answer("persons", "fail", details, members=means[0], others=means[1])
     if found.largest > 1 and isinstance(found.choice, EachRecord):
-        members, others = (f"{int(number):,}" for number in found.effective)
-        return Status.WARN, (
-            f"{records:,} records of {people:,} persons are counted as independent, and they are not:"
-            f" {found.records[0]:,} members are worth about {members} and {found.records[1]:,} non-members about {others},"
-            f" so the intervals are too narrow, and lower limits can be above the truth. Ask for one score per person."
-        )
-    words = f"{records:,} records of {about(people) if found.in_both else f'{people:,}'} persons: intervals count persons."
+        worth = [f"{int(number):,}" for number in found.effective]
+        sizes = {"records": records, "persons": people, "sizes": found.records}
+        return answer("persons", "warn/independent", details, worth=worth, **sizes)
+    several = about(people) if found.in_both else f"{people:,}"
+    parts = [said("persons", "counted", records=records, persons=several)]
     if blank:
-        words += f" {about(blank).capitalize()} records name nobody and count as one person each."
+        parts.append(said("persons", "blank", records=about(blank).capitalize()))
     if found.left_out:
-        words += (
-            f" {about(len(found.left_out)).capitalize()} more people have records in both groups, far fewer than a split by record puts there,"
-            " and were left out: take their records out of one group if that is a mistake."
-        )
+        parts.append(said("persons", "left_out", persons=about(len(found.left_out)).capitalize()))
     if found.in_both:
-        words += (
-            f" {about(found.in_both).capitalize()} people have records in both groups: what was learnt about them may also show in their"
-            " non-member records, so the leak may be larger than measured."
-        )
-    if found.in_both or found.left_out:
-        return Status.WARN, words
-    return Status.UNKNOWN if blank else Status.OK, words
+        parts.append(said("persons", "in_both", persons=about(found.in_both).capitalize()))
+    status = Status.WARN if found.in_both or found.left_out else Status.UNKNOWN if blank else Status.OK
+    return Check("persons", status, " ".join(parts), details)
 
 
 # --- power ---
@@ -370,26 +305,13 @@ def power(
         details["claimed"] = claim.value
         curve = mechanism.details.get("claimed_curve") or {}
         if curve.get("rejected") or curve.get("could_have_been"):
-            message = (
-                "Guesses that are all right would have had the claim's whole trade-off curve rejected, so this audit could have"
-                " refuted it."
-            )
-            return Check("power", Status.OK, message, details)
-        ceiling = mechanism.details["ceiling"]
-        stated, top = apart(claim.value, ceiling)
-        short = not math.isfinite(claim.value) or ceiling <= claim.value
-        message = (
-            f"The most that these records can show of the training algorithm is an epsilon of {top} (delta"
-            f" {given(mechanism.delta)}). That is {'not ' if short else ''}above the claim of {stated}, so this audit"
-            f" {'cannot refute' if short else 'could have refuted'} it."
-        )
-        return Check("power", Status.WARN if short else Status.OK, message, details)
-    at = f"an epsilon of {number(ceiling, toward='down')} (delta {given(certified.delta)})"
-    message = f"{found_from(mu)} The most that can be certified is {at}."
-    if ceiling < _SMALL or mu > TOO_LARGE:
-        message += " That is too little to find most leaks."
-        return Check("power", Status.WARN, message, details)
-    return Check("power", Status.OK, message, details)
+            return answer("power", "ok/curve", details)
+        stated, top = apart(claim.value, mechanism.details["ceiling"])
+        short = not math.isfinite(claim.value) or mechanism.details["ceiling"] <= claim.value
+        words = {"top": top, "delta": given(mechanism.delta), "claimed": stated}
+        return answer("power", "warn/claim" if short else "ok/claim", details, **words)
+    words = {"top": number(ceiling, toward="down"), "delta": given(certified.delta), "leaks": found_from(mu)}
+    return answer("power", "warn" if ceiling < _SMALL or mu > TOO_LARGE else "ok", details, **words)
 
 
 # --- sensitivity ---
@@ -398,32 +320,22 @@ def power(
 _LARGEST_MOVE = 0.10
 # Moves below this many nats are noise at any realistic number of records.
 _NOISE = 0.05
-_VARIANTS = {
-    "without_extremes": "Without the most extreme 0.1% of each group",
-    "scale_free": "With the scale-free transform",
-}
+_VARIANTS = ("without_extremes", "scale_free")
 
 
 def sensitivity(star: Estimate) -> Check:
     """Warn when the published value moves by more than 10% without its extreme records or with the other transform."""
     if star.value is None:
-        message = f"Epsilon* of the Gaussian fit has no value to vary: {star.reason}."
-        return Check("sensitivity", Status.UNKNOWN, message)
+        return answer("sensitivity", "unknown", reason=star.reason)
     others = {name: star.details[name] for name in _VARIANTS}
     details = {"value": star.value, **others}
     moved = [
-        f"{_VARIANTS[name]} it is {number(other)}."
+        said("sensitivity", name, value=number(other))
         for name, other in others.items()
         if abs(star.value - other) > max(_NOISE, _LARGEST_MOVE * max(star.value, other))
     ]
-    if moved:
-        message = (
-            f"Epsilon* of the Gaussian fit is {number(star.value)}. {' '.join(moved)} A few records, or the scaling of the"
-            " losses, decide it: base no decision on it alone."
-        )
-        return Check("sensitivity", Status.WARN, message, details)
-    message = "Epsilon* of the Gaussian fit moves by less than 10% without the extreme records and with another scaling."
-    return Check("sensitivity", Status.OK, message, details)
+    words = {"value": number(star.value), "moved": " ".join(moved)}
+    return answer("sensitivity", "warn" if moved else "ok", details, **words)
 
 
 # --- goodness_of_fit ---
@@ -451,14 +363,17 @@ def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Chec
     >>> goodness_of_fit(fit_gaussian_pair(losses, rng=rng)).status
     <Status.OK: 'ok'>
     """
-    details = _details(pair)
-    if mixture is not None:
-        details["mixture"] = {**_details(mixture), "components": _components(mixture)}
-    status, message = _of_normals(pair)
-    if mixture is None or status is Status.UNKNOWN:
-        return Check("goodness_of_fit", status, message, details)
-    status = Status.WARN if mixture.rejected else status
-    return Check("goodness_of_fit", status, f"{message} {_of_mixtures(mixture)}", details)
+    details, normals = _details(pair), _of_normals(pair)
+    if mixture is None:
+        return replace(normals, details=details)
+    components = {side: _components(getattr(mixture, side)) for side in ("member", "nonmember")}
+    details["mixture"] = {**_details(mixture), "components": components}
+    if normals.status is Status.UNKNOWN:
+        return replace(normals, details=details)
+    words = {"groups": _rejected(mixture), "sizes": said("goodness_of_fit", "sizes", **components)}
+    of_mixtures = said("goodness_of_fit", "mixture rejected" if mixture.rejected else "mixture", **words)
+    status = Status.WARN if mixture.rejected else normals.status
+    return Check("goodness_of_fit", status, f"{normals.message} {of_mixtures}", details)
 
 
 def _details(pair: FittedPair) -> dict[str, Any]:
@@ -477,41 +392,19 @@ def _rejected(pair: FittedPair) -> str:
     return f"The {' and the '.join(name for name, fit in sides if fit.rejected)} losses"
 
 
-def _of_normals(pair: FittedPair) -> tuple[Status, str]:
+def _of_normals(pair: FittedPair) -> Check:
     if pair.rejected:
-        return Status.WARN, (
-            f"{_rejected(pair)} do not look normal after the published transform, so Epsilon* of the Gaussian fit may be far"
-            " off in either direction."
-        )
+        return answer("goodness_of_fit", "warn", groups=_rejected(pair))
     if min(pair.member.sd, pair.nonmember.sd) == 0:
-        words = "A group has one single loss: there is no spread that a normal could be fitted to."
-        return Status.UNKNOWN, words
+        return answer("goodness_of_fit", "unknown/one loss")
     held_out = min(pair.member_fit.n, pair.nonmember_fit.n)
     if held_out < _ENOUGH_HELD_OUT:
-        return Status.UNKNOWN, (
-            f"Only {held_out} held-out record{'s were' if held_out > 1 else ' was'} there to test the fit on, too few to"
-            " reject much: do not rely on Epsilon* of the Gaussian fit."
-        )
-    words = "A normal is not rejected for either group; that is not proof that it fits far out in the tails."
-    return Status.OK, words
+        were = "records were" if held_out > 1 else "record was"
+        return answer("goodness_of_fit", "unknown/few", held_out=held_out, were=were)
+    return answer("goodness_of_fit", "ok")
 
 
-def _of_mixtures(mixture: FittedPair) -> str:
-    components = _components(mixture)
-    sizes = f"{components['member']} for the members and {components['nonmember']} for the non-members"
-    if mixture.rejected:
-        taken = f"components taken: {sizes}"
-        return f"{_rejected(mixture)} do not look like a mixture of normals either ({taken})."
-    return (
-        f"Mixtures of normals are not rejected (components: {sizes}), so their Epsilon* can be read; that is not proof"
-        " that they fit far out in the tails."
-    )
-
-
-def _components(mixture: FittedPair) -> dict[str, int]:
+def _components(law: Density) -> int:
     from auditor.curves.mixture import MixtureOfGaussians
 
-    return {
-        side: law.components if isinstance(law, MixtureOfGaussians) else 1
-        for side, law in (("member", mixture.member), ("nonmember", mixture.nonmember))
-    }
+    return law.components if isinstance(law, MixtureOfGaussians) else 1

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor.checks.answers import answer, said
 from auditor.core.errors import InputError
 from auditor.core.numbers import number, percent
 from auditor.core.options import EachRecord, RankGrid, Sample, ThresholdRule
-from auditor.core.values import Check, Estimate, Losses, PerGroup, Status
+from auditor.core.values import Check, Estimate, Losses, PerGroup
 from auditor.records.labels import Column, codes, default_units, per_person, per_record, without_split
 
 # --- placebo: a reference model that was trained on none of the records ---
@@ -95,7 +96,8 @@ def _same_losses(reference: Losses, audited: Losses) -> bool:
 
 
 def _judged_placebo(easier: Estimate, harder: Estimate, level: str) -> Check:
-    found = max(easier.value or 0.0, harder.value or 0.0)
+    bounds = {"easier": easier.value or 0.0, "harder": harder.value or 0.0}
+    way = max(bounds, key=lambda name: bounds[name])
     ceiling = easier.details["ceiling"]
     details = {
         "bound_members_easier": easier.value,
@@ -103,20 +105,9 @@ def _judged_placebo(easier: Estimate, harder: Estimate, level: str) -> Check:
         "ceiling": ceiling,
         "confidence_each": easier.confidence,
     }
-    if found > 0:
-        way = "easier" if (easier.value or 0.0) == found else "harder"
-        message = (
-            f"A reference model that was trained on none of these records separates the groups too (certified epsilon"
-            f" {number(found, toward='down')} at {level} confidence; members are {way} for it): the groups differ by more than"
-            " membership, so a difference in losses is no evidence of memorisation. Draw the non-members like the members"
-            " and audit again."
-        )
-        return Check("placebo", Status.FAIL, message, details)
-    message = (
-        "A reference model that was trained on none of these records does not separate the groups at"
-        f" {level} confidence; by this method it would have shown at most {number(ceiling, toward='down')}."
-    )
-    return Check("placebo", Status.OK, message, details)
+    words = {"level": level, "way": way, "bound": number(bounds[way], toward="down")}
+    top = number(ceiling, toward="down")
+    return answer("placebo", "fail" if bounds[way] > 0 else "ok", details, ceiling=top, **words)
 
 
 # --- label_shuffle: the audited losses with membership shuffled ---
@@ -165,36 +156,16 @@ def label_shuffle(
     values, unit, is_member, by = _units(whole, rng)
     details: dict[str, Any] = {"shuffled": by, "records": int(values.size), "units": int(is_member.size)}
     if min(is_member.sum(), (~is_member).sum()) < _FEWEST_UNITS:
-        message = (
-            f"Too few {by} to shuffle membership among: at least {_FEWEST_UNITS} of each group are needed."
-        )
-        return Check("label_shuffle", Status.UNKNOWN, message, details)
+        return answer("label_shuffle", "unknown", details, units=by, needed=_FEWEST_UNITS)
     labels = (rng.permutation(is_member)[unit] for _ in range(shuffles))
     shuffled = [Losses(member=values[label], nonmember=values[~label]) for label in labels]
     positives = positive_bounds(shuffled, delta=delta, confidence=confidence, rule=rule)
     p_value = float(special.bdtrc(positives - 1, shuffles, alpha))
     details |= {"shuffles": shuffles, "positive": positives, "alpha": alpha, "p_value": p_value}
-    return _judged_shuffle(details)
-
-
-def _judged_shuffle(details: dict[str, Any]) -> Check:
-    seen = (
-        f"With membership shuffled at random among the {details['shuffled']}, the certified bound was positive in"
-        f" {details['positive']} of {details['shuffles']} shuffles"
-    )
-    allowed = percent(details["alpha"], toward="nearest")
-    if details["p_value"] < _SURELY:
-        message = (
-            f"{seen}, more often than the {allowed} it promises: it does not hold its level on these records."
-        )
-        if details["shuffled"] == "persons":
-            message += " Records of one person are not independent: ask for one score per person."
-        return Check("label_shuffle", Status.FAIL, message, details)
-    message = (
-        f"{seen}, within the {allowed} it promises. This tests one thing: that the bound holds its level where {details['shuffled']} are"
-        " exchangeable. It does not show that they are."
-    )
-    return Check("label_shuffle", Status.OK, message, details)
+    words = {"units": by, "allowed": percent(alpha, toward="nearest")}
+    seen = said("label_shuffle", "seen", units=by, positive=positives, shuffles=shuffles)
+    key = ("fail/persons" if by == "persons" else "fail") if p_value < _SURELY else "ok"
+    return answer("label_shuffle", key, details, seen=seen, **words)
 
 
 def _units(

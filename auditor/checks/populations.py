@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor.checks.answers import answer, said
 from auditor.core.numbers import about, percent, unit
-from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup, Status
+from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup
 from auditor.curves.tradeoff import count
 from auditor.records.features import (
     CLASSIFIERS,
@@ -25,9 +26,6 @@ _FALSE_ALARMS = 0.01  # where the groups are alike
 _CHANCE = 0.5
 _FEWEST = 25  # records of a group, of which a fifth is only learnt from
 _LARGEST = 20_000
-_BY_DESIGN = (
-    "Each record was a member by a coin of its own (declared): both groups are of one population by design."
-)
 _SMALLEST = 2_000
 _CELLS = 4_000_000  # of many columns fewer records are looked at
 _COMMON = 10  # records of one content from which they are a common value, and not copies
@@ -66,22 +64,13 @@ def shift(
     >>> shift(None, rng=rng).status
     <Status.UNKNOWN: 'unknown'>
     """
-    if features is None and coins:
-        return Check("shift", Status.OK, _BY_DESIGN)
     if features is None:
-        message = (
-            "From losses alone, a difference between the two populations cannot be told from memorisation: every number"
-            " here assumes that the non-members are drawn like the members (same time, source and filters)."
-        )
-        return Check("shift", Status.UNKNOWN, message)
+        return answer("shift", "ok/by design" if coins else "unknown/no features")
     member, nonmember = features.tables
     (first, second), left_out = _looked_at(features, person, inclusion, rng)
     if min(first.size, second.size) < _FEWEST:
-        message = (
-            f"Only {first.size:,} member and {second.size:,} non-member records are left, one of each content and person: too few to look"
-            f" for a shift between the groups, which needs {_FEWEST} of each."
-        )
-        return Check("shift", Status.UNKNOWN, message, {"left_out": left_out})
+        words = {"members": first.size, "others": second.size, "needed": _FEWEST}
+        return answer("shift", "unknown/few", {"left_out": left_out}, **words)
     found = _tested(member.rows(first), nonmember.rows(second), 1 - 2 * _FALSE_ALARMS, rng)
     return _judged({**found, "left_out": left_out})
 
@@ -136,23 +125,12 @@ def _tested(member: Table, nonmember: Table, confidence: float, rng: np.random.G
 
 
 def _judged(details: dict[str, Any]) -> Check:
+    ends = {end: unit(details[end], toward=way) for end, way in (("lower", "down"), ("upper", "up"))}
+    sizes = {"members": about(details["members"]), "others": about(details["nonmembers"])}
     level = percent(details["confidence"], toward="down")
-    seen = (
-        f"AUC {unit(details['auc'])}, {unit(details['lower'], toward='down')} to {unit(details['upper'], toward='up')}"
-        f" at {level} confidence, on {about(details['members'])} members and {about(details['nonmembers'])} non-members; 0.5 is chance"
-    )
-    if details["lower"] > _CHANCE:
-        message = (
-            f"Members and non-members differ before any model is asked: a classifier tells them apart by their features"
-            f" alone ({seen}; most by {details['most_different']!r}). A difference in their losses is then no evidence of"
-            " memorisation: draw the non-members like the members and audit again."
-        )
-        return Check("shift", Status.FAIL, message, details)
-    message = (
-        f"By the features alone, a classifier does not tell members from non-members ({seen}): no shift was found, which is"
-        " no proof that there is none."
-    )
-    return Check("shift", Status.OK, message, details)
+    seen = said("shift", "seen", auc=unit(details["auc"]), level=level, **ends, **sizes)
+    key = "fail" if details["lower"] > _CHANCE else "ok"
+    return answer("shift", key, details, seen=seen, column=details["most_different"])
 
 
 # --- The classifier two-sample test: can membership be told from the features alone? ---

@@ -12,7 +12,6 @@ from auditor.comparison.runs import (
     find_run,
     leakage,
     measured,
-    more_is_worse,
     read_runs,
     with_table,
 )

@@ -19,7 +19,7 @@ from auditor.core.options import Disclosure
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.disclosure import shared
-from auditor.results.document import AuditDocument, input_hash
+from auditor.results.document import AuditDocument, find, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ class Headline:
 # --- Several audits beside each other ---
 
 _PAIR = 2
-_BothData = tuple[Mapping[str, Any], Mapping[str, Any]]
 _nearest = partial(rounded, toward="nearest")
 
 
@@ -162,6 +161,17 @@ class ComparedAudits:
         return tuple(sorted(found, key=lambda item: item.utility.mean if item.utility else 0.0))
 
     @property
+    def measure_title(self) -> str:
+        """What the measure is called."""
+        estimate = next((item.estimate for item in self.measurements if item.estimate is not None), None)
+        return self.measure if estimate is None else metrics.describe(estimate).title
+
+    @property
+    def utility_title(self) -> str:
+        """What the utility is called."""
+        return next((run.utility.name for run in self.runs if run.utility is not None), "utility")
+
+    @property
     def history(self) -> tuple[audited.Measurement, ...]:
         """Three or more usable audits of one scale, each made on a day of its own, the oldest first; else none."""
         used = [item for item in self.measurements if item.reason is None]
@@ -181,35 +191,39 @@ class ComparedAudits:
             return True
         return None if not verdicts or Change.NOT_COMPARABLE in verdicts else False
 
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        corners = {number for strategy in self.frontier for number in strategy.runs}
+        on = None if self.no_frontier else corners
+        return [_row(item, on) for item in self.measurements]
+
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each result, indexed by its number, as a pandas DataFrame."""
         import pandas as pd
 
-        return pd.DataFrame(_rows(self)).set_index("number")
+        return pd.DataFrame(self._rows).set_index("number")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
-        changes = [
-            {"number": item.run.number, "headline": item.headline, "differences": item.differences}
-            for item in self.changes
-        ]
         found: dict[str, Any] = {
             "kind": "comparison",
             "comparison_version": "2",
             "auditor_version": __version__,
             "disclosure": self.disclosure,
             **{name: getattr(self, name) for name in ("measure", "no_landscape", "no_frontier", "no_order")},
-            "results": _rows(self),
+            "results": self._rows,
             "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
             "baseline": self.baseline and self.baseline.number,
             "got_worse": self.got_worse,
-            "changes": changes,
+            "changes": [
+                {"number": item.run.number, "headline": item.headline, "differences": item.differences}
+                for item in self.changes
+            ],
         }
-        if under := [
-            {"number": run.number, "policies": item} for run in self.runs if (item := run.result.policies)
-        ]:
-            found["policies"] = under
+        policies = [(run.number, item) for run in self.runs if (item := run.result.policies)]
+        if policies:
+            found["policies"] = [{"number": number, "policies": item} for number, item in policies]
         return dict(plain(found))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -244,7 +258,8 @@ def compare_audits(
     measurements = audited.measured(runs, measure=measure)
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
-    unranked = reason or why_not_ranked(found, measurements, measure=measure)
+    placed = [item for item in found if item.placed]
+    unranked = reason or why_not_ranked(placed, measurements, measure=measure)
     return ComparedAudits(
         measure=measure,
         measurements=measurements,
@@ -314,14 +329,8 @@ def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
     return None
 
 
-def _rows(comparison: "ComparedAudits") -> list[dict[str, Any]]:
-    """Return each result by the names of the columns."""
-    corners = {number for strategy in comparison.frontier for number in strategy.runs}
-    on = None if comparison.no_frontier else corners
-    return [_row(item, on) for item in comparison.measurements]
-
-
 def _row(item: audited.Measurement, on: Container[int] | None) -> dict[str, Any]:
+    """Return a result by the names of the columns."""
     run, estimate, utility = item.run, item.estimate, item.run.utility
     verdict = run.result.verdict
     return {
@@ -341,17 +350,6 @@ def _row(item: audited.Measurement, on: Container[int] | None) -> dict[str, Any]
         "input_sha256": run.sha256,
         "created": run.result.provenance.get("created"),
     }
-
-
-def measure_title(comparison: "ComparedAudits") -> str:
-    """Return what the measure is called."""
-    found = next((item.estimate for item in comparison.measurements if item.estimate is not None), None)
-    return comparison.measure if found is None else metrics.describe(found).title
-
-
-def utility_title(comparison: "ComparedAudits") -> str:
-    """Return what the utility is called."""
-    return next((run.utility.name for run in comparison.runs if run.utility is not None), "utility")
 
 
 # --- Did this release get worse? The differences between two audits, from their results alone or with their losses ---
@@ -423,22 +421,15 @@ def differences(
     """
     for name, result in (("old", old), ("new", new)):
         validate.instance(name, result, (AuditDocument,))
-    together = validate.at_least("together", together, least=1)
-    pairs = [{item.name: item for item in result.estimates} for result in (old, new)]
+    releases = _Releases(old, new, validate.at_least("together", together, least=1))
     refusal = _audits_refusal(old, new)
-    paired = () if losses is None else _paired((old, new), losses, refusal, together=together)
-    if losses is not None:
-        refusal = (
-            refusal or "the losses were given, so that another row compares the same records, which says more"
-        )
+    paired = () if losses is None else releases.paired(losses, refusal)
+    if losses is not None and refusal is None:
+        refusal = "the losses were given, so that another row compares the same records, which says more"
+    names = (item.name for result in (new, old) for item in result.estimates)
     done = {item.name for item in paired}
-    rest = (name for name in dict.fromkeys((*audited.COMPARED, *pairs[1], *pairs[0])) if name not in done)
-    rows = (
-        _difference(
-            name, (pairs[0].get(name), pairs[1].get(name)), (old.data, new.data), refusal, together=together
-        )
-        for name in rest
-    )
+    rest = (name for name in dict.fromkeys((*audited.COMPARED, *names)) if name not in done)
+    rows = (releases.difference(name, refusal) for name in rest)
     return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
 
 
@@ -466,112 +457,105 @@ def headline(found: Iterable[Difference]) -> Headline:
     )
 
 
-def _difference(
-    name: str,
-    pair: tuple[Estimate | None, Estimate | None],
-    data: _BothData,
-    refusal: str | None,
-    *,
-    together: int,
-) -> Difference:
-    old, new = pair
-    reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
-    if old is None or new is None or old.value is None or new.value is None or reason is not None:
-        return _not_comparable(name, old, new, reason or "a value is missing")
-    confidence = min(item.confidence or 0.0 for item in (old, new))
-    share = audited.error_share(confidence, audits=together + 1)
-    first, second = (
-        audited.interval_at(name, item, data=at, alpha=share)
-        for item, at in zip((old, new), data, strict=True)
-    )
-    if first is None or second is None:
-        return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
-    reason = (
-        f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
-        f" other end of the other: holds for all rows at once{_for_all(together)}, whatever the two audits share"
-    )
-    ends = second[0] - first[1], second[1] - first[0]
-    found = _judged(name, (old.value, new.value), ends, data, confidence=confidence, together=together)
-    # Less what holds of a row alone: here the members of a census count as draws.
-    both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
-    own = dict.fromkeys(text for assumptions in both for text in assumptions)
-    return replace(found, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
+@dataclass(frozen=True)
+class _Releases:
+    """The audits of two releases, and with how many newer ones the older is compared."""
 
+    old: AuditDocument
+    new: AuditDocument
+    together: int
 
-def _for_all(together: int) -> str:
-    return "" if together == 1 else f", for all {together} comparisons together"
+    @property
+    def data(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self.old.data, self.new.data
 
+    def difference(self, name: str, refusal: str | None) -> Difference:
+        """Of one quantity, from what both results keep."""
+        old, new = (find(result, name) for result in (self.old, self.new))
+        reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
+        if old is None or new is None or old.value is None or new.value is None or reason is not None:
+            return _not_comparable(name, old, new, reason or "a value is missing")
+        confidence = min(item.confidence or 0.0 for item in (old, new))
+        share = audited.error_share(confidence, audits=self.together + 1)
+        first, second = (
+            audited.interval_at(name, item, data=at, alpha=share)
+            for item, at in zip((old, new), self.data, strict=True)
+        )
+        if first is None or second is None:
+            return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
+        reason = (
+            f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
+            f" other end of the other: holds for all rows at once{self._for_all}, whatever the two audits share"
+        )
+        ends = second[0] - first[1], second[1] - first[0]
+        judged = self._judged(name, (old.value, new.value), ends, confidence)
+        # Less what holds of a row alone: here the members of a census count as draws.
+        both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
+        own = dict.fromkeys(text for assumptions in both for text in assumptions)
+        return replace(judged, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
 
-def _judged(
-    name: str, values: audited.Ends, at: audited.Ends, data: _BothData, *, confidence: float, together: int
-) -> Difference:
-    """A difference with the verdict that is read off its interval, of three digits unless both audits are for insiders."""
-    value = values[1] - values[0]
-    if audited.is_public(*data):
-        values, value = (_nearest(values[0]), _nearest(values[1])), _nearest(value)
-        at = audited.outward(at)
-    old, new = values
-    lower, upper = at
-    hedge = "about " if metrics.metric(name).approximate else ""
-    level = f"{hedge}{percent(confidence, toward='down')} confidence{_for_all(together)}"
-    verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
-    return Difference(
-        name=name,
-        old=old,
-        new=new,
-        value=value,
-        lower=lower,
-        upper=upper,
-        confidence=confidence,
-        verdict=verdict,
-        sentence=_sentence(name, values, at, verdict, level=level),
-        reason="",
-    )
+    @property
+    def _for_all(self) -> str:
+        return "" if self.together == 1 else f", for all {self.together} comparisons together"
 
+    def _judged(self, name: str, values: audited.Ends, at: audited.Ends, confidence: float) -> Difference:
+        """With the verdict that is read off its interval, of three digits unless both audits are for insiders."""
+        value = values[1] - values[0]
+        if audited.is_public(*self.data):
+            values, value = (_nearest(values[0]), _nearest(values[1])), _nearest(value)
+            at = audited.outward(at)
+        lower, upper = at
+        hedge = "about " if metrics.metric(name).approximate else ""
+        level = f"{hedge}{percent(confidence, toward='down')} confidence{self._for_all}"
+        verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
+        return Difference(
+            name=name,
+            old=values[0],
+            new=values[1],
+            value=value,
+            lower=lower,
+            upper=upper,
+            confidence=confidence,
+            verdict=verdict,
+            sentence=_sentence(name, values, at, verdict, level=level),
+            reason="",
+        )
 
-def _paired(
-    audits: tuple[AuditDocument, AuditDocument],
-    losses: tuple[Losses, Losses],
-    refusal: str | None,
-    *,
-    together: int,
-) -> tuple[Difference, ...]:
-    """The rows of the same records: the one that decides, and the AUC, whose interval is approximate."""
-    from auditor.comparison.paired import attack_change, auc_change, same_records
+    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> tuple[Difference, ...]:
+        """Of the same records: the row that decides, and the AUC, whose interval is approximate."""
+        from auditor.comparison.paired import attack_change, auc_change, same_records
 
-    confidence = min(float(result.data.get("confidence") or 0.0) for result in audits)
-    if refusal is not None or not 0 < confidence < 1:
-        reason = refusal or "a result does not keep its confidence"
-        return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
-    records = same_records(*losses, unit=str(audits[0].data.get("unit", "record")))
-    found = attack_change(records, alpha=(1 - confidence) / together)
-    data: _BothData = audits[0].data, audits[1].data
-    how: Any = {"confidence": confidence, "together": together}
-    attack = _judged(PAIRED, (found.old, found.new), (found.lower, found.upper), data, **how)
-    gained, lost = map(about if audited.is_public(*data) else count, (found.gained, found.lost))
-    told = (
-        f"{attack.sentence} Of {count(found.drawn)} records drawn, it is right on {gained} in the newer audit"
-        f" alone and on {lost} in the older alone."
-    )
-    old, new, *ends = auc_change(records, alpha=(1 - confidence) / together)
-    area = _judged("auc", (old, new), (ends[0], ends[1]), data, **how)
-    return (
-        replace(attack, sentence=told, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
-        replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
-    )
+        confidence = min(float(data.get("confidence") or 0.0) for data in self.data)
+        if refusal is not None or not 0 < confidence < 1:
+            reason = refusal or "a result does not keep its confidence"
+            return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
+        records = same_records(*losses, unit=str(self.old.data.get("unit", "record")))
+        alpha = (1 - confidence) / self.together
+        change, (old, new, *ends) = attack_change(records, alpha=alpha), auc_change(records, alpha=alpha)
+        attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
+        area = self._judged("auc", (old, new), (ends[0], ends[1]), confidence)
+        gained, lost = map(about if audited.is_public(*self.data) else count, (change.gained, change.lost))
+        words = (
+            f"{attack.sentence} Of {count(change.drawn)} records drawn, it is right on {gained} in the newer audit"
+            f" alone and on {lost} in the older alone."
+        )
+        return (
+            replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
+            replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
+        )
 
 
 def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:
     some = new or old
     return Difference(
         name=name,
-        old=None if old is None else old.value,
-        new=None if new is None else new.value,
+        old=getattr(old, "value", None),
+        new=getattr(new, "value", None),
         verdict=Change.NOT_COMPARABLE,
         sentence=f"Not comparable: {reason}.",
         reason=reason,
         subject=Subject.MODEL if some is None else some.subject,
-        delta=(None if old is None else old.delta, None if new is None else new.delta),
+        delta=(getattr(old, "delta", None), getattr(new, "delta", None)),
     )
 
 

@@ -8,6 +8,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +80,10 @@ def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tupl
     Raises:
         InputError: Fewer than two, something that is no result, or one result twice.
     """
-    found = tuple(_run(item, place) for place, item in enumerate(_several(results), start=1))
+    if isinstance(results, AuditDocument | str | bytes | os.PathLike) or not isinstance(results, Iterable):
+        kind = type(results).__name__
+        raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
+    found = tuple(_run(item, place) for place, item in enumerate(results, start=1))
     if len(found) < _LEAST:
         raise InputError(
             f"results must be at least two audits to compare, got {len(found)}; a single one has its own report."
@@ -88,32 +92,18 @@ def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tupl
     return found
 
 
-def _several(results: Any) -> list[Any]:
-    if isinstance(results, AuditDocument | str | bytes | os.PathLike) or not isinstance(results, Iterable):
-        kind = type(results).__name__
-        raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
-    return list(results)
-
-
 def _run(item: Any, place: int) -> Run:
-    if isinstance(item, AuditDocument):
-        return _described(Run(place, item))
+    """What a result, or a file of one, says of its model; whatever is not of its kind counts as not said."""
+    source = path = None
     if isinstance(item, str | os.PathLike):
         from auditor.results.reading import read_result
 
-        return _described(Run(place, read_result(item), source=Path(item).name, path=str(item)))
-    raise InputError(f"result {place} must be an audit result or the path of one, got {type(item).__name__}.")
-
-
-def _described(run: Run) -> Run:
-    """What the result itself says of its model; whatever is not of its kind counts as not said."""
-    data = run.result.data
-    return replace(
-        run,
-        model=_text(data.get("model")),
-        strategy=_text(data.get("strategy")),
-        utility=_utility(data.get("utility")),
-    )
+        item, source, path = read_result(item), Path(item).name, str(item)
+    if not isinstance(item, AuditDocument):
+        kind = type(item).__name__
+        raise InputError(f"result {place} must be an audit result or the path of one, got {kind}.")
+    model, strategy = (_text(item.data.get(name)) for name in ("model", "strategy"))
+    return Run(place, item, source, path, model, strategy, utility=_utility(item.data.get("utility")))
 
 
 def _text(x: str | None) -> str | None:
@@ -340,7 +330,7 @@ class Measurement:
     run: Run
     estimate: Estimate | None
     reason: str | None
-    marks: tuple[str, ...]
+    marks: tuple[str, ...] = ()
     ends: Ends | None = None
     confidence: float | None = None
 
@@ -355,15 +345,20 @@ class Measurement:
         made = made_at(self.run.result.provenance)
         return None if made is None else made.date().isoformat()
 
-    @property
+    @cached_property
     def scale(self) -> Scale:
         """The scale of the value."""
-        return _scale(self.run, self.estimate)
+        item, data = self.estimate, self.run.result.data
+        delta = None if item is None or item.delta is None else float(f"{item.delta:.{_DIGITS}g}")
+        people = str(data.get("unit") or "").startswith("person")
+        adjacency, method = (getattr(item, name, None) for name in ("adjacency", "method"))
+        members = str(data.get("members", "sample"))
+        return Scale(delta, adjacency, "person" if people else "record", method, members)
 
     @property
     def ceiling(self) -> float | None:
         """The largest lower bound that this audit could have certified, or null where the measure is none."""
-        bound = self.estimate is not None and is_lower_bound(self.estimate.name)
+        bound = self.estimate is not None and metric(self.estimate.name).lower_bound
         return ceiling(self.estimate) if bound else None
 
 
@@ -372,45 +367,25 @@ def higher_is_better(runs: Iterable[Run]) -> bool:
     return next((run.utility.higher_is_better for run in runs if run.utility is not None), True)
 
 
-def more_is_worse(measure: str) -> bool:
-    """Whether a larger value of the measure means that more is given away.
-
-    >>> more_is_worse("epsilon_star.gaussian"), more_is_worse("bayes_security")
-    (True, False)
-    """
-    return metric(measure).more_is_worse
-
-
-def is_lower_bound(measure: str) -> bool:
-    """Whether the value of the measure is itself a lower bound, so that the truth may lie anywhere above it.
-
-    >>> is_lower_bound("epsilon_bound.clopper_pearson"), is_lower_bound("epsilon_star.gaussian")
-    (True, False)
-    """
-    return metric(measure).lower_bound
-
-
 def leakage(value: float, *, measure: str) -> float:
     """Return the measure as a number that grows with what is given away, for the frontier."""
-    return value if more_is_worse(measure) else -value
+    return value if metric(measure).more_is_worse else -value
 
 
 def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
     """Return what each audit says of the measure."""
     estimates = [find(run.result, measure) for run in runs]
-    reasons = [_reason(run, item) for run, item in zip(runs, estimates, strict=True)]
-    scales = [_scale(run, item) for run, item in zip(runs, estimates, strict=True)]
-    used = [at for at, reason in zip(scales, reasons, strict=True) if reason is None]
-    usual = [_most(values) for values in zip(*(used or scales), strict=True)]
+    items = [Measurement(run, item, _reason(run, item)) for run, item in zip(runs, estimates, strict=True)]
+    used = [item.scale for item in items if item.reason is None] or [item.scale for item in items]
+    usual = [_most(values) for values in zip(*used, strict=True)]
     levels = [item.confidence for item in estimates if item is not None and item.confidence is not None]
-    ends = [
-        _ends(run, item, confidence=min(levels, default=0.0), audits=len(runs)) if reason is None else None
-        for run, item, reason in zip(runs, estimates, reasons, strict=True)
-    ]
-    return tuple(
-        Measurement(run, item, reason, _marks(item, at, usual), end, None if end is None else min(levels))
-        for run, item, reason, at, end in zip(runs, estimates, reasons, scales, ends, strict=True)
-    )
+    level = min(levels, default=0.0)
+    found = []
+    for item in items:
+        ends = None if item.reason else _ends(item.run, item.estimate, confidence=level, audits=len(runs))
+        confidence = None if ends is None else level
+        found.append(replace(item, marks=_marks(item, usual), ends=ends, confidence=confidence))
+    return tuple(found)
 
 
 def _ends(run: Run, estimate: Estimate | None, *, confidence: float, audits: int) -> Ends | None:
@@ -436,16 +411,6 @@ def error_share(confidence: float, *, audits: int) -> float:
     return (1 - confidence) / (len(COMPARED) * audits)
 
 
-def _scale(run: Run, estimate: Estimate | None) -> Scale:
-    delta = None if estimate is None or estimate.delta is None else float(f"{estimate.delta:.{_DIGITS}g}")
-    people = str(run.result.data.get("unit") or "").startswith("person")
-    unit = "person" if people else "record"
-    members = str(run.result.data.get("members", "sample"))
-    return Scale(
-        delta, getattr(estimate, "adjacency", None), unit, getattr(estimate, "method", None), members
-    )
-
-
 def _most(values: Sequence[object]) -> tuple[object, ...]:
     """The value that most of them have; none where two are as frequent."""
     counted = Counter(values).most_common(2)
@@ -467,10 +432,10 @@ def _reason(run: Run, estimate: Estimate | None) -> str | None:
     return None if math.isfinite(estimate.value) else "it is infinite"
 
 
-def _marks(estimate: Estimate | None, at: Scale, usual: Sequence[tuple[object, ...]]) -> tuple[str, ...]:
-    if estimate is None or estimate.value is None:
+def _marks(item: Measurement, usual: Sequence[tuple[object, ...]]) -> tuple[str, ...]:
+    if item.value is None:
         return ()
-    found = [REJECTED] if detail(estimate, "fit", "rejected") else []
+    at, found = item.scale, [REJECTED] if detail(item.estimate, "fit", "rejected") else []
     words = (
         f"delta {given(at.delta)}",
         f"adjacency {at.adjacency or 'not stated'}",

@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
-from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, is_lower_bound, leakage
+from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import distinct, given, number, rounded
+from auditor.results.metrics import metric
 
 if TYPE_CHECKING:
     from auditor.comparison.runs import Run
@@ -55,9 +56,7 @@ def pareto_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) 
     (0, 2, 1)
     """
     points = _points(utility, privacy_loss)
-    corners = _corners(points)
-    first = {point: at for at, point in reversed(list(enumerate(points)))}
-    return tuple(first[point] for point in corners)
+    return tuple(points.index(point) for point in _corners(points))
 
 
 def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[bool, ...]:
@@ -83,17 +82,15 @@ _Point = tuple[Fraction, Fraction | None]  # the loss is None where it is infini
 
 
 def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Point]:
-    utility, privacy_loss = list(utility), list(privacy_loss)
     validate.same_length(("utility", "privacy_loss"), (len(utility), len(privacy_loss)))
-    found: list[_Point] = []
+    points: list[_Point] = []
     for at, (u, loss) in enumerate(zip(utility, privacy_loss, strict=True)):
-        endless = loss == math.inf
         try:
-            cost = None if endless else Fraction(validate.number("privacy_loss", loss))
-            found.append((Fraction(validate.number("utility", u)), cost))
+            cost = None if loss == math.inf else Fraction(validate.number("privacy_loss", loss))
+            points.append((Fraction(validate.number("utility", u)), cost))
         except InputError as error:
             raise InputError(f"{str(error).removesuffix('.')} (strategy {at}, counting from 0).") from None
-    return found
+    return points
 
 
 def _corners(points: Sequence[_Point]) -> list[_Point]:
@@ -122,10 +119,8 @@ def _between(point: _Point, corners: Sequence[_Exact]) -> bool:
     u, loss = point
     if loss is None:
         return False
-    return any(
-        low[1] < loss < high[1] and _rise(low, (u, loss), high) == 0
-        for low, high in itertools.pairwise(corners)
-    )
+    pairs = itertools.pairwise(corners)
+    return any(low[1] < loss < high[1] and _rise(low, (u, loss), high) == 0 for low, high in pairs)
 
 
 MIXED = "mixed scales"  # a mark
@@ -284,26 +279,15 @@ def ranked(
         measurements: What they were made of.
         measure: Which estimate.
     """
-    placed = [item for item in found if item.placed]
     sign = 1.0 if higher_is_better(item.run for item in measurements) else -1.0
-    utility = [sign * item.utility.mean for item in placed if item.utility is not None]
-    loss = [leakage(item.measure.mean, measure=measure) for item in placed if item.measure is not None]
-    on = is_on_frontier(utility, privacy_loss=loss)
-    numbers = {item.number for item, yes in zip(placed, on, strict=True) if yes}
-    return tuple(replace(item, on_frontier=item.number in numbers) for item in found)
-
-
-def why_not_ranked(
-    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
-) -> str | None:
-    """Return why the strategies of the landscape cannot be put in an order of leakage, or null where they can.
-
-    Args:
-        found: From `strategies`.
-        measurements: What they were made of.
-        measure: Which estimate.
-    """
-    return _unlike([item for item in found if item.placed], measurements, measure=measure)
+    points = {
+        item.number: (sign * item.utility.mean, leakage(item.measure.mean, measure=measure))
+        for item in found
+        if item.utility is not None and item.measure is not None
+    }
+    utility, loss = zip(*points.values(), strict=True) if points else ((), ())
+    on = dict(zip(points, is_on_frontier(utility, privacy_loss=loss), strict=True))
+    return tuple(replace(item, on_frontier=on.get(item.number, False)) for item in found)
 
 
 def why_no_order(
@@ -319,7 +303,7 @@ def why_no_order(
     used = [item for item in found if item.runs]
     if len(used) < 2:  # noqa: PLR2004
         return "fewer than two of them have a usable value"
-    if (unlike := _unlike(used, measurements, measure=measure)) is not None:
+    if (unlike := why_not_ranked(used, measurements, measure=measure)) is not None:
         return unlike
     if measure not in COMPARED:
         return "these are point estimates, which no interval sets apart"
@@ -327,43 +311,47 @@ def why_no_order(
     return None if known else "no result keeps an interval that holds"
 
 
-def _unlike(used: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str) -> str | None:
-    """Why the values of these strategies are not on one scale."""
+def why_not_ranked(
+    used: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+) -> str | None:
+    """Return why the values of these strategies are not on one scale, or null where they are.
+
+    Args:
+        used: Some of `strategies`.
+        measurements: What they were made of.
+        measure: Which estimate.
+    """
     numbers = {number for item in used for number in item.runs}
     taken = [item for item in measurements if item.run.number in numbers]
-    if is_lower_bound(measure):
-        return (
-            f"these are lower bounds{_ceilings(taken)}, and the truth may lie anywhere above each, so the lowest bound"
-            " is not the lowest leakage"
-        )
-    return _several_scales([item.scale for item in taken])
-
-
-def _ceilings(placed: Sequence[Measurement]) -> str:
-    span = _spread([item.ceiling for item in placed])
-    if span is None:
-        return ""
-    low, high = (number(end, toward="down") for end in (span.least, span.most))
-    return f" with a ceiling of {low}" if low == high else f" with ceilings from {low} to {high}"
+    if not metric(measure).lower_bound:
+        return _several_scales([item.scale for item in taken])
+    tops, span = "", _spread([item.ceiling for item in taken])
+    if span is not None:
+        low, high = (number(end, toward="down") for end in (span.least, span.most))
+        tops = f" with a ceiling of {low}" if low == high else f" with ceilings from {low} to {high}"
+    return (
+        f"these are lower bounds{tops}, and the truth may lie anywhere above each, so the lowest bound"
+        " is not the lowest leakage"
+    )
 
 
 def _several_scales(scales: Sequence[Scale]) -> str | None:
-    units = sorted({item.unit for item in scales})
-    if len(units) > 1:
+    def several(field: str) -> list[str]:
+        values = sorted({str(getattr(item, field) or "none stated") for item in scales})
+        return values if len(values) > 1 else []
+
+    if units := several("unit"):
         return (
             f"some audits count by {units[1]} and others by {units[0]}, so their numbers are not on one scale"
         )
-    adjacencies = sorted({str(item.adjacency or "none stated") for item in scales})
-    if len(adjacencies) > 1:
+    if adjacencies := several("adjacency"):
         return f"the values are about different adjacencies ({' and '.join(adjacencies)}), which are not on one scale"
-    methods = sorted({str(item.method) for item in scales})
-    if len(methods) > 1:
+    if methods := several("method"):
         return (
             f"the values were made by different methods ({methods[0]!r} and {methods[1]!r}), which are not on one scale; audit"
             " the older losses again with this version"
         )
-    members = sorted({item.members for item in scales})
-    if len(members) > 1:
+    if members := several("members"):
         return f"the members are a {members[0]} in some audits and a {members[1]} in others, so their numbers are about different things"
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004

@@ -105,9 +105,8 @@ def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gau
     third = float(average(centred))
     np.multiply(squares, squares, out=squares)
     sd = math.sqrt(variance)
-    return Gaussian(
-        mean * scale, sd * width * scale, third / (variance * sd), float(average(squares)) / variance**2
-    )
+    kurtosis = float(average(squares)) / variance**2
+    return Gaussian(mean * scale, sd * width * scale, third / (variance * sd), kurtosis)
 
 
 def fit_gaussian_pair(
@@ -138,17 +137,9 @@ FittedGroup = tuple[Density, GoodnessOfFit, KSGrid | None]
 
 def paired(losses: Losses, member: FittedGroup, nonmember: FittedGroup, *, transform: str) -> FittedPair:
     """Return what was fitted to both groups as one value."""
-    return FittedPair(
-        member=member[0],
-        nonmember=nonmember[0],
-        member_fit=member[1],
-        nonmember_fit=nonmember[1],
-        n_member=losses.n_member,
-        n_nonmember=losses.n_nonmember,
-        transform=transform,
-        member_grid=member[2],
-        nonmember_grid=nonmember[2],
-    )
+    (first, first_fit, first_grid), (second, second_fit, second_grid) = member, nonmember
+    sizes = losses.n_member, losses.n_nonmember
+    return FittedPair(first, second, first_fit, second_fit, *sizes, transform, first_grid, second_grid)
 
 
 # --- Goodness of fit: does a density survive records that it was not fitted on? ---
@@ -178,9 +169,8 @@ def distance_test(held: Floats, density: Density, *, n_fit: int) -> GoodnessOfFi
     steps = np.arange(m + 1) / m
     # Just below and at each record, so that a point mass is met exactly.
     below = np.exp(density.log_cdf(np.nextafter(ordered, -math.inf)))
-    distance = max(
-        0.0, float((below - steps[:-1]).max()), float((steps[1:] - np.exp(density.log_cdf(ordered))).max())
-    )
+    upto = np.exp(density.log_cdf(ordered))
+    distance = max(0.0, float((below - steps[:-1]).max()), float((steps[1:] - upto).max()))
     effective = m * (n_fit / (m + n_fit))
     return GoodnessOfFit(
         test=f"Kolmogorov-Smirnov distance of {m} held-out records from a density fitted on {n_fit} others",
@@ -200,9 +190,8 @@ def two_sample_ks(held: Floats, density: Density, *, rng: np.random.Generator) -
     """
     m = held.size
     drawn = density.sample(m, rng)
-    below = [
-        np.searchsorted(np.sort(side), np.concatenate([held, drawn]), side="right") for side in (held, drawn)
-    ]
+    both = np.concatenate([held, drawn])
+    below = [np.searchsorted(np.sort(side), both, side="right") for side in (held, drawn)]
     apart = int(np.abs(below[0] - below[1]).max())
     return GoodnessOfFit(
         test=f"two-sample Kolmogorov-Smirnov, {m} held-out records against {m} draws from the fit",
@@ -220,9 +209,8 @@ def _exact_ks_p_value(apart: int, m: int) -> float:
     if apart == 0:
         return 1.0
     k = np.arange(1, m // apart + 1)
-    logs = (
-        2 * special.gammaln(m + 1) - special.gammaln(m - k * apart + 1) - special.gammaln(m + k * apart + 1)
-    )
+    fewer, more = (special.gammaln(m + sign * k * apart + 1) for sign in (-1, 1))
+    logs = 2 * special.gammaln(m + 1) - fewer - more
     return float(np.clip(2 * (np.exp(logs) * (-1.0) ** (k - 1)).sum(), 0.0, 1.0))
 
 

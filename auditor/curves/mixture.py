@@ -52,14 +52,8 @@ class MixtureOfGaussians:
     @property
     def sd(self) -> float:
         """Standard deviation, without overflow at any scale."""
-        centre = self.mean
-        return math.hypot(
-            *(
-                math.sqrt(w) * part
-                for w, m, s in zip(self.weights, self.means, self.sds, strict=True)
-                for part in (s, m - centre)
-            )
-        )
+        centre, parts = self.mean, zip(self.weights, self.means, self.sds, strict=True)
+        return math.hypot(*(math.sqrt(w) * part for w, m, s in parts for part in (s, m - centre)))
 
     def _z(self, x: Floats) -> Floats:
         """Shape (..., components): distances from each mean in standard units."""
@@ -205,6 +199,10 @@ def _step(runs: Runs, at: _Parameters) -> tuple[_Parameters, float]:
     return _Parameters(weights, means, variances), likelihood
 
 
+def _packed(at: _Parameters) -> Floats:
+    return np.concatenate([np.log(at.weights), at.means, np.log(at.variances)])
+
+
 def _unpacked(theta: Floats) -> _Parameters:
     logs, means, spreads = np.split(theta, 3)
     weights = np.exp(logs - logs.max())
@@ -235,9 +233,7 @@ def _leap(
     runs: Runs, origin: _Parameters, first: _Parameters, second: _Parameters, *, least: float
 ) -> _Parameters:
     """Extrapolate two steps to their limit; back to the second one where that is no gain."""
-    theta, one, two = (
-        np.concatenate([np.log(at.weights), at.means, np.log(at.variances)]) for at in (origin, first, second)
-    )
+    theta, one, two = map(_packed, (origin, first, second))
     r, v = one - theta, two - 2 * one + theta
     bend = float(np.sqrt((v * v).sum()))
     if bend == 0:
@@ -449,22 +445,19 @@ def fit_mixture_pair(
     total, fits = 2 * (choice.max_components + 1), count(1)
 
     def tick() -> None:
-        done = next(fits)
         if progress is not None:
-            progress(done, total)
+            progress(next(fits), total)
 
-    member, nonmember = (
-        _fitted(values, choice.max_components, rng, tick) for values in (losses.member, losses.nonmember)
-    )
+    groups = losses.member, losses.nonmember
+    member, nonmember = (_fitted(values, choice.max_components, rng, tick) for values in groups)
     return gaussian.paired(losses, member, nonmember, transform=transform)
 
 
 def _fitted(
     values: Floats, largest: int, rng: np.random.Generator, tick: Callable[[], None]
 ) -> tuple[MixtureOfGaussians, GoodnessOfFit, KSGrid]:
-    sizes = tuple(
-        max(1, min(gaussian.LARGEST_HELD_OUT, int(share * values.size))) for share in (_CHOOSE, _CONFIRM)
-    )
+    wanted = (int(share * values.size) for share in (_CHOOSE, _CONFIRM))
+    sizes = tuple(max(1, min(gaussian.LARGEST_HELD_OUT, size)) for size in wanted)
     if sum(sizes) >= values.size:  # two records: nothing can be both kept and tested twice
         sizes = (1, 0)
     kept, (choose, confirm) = gaussian.partition(values, sizes, rng=rng)

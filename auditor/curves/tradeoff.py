@@ -153,13 +153,12 @@ class TradeoffCurve:
         """Return the empirical curve from counts; see `from_losses`."""
         fp = np.stack([counts.fp_below, counts.fp_upto], axis=1).ravel()
         tp = np.stack([counts.tp_below, counts.tp_upto], axis=1).ravel()
-        fpr = np.concatenate([[0.0], fp / counts.n_nonmember, [1.0]])
-        tpr = np.concatenate([[0.0], tp / counts.n_member, [1.0]])
+        fpr, tpr = (_between(0.0, side, 1.0) for side in (fp / counts.n_nonmember, tp / counts.n_member))
         # "Strictly below t" is the same rule as "at or below the float before t".
         with np.errstate(over="ignore"):  # below the lowest float lies minus infinity
             before = np.nextafter(counts.thresholds, -np.inf)
         at = np.stack([before, counts.thresholds], axis=1).ravel()
-        return cls(fpr=fpr, tpr=tpr, thresholds=np.concatenate([[-np.inf], at, [np.inf]]))
+        return cls(fpr=fpr, tpr=tpr, thresholds=_between(-np.inf, at, np.inf))
 
     @classmethod
     def from_fits(cls, pair: FittedPair, *, points: int = 2001, reach: float = 12.0) -> "TradeoffCurve":
@@ -175,13 +174,9 @@ class TradeoffCurve:
         thresholds = np.sort(np.concatenate([d.spread(z) for d in densities]))
         # Neighbouring values of the normal's tail can be out of order by a rounding.
         fpr, tpr = (
-            np.maximum.accumulate(np.exp(d.log_cdf(thresholds))) for d in (pair.nonmember, pair.member)
+            np.minimum(np.maximum.accumulate(np.exp(d.log_cdf(thresholds))), 1.0) for d in reversed(densities)
         )
-        return cls(
-            fpr=np.concatenate([[0.0], np.minimum(fpr, 1.0), [1.0]]),
-            tpr=np.concatenate([[0.0], np.minimum(tpr, 1.0), [1.0]]),
-            thresholds=np.concatenate([[-np.inf], thresholds, [np.inf]]),
-        )
+        return cls(_between(0.0, fpr, 1.0), _between(0.0, tpr, 1.0), _between(-np.inf, thresholds, np.inf))
 
     @classmethod
     def from_epsilon_delta(cls, epsilon: float, *, delta: float) -> "TradeoffCurve":
@@ -221,10 +216,9 @@ class TradeoffCurve:
         """
         fpr, tpr = _lowest_corners(*_profile(epsilons, deltas))
         # The other half mirrors the first in the line TPR = 1 - FPR; a rounding there may put neighbours out of order.
-        return cls(
-            fpr=np.maximum.accumulate(np.concatenate([[0.0], fpr, 1 - tpr[::-1], [1.0]])),
-            tpr=np.maximum.accumulate(np.concatenate([[0.0], tpr, 1 - fpr[::-1], [1.0]])),
-        )
+        pairs = ((fpr, tpr), (tpr, fpr))
+        whole = (_between(0.0, np.append(side, 1 - other[::-1]), 1.0) for side, other in pairs)
+        return cls(*map(np.maximum.accumulate, whole))
 
     def tpr_at(self, fpr: float) -> float:
         """Return the true positive rate at a false positive rate; at a jump, its upper end.
@@ -365,8 +359,7 @@ class TradeoffCurve:
         its lower left say the same with all of them.
         """
         low, high = 1 - self.tpr, 1 - self.fpr
-        covered = np.interp(low + _ROUNDING, self.fpr, self.tpr) >= high - 4 * _ROUNDING
-        new = ~covered
+        new = np.interp(low + _ROUNDING, self.fpr, self.tpr) < high - 4 * _ROUNDING
         return np.concatenate([self.fpr, low[new]]), np.concatenate([self.tpr, high[new] - _ROUNDING])
 
     def thinned(self, *, points: int = 400) -> "TradeoffCurve":
@@ -383,6 +376,10 @@ class TradeoffCurve:
         return TradeoffCurve(fpr=self.fpr[keep], tpr=self.tpr[keep], thresholds=thresholds)
 
 
+def _between(first: float, values: Floats, last: float) -> Floats:
+    return np.concatenate([[first], values, [last]])
+
+
 def _within(name: str, values: npt.ArrayLike, most: float) -> Floats:
     """Return numbers from 0 to this one, or name the first that is not."""
     return validate.numbers(name, values, lambda x: (x >= 0) & (x <= most), f"lie in [0, {most:g}]")
@@ -390,10 +387,8 @@ def _within(name: str, values: npt.ArrayLike, most: float) -> Floats:
 
 def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The profile as two arrays, checked."""
-    first, second = (
-        np.atleast_1d(_within(name, values, most))
-        for name, values, most in (("epsilons", epsilons, np.inf), ("deltas", deltas, 1.0))
-    )
+    first = np.atleast_1d(_within("epsilons", epsilons, np.inf))
+    second = np.atleast_1d(_within("deltas", deltas, 1.0))
     validate.same_length(("epsilons", "deltas"), (first.size, second.size))
     validate.at_least("number of epsilons", first.size, least=1)
     return first, second

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from auditor.checks.answers import answer, said
 from auditor.checks.losses import collection
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
@@ -193,12 +194,12 @@ def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.
     values, _ = encoded(*features.tables, rng=rng)
     learnt = np.arange(len(values)) < codes.size
     label = np.append(codes, np.full(len(records), -1))
-    asked = there if there.size > 2 else there[1:]  # noqa: PLR2004 - of two, one is the other's opposite
-    odds = np.stack([estimated_odds(values, label == place, learnt)[~learnt] for place in asked], axis=1)
-    both = odds if there.size > 2 else np.hstack([-odds, odds])  # noqa: PLR2004
-    found = np.zeros((len(records), len(names)))
-    found[:, there] = special.softmax(special.log_expit(both), axis=1)
-    return found
+    of_two = there.size == 2  # noqa: PLR2004 - one is the other's opposite
+    classes = there[1:] if of_two else there
+    odds = np.stack([estimated_odds(values, label == place, learnt)[~learnt] for place in classes], axis=1)
+    law = np.zeros((len(records), len(names)))
+    law[:, there] = special.softmax(special.log_expit(np.hstack([-odds, odds]) if of_two else odds), axis=1)
+    return law
 
 
 # --- How well D and the model predict the real labels, and whether D can be their law ---
@@ -235,15 +236,12 @@ def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any], fewest: int) -
 
     compared = np.flatnonzero((counts >= fewest) & (counts <= n - fewest)).tolist()
     if not compared:
-        few = f"No label could be compared: each one needs {fewest} audited records that have it, and {fewest} that do not."
-        return Check("label_law", Status.UNKNOWN, few)
+        return answer("label_law", "unknown", fewest=fewest)
     least, worst = min((p_value(place), place) for place in compared)
     off = abs(float(apart[worst]))
     clear = least * law.shape[1] < _CONTRADICTION
-    message = (
-        f"By D {percent(float(law[:, worst].mean()))} of the audited records have the label {names[worst]!r}, and"
-        f" {percent(counts[worst] / n)} do: on average its odds are off by a factor of {number(np.exp(off))} (observed)."
-    )
+    shares = {"expected": percent(float(law[:, worst].mean())), "observed": percent(counts[worst] / n)}
+    message = said("label_law", "seen", label=names[worst], factor=number(np.exp(off)), **shares)
     details = {"label": str(names[worst]), "odds_off": off, "p_value": min(1.0, least * law.shape[1])}
     return Check("label_law", Status.WARN if clear and off > _OFF else Status.OK, message, details)
 
@@ -254,12 +252,8 @@ def _copies(records: Records) -> tuple[Check, ...]:
     repeats = hashes.size - np.unique(hashes).size
     if not repeats:
         return ()
-    message = (
-        f"{about(repeats).capitalize()} audited records repeat another's features. If they have its label too because they are the same"
-        " record, labels are not independent and the bound is too large."
-    )
     details = {"repeated_content_members": int(repeats), "advice": "Keep one of each kind and audit again."}
-    return (Check("duplicates", Status.WARN, message, details),)
+    return (answer("duplicates", "warn/labels", details, records=about(repeats).capitalize()),)
 
 
 # --- The audit ---
@@ -278,6 +272,7 @@ _DECLARED = (
 _METHOD = (
     "fair coins between real labels and labels drawn from D; Poisson-binomial law of right guesses [own]"
 )
+_NOT_PRIVATE = "D is sure of every label that is shown, so no label is private and there is nothing to guess"
 
 
 def audit_labels(
@@ -432,10 +427,7 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
     """The bound, and what is left of it where the odds of D are off."""
     about: dict[str, Any] = {"method": _METHOD, "subject": Subject.MECHANISM, "delta": 0.0}
     if not (guesses.prior > _NO_OTHER).any():
-        reason = (
-            "D is sure of every label that is shown, so no label is private and there is nothing to guess"
-        )
-        return if_odds_are_off(Estimate.missing(BOUND, reason, **about), _WITHIN)
+        return if_odds_are_off(Estimate.missing(BOUND, _NOT_PRIVATE, **about), _WITHIN)
     bound, item = own_odds_bound(guesses, guesses.sets, alpha=1 - confidence)
     top, _ = own_odds_bound(best, best.sets, alpha=1 - confidence)
     found = Estimate.at_least(

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -190,22 +190,14 @@ class ModelAudit:
     alpha: float
     coverage: options.Coverage
 
-    whole, counted = None, "records in each group"
+    subject, adjacency, whole = Subject.MODEL, None, None
+    unit, counted = "records", "records in each group"
+    estimate, method = "epsilon_bound.clopper_pearson", "every rank of both tails, calibrated together"
 
     @property
     def marks(self) -> tuple[int, ...]:
         """Numbers between which the answer is looked for."""
         return _doubling(min(_MOST, self.coverage.of) if isinstance(self.coverage, options.Subset) else _MOST)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
-        return {
-            "subject": Subject.MODEL,
-            "adjacency": None,
-            "estimate": "epsilon_bound.clopper_pearson",
-            "method": "every rank of both tails, calibrated together",
-        }
 
     def in_reach(self, attack: Attack) -> bool:
         """Return whether any number of records could do."""
@@ -213,8 +205,8 @@ class ModelAudit:
 
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
         """Return what a perfect attack would be certified at."""
-        rule, error = options.RankGrid(), {"delta": self.delta, "alpha": self.alpha}
-        return grid_ceiling(n_member, n_nonmember, **error, rule=rule, coverage=self.coverage)
+        sizes, rule = (n_member, n_nonmember), options.RankGrid()
+        return grid_ceiling(*sizes, delta=self.delta, alpha=self.alpha, rule=rule, coverage=self.coverage)
 
     def limit(self, attack: Attack) -> float:
         """Return the largest epsilon that the attack shows however many records there are."""
@@ -222,8 +214,9 @@ class ModelAudit:
 
     def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that n records in each group certify the epsilon."""
-        if isinstance(attack, PerfectAttack) or self.ceiling(n, n) < self.epsilon:
-            return float(self.ceiling(n, n) >= self.epsilon)
+        possible = self.ceiling(n, n) >= self.epsilon
+        if isinstance(attack, PerfectAttack) or not possible:
+            return float(possible)
         law = Statistic(n, n, self.delta, self.alpha, self.coverage)
         exact = is_exact(n, n, self.alpha, self.coverage)
 
@@ -281,7 +274,8 @@ class OneRunAudit:
     delta: float
     whole: TradeoffCurve | None = None
 
-    marks = _doubling(_MOST_GUESSES)
+    subject, unit, marks = Subject.MECHANISM, "records", _doubling(_MOST_GUESSES)
+    estimate: ClassVar[str] = "epsilon_bound.one_run"
 
     @property
     def counted(self) -> str:
@@ -289,17 +283,17 @@ class OneRunAudit:
         return "records" if self._coins else "records in each group"
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
+    def adjacency(self) -> options.Adjacency:
+        """Which neighbours it tells apart."""
+        return neighbours(self.split)
+
+    @property
+    def method(self) -> str:
+        """How the bound is computed."""
         test = "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
         if self.delta == 0:
             test = "every order and number of guesses" + (", calibrated together" if self._fair else "")
-        return {
-            "subject": Subject.MECHANISM,
-            "adjacency": neighbours(self.split),
-            "estimate": "epsilon_bound.one_run",
-            "method": f"one-run audit on {'inclusion coins' if self._coins else 'random pairs'}, {test}",
-        }
+        return f"one-run audit on {'inclusion coins' if self._coins else 'random pairs'}, {test}"
 
     @property
     def _coins(self) -> bool:
@@ -339,11 +333,8 @@ class OneRunAudit:
             most = float(special.logit(self.alpha ** (1 / bits)))
             return max(0, math.floor(most / PURE_STEP)) * PURE_STEP
         if self._fair:
-            sizes = {item.guesses for item in sets}
-            return max(
-                guess_tests.epsilon_bound(bits=bits, guesses=r, correct=r, delta=self.delta, alpha=share)
-                for r in sizes
-            )
+            bound = partial(guess_tests.epsilon_bound, bits=bits, delta=self.delta, alpha=share)
+            return max(bound(guesses=size, correct=size) for size in {item.guesses for item in sets})
 
         def all_right(item: GuessSet, epsilon: float) -> float:
             return math.exp(float(np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)))
@@ -447,22 +438,22 @@ class OneRunAudit:
 
     def _right(self, bits: int, attack: Attack, *, rate: float | None = None, draws: int = DRAWS) -> _Counts:
         """Right guesses of simulated audits, shape (sets, draws); each right at one rate, if that is given."""
-        rng = np.random.default_rng([bits, draws])
         if self._coins:
             prior = _FAIR if self._fair else self._inclusion
-            return _right_of_coins(bits, attack, prior, rate, rng, draws)
-        return _right_of_pairs(bits, attack, rate, rng, draws)
+            return _right_of_coins(bits, attack, prior, rate, draws)
+        return _right_of_pairs(bits, attack, rate, draws)
 
 
 @dataclass(frozen=True, eq=False)
 class PropensityAudit(OneRunAudit):
     """The same on estimated odds of membership, all of them even: half of the n records are learnt from and not audited."""
 
+    estimate: ClassVar[str] = "epsilon_bound.propensity"
+
     @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
-        method = "one-run audit on estimated odds of membership, of groups that overlap entirely"
-        return super().about | {"estimate": "epsilon_bound.propensity", "method": method}
+    def method(self) -> str:
+        """How the bound is computed."""
+        return "one-run audit on estimated odds of membership, of groups that overlap entirely"
 
     @property
     def _fair(self) -> bool:
@@ -492,17 +483,13 @@ class LabelsAudit:
     epsilon: float
 
     marks, counted, whole = _doubling(_MOST_GUESSES), "records", None
+    subject, adjacency = Subject.MECHANISM, options.Adjacency.REPLACE_ONE
+    unit, estimate = "labels", "epsilon_bound.labels"
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
-        return {
-            "subject": Subject.MECHANISM,
-            "adjacency": options.Adjacency.REPLACE_ONE,
-            "estimate": "epsilon_bound.labels",
-            "method": f"guesses whether labels are real or drawn, of {self.classes} classes that features make equally likely",
-            "unit": "labels",
-        }
+    def method(self) -> str:
+        """How the bound is computed."""
+        return f"guesses whether labels are real or drawn, of {self.classes} classes that features make equally likely"
 
     def in_reach(self, attack: Attack) -> bool:
         """Return whether any number of records could do."""
@@ -510,7 +497,13 @@ class LabelsAudit:
 
     def limit(self, attack: Attack) -> float:
         """Return the largest epsilon that the attack shows however many records there are: its own."""
-        return math.inf if isinstance(attack, PerfectAttack) else self._response(attack).epsilon
+        if isinstance(attack, RandomisedResponse):
+            return attack.epsilon
+        if isinstance(attack, PerfectAttack):
+            return math.inf
+        raise InputError(
+            f"attack must be PerfectAttack() or RandomisedResponse(epsilon) in the plan of an audit of labels, got {attack}."
+        )
 
     def ceiling(self, n_member: int, _: int = 0) -> float:
         """Return what a perfect attack would be certified at: of the labels that are drawn some are the real ones."""
@@ -524,17 +517,9 @@ class LabelsAudit:
 
     def _rates(self, attack: Attack) -> Floats:
         """How often a guess says "real" and is right, says it and is wrong, says "drawn" and is right, and is wrong."""
-        told, share = 1.0, 1 / self.classes
-        if not isinstance(attack, PerfectAttack):
-            told = float(special.expit(self._response(attack).epsilon - math.log(self.classes - 1)))
+        share = 1 / self.classes
+        told = float(special.expit(self.limit(attack) - math.log(self.classes - 1)))
         return np.array([told, share, 1 - share, 1 - told]) / 2
-
-    def _response(self, attack: Attack) -> RandomisedResponse:
-        if not isinstance(attack, RandomisedResponse):
-            raise InputError(
-                f"attack must be PerfectAttack() or RandomisedResponse(epsilon) in the plan of an audit of labels, got {attack}."
-            )
-        return attack
 
     def _refutes(self, counts: _Counts, epsilon: float) -> bool:
         """Whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
@@ -587,11 +572,11 @@ def _sets(bits: int, *, coins: bool) -> tuple[GuessSet, ...]:
     guesses = cast("Guesses", draw_guesses(losses, split=split, rng=np.random.default_rng(0)))
     if few == bits:
         return guesses.of_a_perfect_attack
-    sizes = ((item, max(1, round(item.share * bits))) for item in guesses.sets)
-    return tuple(
-        GuessSet(item.order, item.share, size, size, size * item.inside // item.guesses)
-        for item, size in sizes
-    )
+    larger = []
+    for item in guesses.sets:
+        size = max(1, round(item.share * bits))
+        larger.append(GuessSet(item.order, item.share, size, size, size * item.inside // item.guesses))
+    return tuple(larger)
 
 
 class _Cells(NamedTuple):
@@ -626,10 +611,8 @@ def _cells(attack: Attack) -> _Cells:
     return _Cells(counts / right.size, belongs, np.bincount(of, weights=right) / counts, near)
 
 
-def _right_of_pairs(
-    bits: int, attack: Attack, rate: float | None, rng: np.random.Generator, draws: int
-) -> _Counts:
-    cells = _cells(attack)
+def _right_of_pairs(bits: int, attack: Attack, rate: float | None, draws: int) -> _Counts:
+    cells, rng = _cells(attack), np.random.default_rng([bits, draws])
     at = {(item.order, item.share): row for row, item in enumerate(_sets(_LAYOUT, coins=False))}
     sets = _sets(bits, coins=False)
     rows = [at[item.order, item.share] for item in sets]
@@ -645,10 +628,8 @@ def _right_of_pairs(
     return np.asarray(np.clip(right, 0, guesses))
 
 
-def _right_of_coins(
-    bits: int, attack: Attack, prior: float, rate: float | None, rng: np.random.Generator, draws: int
-) -> _Counts:
-    sets = _sets(bits, coins=True)
+def _right_of_coins(bits: int, attack: Attack, prior: float, rate: float | None, draws: int) -> _Counts:
+    sets, rng = _sets(bits, coins=True), np.random.default_rng([bits, draws])
     low = np.array([[item.inside] for item in sets])
     high = np.array([[bits - item.guesses + item.inside] for item in sets])
     edges = np.unique(np.concatenate([[0, bits // 2, bits], low.ravel(), high.ravel()]))
@@ -688,14 +669,7 @@ class _OfRuns:
     alpha: float
     adjacency: options.Adjacency
 
-    estimate: ClassVar[str]
-    method: ClassVar[str]
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
-        said = {"subject": Subject.MECHANISM, "adjacency": self.adjacency, "unit": "runs"}
-        return {**said, "estimate": self.estimate, "method": self.method}
+    subject, unit = Subject.MECHANISM, "runs"
 
     def in_reach(self, attack: Attack) -> bool:
         """Return whether any number of runs could do: whether the attack shows more than the curve allows anywhere."""
@@ -745,15 +719,16 @@ def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
     if isinstance(attack, PerfectAttack):
         return np.array([betting.pairs_needed(audit.whole, alpha=audit.alpha) or _MOST_PAIRS + 1])
     rng, lines, enough = np.random.default_rng(0), betting.Lines.of_curve(audit.whole), -math.log(audit.alpha)
-    found: list[int] = []
-    while len(found) < _AUDITS[1] and (
-        sum(found) < _SETTLED or (len(found) < _AUDITS[0] and min(found) <= _MOST_PAIRS)
-    ):
+    refuted: list[int] = []
+    fewest, most = _AUDITS
+    while sum(refuted) < _SETTLED or (len(refuted) < fewest and min(refuted) <= _MOST_PAIRS):
         bets = betting.Bets(lines)
         while bets.most < enough and bets.pairs <= _MOST_PAIRS:
             bets.add(*map(float, attack.losses(np.array([attack.fpr(rng.random(1))[0], rng.random()]))))
-        found.append(bets.pairs)
-    return np.array(found)
+        refuted.append(bets.pairs)
+        if len(refuted) == most:
+            break
+    return np.array(refuted)
 
 
 Audit = ModelAudit | OneRunAudit | LabelsAudit | RunsAudit | SequentialAudit

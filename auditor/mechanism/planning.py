@@ -1,7 +1,7 @@
 """records_needed() and ceiling(): what an audit of a given size can certify, and the size that a target takes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from auditor.core import options, validate
@@ -19,7 +19,7 @@ _PERFECT = planned.PerfectAttack()
 _BOUNDS = (planned.ModelAudit, planned.OneRunAudit, planned.LabelsAudit)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """How many records, or runs, certify an epsilon or refute a claim.
 
@@ -48,11 +48,11 @@ class Plan:
     epsilon: float | None
     delta: float | None
     confidence: float
-    n_member: int | None
-    n_nonmember: int | None
-    chance: float | None
+    n_member: int | None = None
+    n_nonmember: int | None = None
+    chance: float | None = None
     power: float
-    ceiling: float | None
+    ceiling: float | None = None
     limit: float | None
     subject: Subject
     adjacency: options.Adjacency | None
@@ -65,8 +65,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, infinities as strings."""
-        found: dict[str, Any] = plain(self)
-        return found
+        return dict(plain(self))
 
 
 def records_needed(
@@ -131,23 +130,26 @@ def records_needed(
             "a plan has one target: give epsilon and delta to certify, or a claim to refute; runs refute claims, and audits of labels none."
         )
     n = _fewest(audit, attack, power) if audit.in_reach(attack) else None
-    sizes = None if n is None else (n, 0) if labels is not None else _sizes(n, split)
     bound = audit if isinstance(audit, _BOUNDS) and claim is None else None
-    return Plan(
+    plan = Plan(
         epsilon=epsilon,
         delta=delta,
         confidence=confidence,
-        n_member=None if sizes is None else sizes[0],
-        n_nonmember=None if sizes is None else sizes[1],
-        chance=None if n is None else audit.chance(n, attack),
         power=power,
-        ceiling=None if bound is None or sizes is None else bound.ceiling(*sizes),
         limit=None if bound is None else bound.limit(attack),
+        subject=audit.subject,
+        adjacency=audit.adjacency,
+        estimate=audit.estimate,
+        method=audit.method,
+        unit=audit.unit,
         attack=attack.in_words(),
-        reason=_why_not(audit, attack, target) if n is None else None,
         claim=None if claim is None else claim.in_words(),
-        **audit.about,
     )
+    if n is None:
+        return replace(plan, reason=_why_not(audit, attack, target))
+    sizes = (n, 0) if labels is not None else _sizes(n, split)
+    chance, ceiling = audit.chance(n, attack), None if bound is None else bound.ceiling(*sizes)
+    return replace(plan, n_member=sizes[0], n_nonmember=sizes[1], chance=chance, ceiling=ceiling)
 
 
 def _certifying(
@@ -196,9 +198,8 @@ def _refuting(
     if curve is None:
         raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {found.note}.")
     if isinstance(split, options.NO_CHANCE):
-        return (planned.SequentialAudit if isinstance(runs, Sequential) else planned.RunsAudit)(
-            curve, alpha, adjacency
-        )
+        audit = planned.SequentialAudit if isinstance(runs, Sequential) else planned.RunsAudit
+        return audit(curve, alpha, adjacency)
     at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
         return planned.OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)

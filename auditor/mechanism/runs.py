@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 import numpy as np
 from scipy import optimize, special
 
 from auditor import theory
+from auditor.checks.answers import answer
 from auditor.checks.copies import all_equal, repeats, repetitions_allowed
 from auditor.checks.losses import direction
-from auditor.checks.sampler import sampler_check
+from auditor.checks.registry import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
@@ -146,21 +147,10 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
     [('direction', 'ok'), ('ties', 'ok'), ('repeats', 'fail')]
     """
     found, equal = direction(auc(count(losses))), all_equal(losses)
-    message = (
-        "Runs with the canary have clearly higher scores than runs without, the wrong way round: check that the two worlds"
-        " are not swapped, and return the negative of a score that is larger with the canary."
-        if found.status is Status.WARN
-        else "Runs with the canary do not have the higher scores."
-    )
-    swapped = replace(found, message=message, details={**found.details, "unit": "runs"})
-    message = (
-        "All scores are equal: this score tells nothing about the canary, and the certified bound is 0."
-        if equal
-        else "The scores are not all equal."
-    )
+    warned = found.status is Status.WARN
+    swapped = answer("direction", "warn/runs" if warned else "ok/runs", {**found.details, "unit": "runs"})
     details = {"all_equal": equal, "unit": "runs"}
-    ties = Check("ties", Status.WARN if equal else Status.OK, message, details)
-    return swapped, ties, repeats(losses)
+    return swapped, answer("ties", "warn/runs" if equal else "ok/runs", details), repeats(losses)
 
 
 # --- One threshold, chosen without the runs that are judged by it, and the counts that it gives ---

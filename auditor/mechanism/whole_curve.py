@@ -175,17 +175,21 @@ def _by_all_thresholds(
         p_value, at_best = judged.p_value, perfect.p_value
     else:
         p_value, at_best = own.p_value_beside(stated), best.p_value_beside(stated)
-    said: dict[str, Any] = {
+    bets, point = _in_random_order(losses, curve), test.point(test.observed(losses))
+    said = _decided(rejected=p_value <= alpha, possible=at_best <= alpha, p_value=p_value, bets=bets)
+    needed = {} if said["could_have_been"] else {"needed": runs_needed(curve, alpha=alpha)}
+    return {**found, "claimed_curve": {**said, "point": point, **needed}}
+
+
+def _decided(*, rejected: bool, possible: bool, p_value: float, bets: Bets) -> dict[str, Any]:
+    """What a test of the claimed curve says, as a result keeps it."""
+    return {
         "decides": True,
-        "rejected": p_value <= alpha,
-        "could_have_been": at_best <= alpha,
+        "rejected": rejected,
+        "could_have_been": possible,
         "p_value": p_value,
-        "e_value": math.exp(min(_in_random_order(losses, curve).log_evidence, 700.0)),
-        "point": test.point(test.observed(losses)),
+        "e_value": math.exp(min(bets.log_evidence, 700.0)),
     }
-    if not said["could_have_been"]:
-        said["needed"] = runs_needed(curve, alpha=alpha)
-    return {**found, "claimed_curve": said}
 
 
 _BETS = 2000  # pairs that are bet on where every threshold decides already
@@ -223,17 +227,12 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
             refuted_at = pair
     needed = betting.pairs_needed(curve, alpha=alpha)
     at = np.unique(np.linspace(1, pairs, min(pairs, _KEPT)).round().astype(int))
-    said = {
-        "decides": True,
-        "rejected": refuted_at is not None,
-        "could_have_been": needed is not None and pairs >= needed,
-        "p_value": math.exp(-bets.most),
-        "e_value": math.exp(min(bets.log_evidence, 700.0)),
-        "refuted_at_pair": refuted_at,
-        "growth": {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]},
-    }
-    if not said["could_have_been"]:
-        said["needed"] = None if needed is None else 2 * needed
+    possible, p_value = needed is not None and pairs >= needed, math.exp(-bets.most)
+    said = _decided(rejected=refuted_at is not None, possible=possible, p_value=p_value, bets=bets)
+    said["refuted_at_pair"] = refuted_at
+    said["growth"] = {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]}
+    if not possible:
+        said["needed"] = needed and 2 * needed
     return {**found, "claimed_curve": said}
 
 

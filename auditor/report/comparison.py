@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from auditor.comparison import runs as audited
-from auditor.comparison.compare import Change, Difference, measure_title, utility_title
+from auditor.comparison.compare import Change, Difference
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
 from auditor.core.options import Disclosure
@@ -76,13 +76,13 @@ def _compared(comparison: "ComparedAudits") -> str:
 
 def _measure_words(comparison: "ComparedAudits") -> str:
     """What the measure is called inside a sentence."""
-    title = measure_title(comparison)
+    title = comparison.measure_title
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _bounds(comparison: "ComparedAudits") -> str:
     """Return what the values are where they are lower bounds, or nothing."""
-    if not audited.is_lower_bound(comparison.measure):
+    if not metrics.metric(comparison.measure).lower_bound:
         return ""
     found = [item.estimate for item in comparison.measurements]
     if under := next(
@@ -109,7 +109,7 @@ def _frontier(comparison: "ComparedAudits") -> str:
     what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
     return (
         f"On the frontier {are} {listed(names)}, {len(names)} of {len(placed)} strategies: nothing else here, and no mix of"
-        f" others, gives {better} {numbers.named(utility_title(comparison))} without giving more away. These are {what}, taken as point"
+        f" others, gives {better} {numbers.named(comparison.utility_title)} without giving more away. These are {what}, taken as point"
         " estimates, so chance may have put a strategy on the frontier, or kept one off it."
     )
 
@@ -150,9 +150,13 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
             f"In {rejected} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
             " advantage and the AUC need no fit."
         )
+    base = comparison.baseline
     others = [item.run for item in comparison.changes if item.headline.confidence is not None]
-    unlike = [_called(run) for run in others if comparison.baseline and _other_size(comparison.baseline, run)]
-    if unlike:
+    if unlike := [
+        _called(run)
+        for run in others
+        if base and any(0 < min(pair) * _UNLIKE < max(pair) for pair in _sizes(base, run))
+    ]:
         found.append(
             f"{listed(unlike)} and the baseline were scored on numbers of records that differ by more than half. A difference"
             " is one of the models only if both audits draw from the same populations: check that they do."
@@ -160,7 +164,7 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
     if near := [
         f"{_called(one)} and {_called(other)}"
         for one, other in combinations(comparison.runs, 2)
-        if _nearly_the_same(one, other)
+        if any(0 < abs(first - second) < LEAST for first, second in _sizes(one, other))
     ]:
         found.append(
             f"{listed(near)} have numbers of records that differ by fewer than {LEAST} in a group. If one set of records holds the other, the"
@@ -169,29 +173,19 @@ def _warnings(comparison: "ComparedAudits") -> list[str]:
     return found
 
 
-def _nearly_the_same(one: audited.Run, other: audited.Run) -> bool:
-    """Whether the two may have nearly the same records of a group: that of one has a few more than that of the other."""
-    sizes = ([run.result.data.get(name) or 0 for run in (one, other)] for name in ("n_member", "n_nonmember"))
-    return any(0 < abs(first - second) < LEAST for first, second in sizes)
-
-
-def _other_size(base: audited.Run, other: audited.Run) -> bool:
-    """Whether one audit has more than one and a half times the members or the others of the other."""
-    for name in ("n_member", "n_nonmember"):
-        sizes = [run.result.data.get(name) or 0.0 for run in (base, other)]
-        if min(sizes) > 0 and max(sizes) > _UNLIKE * min(sizes):
-            return True
-    return False
+def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
+    """The numbers of members of two audits, and of non-members; 0 where a result does not say."""
+    first, second = (
+        [run.result.data.get(name) or 0 for name in ("n_member", "n_nonmember")] for run in (one, other)
+    )
+    return list(zip(first, second, strict=True))
 
 
 def stopped(comparison: "ComparedAudits") -> list[str]:
     """Return why a pipeline that must not get worse stops: a line for each audit that is worse, or not comparable."""
-    return [
-        f"{_called(item.run)}: {item.headline.sentence}"
-        for verdict in (Change.WORSE, Change.NOT_COMPARABLE)
-        for item in comparison.changes
-        if item.headline.verdict is verdict
-    ]
+    stops = [item for item in comparison.changes if item.headline.verdict in _GRAVEST[:2]]
+    stops.sort(key=lambda item: _GRAVEST.index(item.headline.verdict))
+    return [f"{_called(item.run)}: {item.headline.sentence}" for item in stops]
 
 
 def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
@@ -209,12 +203,8 @@ def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
         sign = replace(
             sign, word=f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
         )
-    about = f"{_called(change.run)} against the baseline, {_called(base)}."
-    return sign, [
-        change.headline.sentence,
-        " ".join([about, *_order(base, change.run)]),
-        *_beaten(comparison),
-    ]
+    about = f"{_called(change.run)} against the baseline, {_called(base)}.{_order(base, change.run)}"
+    return sign, [change.headline.sentence, about, *_beaten(comparison)]
 
 
 def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
@@ -277,7 +267,7 @@ def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
     least = min((_usefulness(item, comparison) for item in others), default=math.nan)
     if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
         return ""
-    return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(utility_title(comparison))}"
+    return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(comparison.utility_title)}"
 
 
 def _usefulness(item: Strategy, comparison: "ComparedAudits") -> float:
@@ -302,7 +292,7 @@ def _beaten(comparison: "ComparedAudits") -> list[str]:
         values = [item.utility.mean for item in (best, max(worse, key=useful)) if item.utility is not None]
         names = listed([numbers.quoted(item.name) for item in worse])
         told.append(
-            f"{numbers.quoted(best.name)} gives away less than {names}, and is at least as useful: {numbers.named(utility_title(comparison))}"
+            f"{numbers.quoted(best.name)} gives away less than {names}, and is at least as useful: {numbers.named(comparison.utility_title)}"
             f" {numbers.number(values[0])} against {numbers.number(values[1])}{' at best' if len(worse) > 1 else ''} (point"
             " estimates)."
         )
@@ -311,14 +301,12 @@ def _beaten(comparison: "ComparedAudits") -> list[str]:
 
 def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
     """How many got worse, first; then which, for each thing that can be said of one."""
-    names = {
-        verdict: [_called(item.run) for item in changes if item.headline.verdict is verdict]
-        for verdict in _GRAVEST
-    }
+    names: dict[Change, list[str]] = {verdict: [] for verdict in _GRAVEST}
+    for item in changes:
+        names[item.headline.verdict].append(_called(item.run))
     worse, unknown = len(names[Change.WORSE]), len(names[Change.NOT_COMPARABLE])
-    first = (
-        f"{worse} of {len(changes)} audits {'shows' if worse == 1 else 'show'} more leakage than the baseline"
-    )
+    show = "shows" if worse == 1 else "show"
+    first = f"{worse} of {len(changes)} audits {show} more leakage than the baseline"
     if not worse:
         first = f"None of {len(changes)} audits is shown to give away more than the baseline"
     rest = f" {unknown} of them cannot be compared with it." if unknown else ""
@@ -335,12 +323,11 @@ def _called(run: audited.Run) -> str:
     return f"{run.number}. {numbers.named(run.title)}"
 
 
-def _order(base: audited.Run, other: audited.Run) -> list[str]:
+def _order(base: audited.Run, other: audited.Run) -> str:
     """A warning where the baseline is the newer audit of the two."""
     made, then = (made_at(run.result.provenance) for run in (base, other))
-    if made is None or then is None or made <= then:
-        return []
-    return ["The baseline was audited after it: check which of the two is the newer release."]
+    late = made is not None and then is not None and made > then
+    return " The baseline was audited after it: check which of the two is the newer release." if late else ""
 
 
 # --- The rows of a comparison's tables, as strings, each with what it sorts by ---
@@ -351,15 +338,9 @@ _Cell = dict[str, Any]
 
 def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
     """What a cell shows, and the number or the text that its column is sorted by; missing ones come last."""
-    missing = by is None or (isinstance(by, float) and math.isnan(by))
-    order: float | str | None = None if missing else by
-    if isinstance(order, float) and math.isinf(order):
-        order = math.copysign(1e308, order)
-    return {
-        "text": text,
-        "notes": [note for note in notes if note],
-        "by": "" if order is None else str(order),
-    }
+    if isinstance(by, float):
+        by = None if math.isnan(by) else max(min(by, 1e308), -1e308)
+    return {"text": text, "notes": list(filter(None, notes)), "by": "" if by is None else str(by)}
 
 
 def _strategy_row(item: Strategy, comparison: "ComparedAudits") -> dict[str, Any]:
@@ -392,32 +373,26 @@ def _listed_numbers(over: Sequence[Strategy], comparison: "ComparedAudits") -> s
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
     if spread is None:
         return _cell(numbers.MISSING)
-    toward = "down" if audited.is_lower_bound(name) else "nearest"
-    mean, low, high = (
-        metrics.shown_value(x, name=name, toward=toward) for x in (spread.mean, spread.least, spread.most)
+    shown = partial(
+        metrics.shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
     )
-    span = "" if spread.least == spread.most else f"{low} to {high}"
-    return _cell(mean, span, _ceilings(ceiling), by=spread.mean)
-
-
-def _ceilings(spread: Spread | None) -> str:
-    if spread is None:
-        return ""
-    low, high = (numbers.number(end, toward="down") for end in (spread.least, spread.most))
-    return f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
+    span = "" if spread.least == spread.most else f"{shown(spread.least)} to {shown(spread.most)}"
+    top = ""
+    if ceiling is not None:
+        low, high = (numbers.number(end, toward="down") for end in (ceiling.least, ceiling.most))
+        top = f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
+    return _cell(shown(spread.mean), span, top, by=spread.mean)
 
 
 def _audit_row(item: audited.Measurement) -> dict[str, Any]:
     """Return an audit: its utility, and the measure with its interval and delta."""
-    run, estimate = item.run, item.estimate
-    utility = run.utility
+    run, missing = item.run, _cell(numbers.MISSING)
+    useful = run.utility
     return {
         "run": run,
         "strategy": _cell(run.strategy or numbers.MISSING, run.category or "", by=run.strategy),
-        "utility": _cell(numbers.MISSING)
-        if utility is None
-        else _cell(numbers.number(utility.value), utility.name, by=utility.value),
-        "measure": _measured(estimate),
+        "utility": _cell(numbers.number(useful.value), useful.name, by=useful.value) if useful else missing,
+        "measure": _measured(item.estimate),
         "auc": _measured(find(run.result, "auc")),
         "advantage": _measured(find(run.result, "advantage")),
         "marks": [mark for mark in item.marks if mark != audited.REJECTED],  # its cell says so
@@ -463,17 +438,15 @@ def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
 
 def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
     """Return what changed from the baseline to one audit."""
-    kind = item.name
-    old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
+    shown, level = partial(metrics.shown_value, name=item.name), _level([item])
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
-    level = _level([item])
     return {
         "run": run,
-        "quantity": _cell(_title(run, kind), "decides" if item.decides else "", by=kind),
-        "old": _cell(old, by=item.old),
-        "new": _cell(new, by=item.new),
+        "quantity": _cell(_title(run, item.name), "decides" if item.decides else "", by=item.name),
+        "old": _cell(shown(item.old), by=item.old),
+        "new": _cell(shown(item.new), by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
         "interval": _cell(interval, f"at {level} confidence" if level else "", by=item.lower),
         "sign": _CHANGE[item.verdict],
@@ -487,21 +460,18 @@ def _title(run: audited.Run, name: str) -> str:
 
 
 def _signed(x: float, *, toward: str = "nearest") -> str:
-    shown = numbers.unit(
-        abs(x), toward=toward if x >= 0 else {"down": "up", "up": "down"}.get(toward, toward)
-    )
-    return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
+    away = toward if x >= 0 else {"down": "up", "up": "down"}.get(toward, toward)
+    sign = "+" if x > 0 else "−" if x < 0 else ""  # noqa: RUF001 the true minus sign
+    return sign + numbers.unit(abs(x), toward=away)
 
 
 def _not_compared(stated: Sequence[tuple[audited.Run, Difference]]) -> list[dict[str, Any]]:
     """Return the quantities without a difference, once for each reason."""
-    found: dict[str, dict[str, None]] = {}
+    by_reason: dict[str, dict[str, None]] = {}
     for run, item in stated:
         if item.value is None and not item.decides:
-            found.setdefault(item.reason, {})[_title(run, item.name)] = None
-    return [
-        {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
-    ]
+            by_reason.setdefault(numbers.sentence(item.reason), {})[_title(run, item.name)] = None
+    return [{"names": ", ".join(names), "reason": reason} for reason, names in by_reason.items()]
 
 
 _IN_A_CELL = 20  # strategies shown in a notebook
@@ -550,11 +520,11 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "warnings": _warnings(comparison),
         "changes": sentences,
         "baseline": comparison.baseline and _called(comparison.baseline),
-        "measure": measure_title(comparison),
+        "measure": comparison.measure_title,
         "bounds_what": _bounds(comparison),
         "ranked": comparison.no_frontier is None,
         "measure_name": comparison.measure,
-        "utility": utility_title(comparison),
+        "utility": comparison.utility_title,
         "kinds": len(kinds) > 1,
         "utility_given": any(run.utility is not None for run in comparison.runs),
         "notes": _notes(comparison),
@@ -591,7 +561,7 @@ def _history(comparison: "ComparedAudits") -> list[str]:
     rose = first.ends and last.ends and first.ends[1] < last.ends[0]
     fell = first.ends and last.ends and last.ends[1] < first.ends[0]
     changed = (
-        f"shown to have {'risen' if rose else 'fallen'}" if rose or fell else "not shown to have changed"
+        "shown to have risen" if rose else "shown to have fallen" if fell else "not shown to have changed"
     )
     went = f"the {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and is {changed}."
     return [
@@ -605,7 +575,7 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
     found = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
-    if audited.is_lower_bound(comparison.measure):
+    if metrics.metric(comparison.measure).lower_bound:
         several = any(len(item.runs) > 1 for item in comparison.strategies)
         bounds = about["bounds"].format(bounds=_bounds(comparison))
         found.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
@@ -614,25 +584,20 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
     marks = {mark.partition(" ")[0] for marks in told for mark in marks}
     found += [text for mark, text in meaning.items() if mark in marks]
-    return found if audited.more_is_worse(comparison.measure) else [*found, about["backwards"]]
+    return found if metrics.metric(comparison.measure).more_is_worse else [*found, about["backwards"]]
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
     """The results without a place in the landscape, and why."""
-    some = any(run.utility is not None for run in comparison.runs)
+    some = comparison.no_landscape is None and any(run.utility is not None for run in comparison.runs)
     found = []
     for item in comparison.measurements:
-        reason = item.reason
-        if reason is None and comparison.no_landscape is None and some and item.run.utility is None:
-            reason = "no utility was given for it"
-        if reason is not None:
+        missing = "no utility was given for it" if some and item.run.utility is None else None
+        if reason := item.reason or missing:
             found.append((_called(item.run), numbers.sentence(reason)))
     mixed = "Its audits differ in delta, adjacency, unit or method, so that their numbers have no mean."
-    return found + [
-        (f"Strategy {numbers.quoted(item.name)}", mixed)
-        for item in comparison.strategies
-        if MIXED in item.marks
-    ]
+    strategies = (numbers.quoted(item.name) for item in comparison.strategies if MIXED in item.marks)
+    return found + [(f"Strategy {name}", mixed) for name in strategies]
 
 
 def _decided(stated: Sequence[Difference]) -> dict[str, Any] | None:

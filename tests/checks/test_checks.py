@@ -15,7 +15,7 @@ from auditor.core import (
     Status,
     UnknownSplit,
 )
-from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
+from auditor.curves import count, fit_gaussian_pair, fit_mixture_pair, published
 from auditor.estimators import alternatives, auc, clopper_pearson, one_run_bound, parametric
 from auditor.results import Row, advice
 
@@ -212,19 +212,6 @@ def test_sensitivity_without_a_value_is_unknown(rng):
     found = checks.sensitivity(parametric(fit_gaussian_pair(losses_of(rng, 1.0), rng=rng), delta=0.0))
     assert found.status is Status.UNKNOWN
     assert "delta is 0" in found.message
-
-
-def test_condensing_a_long_sample_changes_nothing_that_matters(rng):
-    """The moments of a condensed long sample are those of all its records to 1e-5."""
-    ordered = np.sort(rng.gamma(2, 5, 400_000))
-    found = condensed(ordered, tail=2000, runs=(ordered.size - 4000) // 32, length=32)
-    assert found.values.size < ordered.size / 10
-    assert found.counts.sum() == ordered.size
-    whole, short = (
-        fit_gaussian(published(Losses(member=x, nonmember=x)).member, w)
-        for x, w in ((ordered, None), (found.values, found.counts))
-    )
-    assert (short.mean, short.sd) == pytest.approx((whole.mean, whole.sd), rel=1e-5)
 
 
 # --- Goodness of fit --------------------------------------------------------------------------------

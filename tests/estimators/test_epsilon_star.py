@@ -83,14 +83,6 @@ def test_rejected_fit_has_no_interval(rng):
     assert (estimate.lower, estimate.confidence) == (None, None)
 
 
-def test_delta_zero_is_a_row_with_a_reason(rng):
-    """At delta 0 the row is present, without a value, and says why."""
-    pair = fit_gaussian_pair(published(gamma_losses(500)), rng=rng)
-    estimate = parametric(pair, delta=0.0)
-    assert estimate.value is None
-    assert "delta is 0" in estimate.reason
-
-
 def test_details_say_where_it_is_attained(rng):
     """On the paper's clip the row says so, and that the data do not reach there."""
     losses = Losses(member=rng.normal(0, 1, 2000), nonmember=rng.normal(1, 1, 2000))

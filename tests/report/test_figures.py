@@ -57,7 +57,6 @@ def test_nothing_found_nothing_drawn(refuted, nothing):
     assert all(figures.alt(empty, name) for name in NAMES)
     assert fit.histogram_figure(nothing) is not None  # without a fit there are no quantiles
     assert fit.quantile_figure(nothing) is None
-    assert fit.histogram_figure(nothing, index=5) is None
 
 
 @pytest.mark.parametrize("ask", [figures.figure, figures.alt])

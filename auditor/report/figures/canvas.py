@@ -44,28 +44,27 @@ def curves(result: Document) -> dict[str, NamedCurve]:
     return {name: replace(last[name], **found) for name, found in arrays.items() if found["fpr"].size > 1}
 
 
-def histogram(result: AuditDocument, index: int) -> Histogram | None:
+def histogram(result: AuditDocument, index: int | None) -> Histogram | None:
     """Return the histogram of that index where it can be drawn, neighbouring bins as one where there are too many."""
-    if index >= len(result.histograms):
+    if index is None or index >= len(result.histograms):
         return None
-    found = result.histograms[index]
-    edges = np.asarray(found.edges, dtype=np.float64)
-    counts = [_counts(item) for item in (found.member, found.nonmember)]
-    fits = [None if item is None else _counts(item) for item in (found.member_fit, found.nonmember_fit)]
+    whole = result.histograms[index]
+    edges = np.asarray(whole.edges, dtype=np.float64)
+    counts = [_counts(getattr(whole, name)) for name in _COLUMNS]
     bins = edges.size - 1
     drawable = bins > 0 and bool((np.abs(edges) < _FARTHEST).all() and (edges[1:] >= edges[:-1]).all())
-    if not drawable or any(item is not None and len(item) != bins for item in (*counts, *fits)):
+    if not drawable or any(item is not None and item.size != bins for item in counts):
         return None
-    quantiles = {key: tuple(np.asarray(item, dtype=np.float64)) for key, item in found.quantiles.items()}
+    quantiles = {key: tuple(np.asarray(item, dtype=np.float64)) for key, item in whole.quantiles.items()}
     starts = np.unique(np.linspace(0, bins, min(bins, _MOST_BINS) + 1).round().astype(int))
-    member, nonmember, member_fit, nonmember_fit = (_merged(item, starts) for item in (*counts, *fits))
-    places = tuple(edges[starts].tolist())
-    return Histogram(str(found.scale), places, member, nonmember, member_fit, nonmember_fit, quantiles)
+    merged: Any = (
+        None if item is None else tuple(np.add.reduceat(item, starts[:-1]).tolist()) for item in counts
+    )
+    bars = dict(zip(_COLUMNS, merged, strict=True))
+    return Histogram(str(whole.scale), tuple(edges[starts].tolist()), quantiles=quantiles, **bars)
 
 
-def _merged(counts: tuple[float, ...] | None, starts: npt.NDArray[np.int64]) -> Any:
-    """Counts of so many bins that each can be seen: neighbours count as one."""
-    return None if counts is None else tuple(np.add.reduceat(np.asarray(counts), starts[:-1]).tolist())
+_COLUMNS = ("member", "nonmember", "member_fit", "nonmember_fit")
 
 
 def finite(x: Sequence[float | None] | Floats, y: Sequence[float | None] | Floats) -> tuple[Floats, Floats]:
@@ -76,9 +75,11 @@ def finite(x: Sequence[float | None] | Floats, y: Sequence[float | None] | Float
     return pair[0][drawable], pair[1][drawable]
 
 
-def _counts(values: Any) -> tuple[float, ...]:
-    found = np.asarray(values, dtype=np.float64)
-    return tuple(np.where(np.isfinite(found) & (found > 0), found, 0.0).tolist())
+def _counts(values: Any) -> Floats | None:
+    if values is None:
+        return None
+    counts = np.asarray(values, dtype=np.float64)
+    return np.where(np.isfinite(counts) & (counts > 0), counts, 0.0)
 
 
 def thinned(curve: NamedCurve) -> tuple[Floats, Floats]:
@@ -322,7 +323,7 @@ def true_minus(text: str) -> str:
 
 def plain_axis(axis: "Axis", *, most: int = 5) -> None:
     """Every tick in full, with as many digits as it takes to tell it from the next: no offset, no power aside."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     def words(x: float, _: object) -> str:
         low, high = axis.get_view_interval()
@@ -333,16 +334,15 @@ def plain_axis(axis: "Axis", *, most: int = 5) -> None:
         return true_minus(numbers.number(float(f"{x:.{digits}g}"), digits=digits))
 
     axis.set_major_locator(MaxNLocator(nbins=most))
-    axis.set_major_formatter(FuncFormatter(words))
+    axis.set_major_formatter(words)
 
 
 def percent_axes(panel: "Axes") -> None:
     """Rates as percentages, false alarms against training records recognised."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import NullFormatter
 
-    words = FuncFormatter(lambda x, _: numbers.percent(float(f"{x:.6g}")))
     for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_formatter(words)
+        axis.set_major_formatter(lambda x, _: numbers.percent(float(f"{x:.6g}")))
         axis.set_minor_formatter(NullFormatter())
     panel.set(xlabel="False alarms (FPR)", ylabel="Training records recognised (TPR)")
 
@@ -350,3 +350,19 @@ def percent_axes(panel: "Axes") -> None:
 def tip(artist: Any, text: str) -> None:
     """Let a mark say this when a reader points at it: a ``<title>`` inside the SVG, which needs no script."""
     artist.set_gid(TIP + one_line(text, most=200))
+
+
+def mark(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
+    """Draw one mark with its tip, over the edge of the axes too."""
+    (drawn,) = panel.plot([x], [y], **{"linestyle": "none", "clip_on": False, **look})
+    tip(drawn, text)
+
+
+def legend(figure: "Figure") -> None:
+    """Explain the lines and marks below the axes."""
+    figure.legend(loc="outside lower center", ncols=2)
+
+
+def sentences(*parts: str) -> str:
+    """Return those sentences that are there as one text."""
+    return " ".join(filter(None, parts))

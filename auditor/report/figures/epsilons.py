@@ -13,7 +13,18 @@ from auditor.core import numbers
 from auditor.core.registry import Unit
 from auditor.core.values import Claim, Estimate, Subject
 from auditor.report.figures import canvas
-from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, WIDTH, plain_axis, sheet, tip
+from auditor.report.figures.canvas import (
+    ACCENT,
+    CARD,
+    INK,
+    MUTED,
+    NEUTRAL,
+    WIDTH,
+    mark,
+    plain_axis,
+    sheet,
+    tip,
+)
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, ceiling, detail, find
 from auditor.results.rows import Row, claim_words, condition, policy_rows
@@ -94,11 +105,6 @@ class _EpsilonRow(Row):
         """All of it, for who points at the mark."""
         return f"{self.title}: {self.words}" + (f" ({self.note})" if self.note else "")
 
-    @property
-    def claimed(self) -> str:
-        """The claim that it was judged against, with its delta and adjacency; nothing without one."""
-        return f"Claimed {claim_words(self.claim)}" if self.claim else ""
-
 
 def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
     """Return the epsilon values about this model, then those about the training algorithm, in the order of the result."""
@@ -158,24 +164,19 @@ def _draw_claim(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     """A dotted line through this row only, with its number beside the bar."""
     if row.claim is None or row.claim.value is None or row.claim.value < 0:
         return
-    at = min(row.claim.value, most)
+    at, value = min(row.claim.value, most), row.estimate.value or 0
     ends = [place - 0.17, place + 0.17]
     panel.plot([at, at], ends, color=CARD, linewidth=5, zorder=7.9)  # sets it off from the bar
     (line,) = panel.plot([at, at], ends, zorder=8, **_CLAIM)
-    tip(line, row.claimed)
-    value = row.estimate.value or 0
-    left = at > most / 2 and at > value  # there is no room on its right
-    panel.annotate(
-        f"claim {numbers.given(row.claim.value)}",
-        (at if left else max(at, min(value, most)), place),
-        xytext=(-5 if left else 5, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-        fontsize=_SMALL,
-        zorder=7,
-        bbox={"facecolor": CARD, "linewidth": 0, "pad": 1},
-    )
+    tip(line, f"Claimed {claim_words(row.claim)}")
+    beside: dict[str, Any] = {"xytext": (5, 0), "ha": "left"}
+    if at > most / 2 and at > value:  # there is no room on its right
+        beside = {"xytext": (-5, 0), "ha": "right"}
+    look = {"facecolor": CARD, "linewidth": 0, "pad": 1}
+    place_of_words = (at if beside["ha"] == "right" else max(at, min(value, most)), place)
+    words = f"claim {numbers.given(row.claim.value)}"
+    beside |= {"textcoords": "offset points", "va": "center", "fontsize": _SMALL, "zorder": 7}
+    panel.annotate(words, place_of_words, bbox=look, **beside)
 
 
 def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> None:
@@ -185,18 +186,15 @@ def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     look: dict[str, Any] = filled if row.kind is Kind.BOUND else _BOUND_UNDER_A_CONDITION
     bars = panel.barh(place, value, height=2 * _BAR, zorder=4, linewidth=1.0, **look)
     tip(bars[0], row.told)
-    if whole > most:
-        _arrow(panel, most, place, ACCENT)
+    _goes_on(panel, whole, place, ACCENT, most=most)
     if row.top is None:
         return
     top = min(row.top, most)
     panel.plot([value, top], [place, place], color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=3)
-    if row.top > most:
-        _arrow(panel, most, place, MUTED)
-    else:
-        (end,) = panel.plot([top], [place], linestyle="none", zorder=5, clip_on=False, **_CEILING)
+    if not _goes_on(panel, row.top, place, MUTED, most=most):
         words = numbers.number(row.top, toward="down")
-        tip(end, f"Ceiling: with these records no more than {words} can be certified")
+        said = f"Ceiling: with these records no more than {words} can be certified"
+        mark(panel, top, place, said, zorder=5, **_CEILING)
 
 
 def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> None:
@@ -209,18 +207,16 @@ def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) 
         marks = [end for end in ends if end is not None and abs(end) <= most]
         tick: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": 1.4, "linestyle": "none"}
         panel.plot(marks, [place] * len(marks), **tick, **line)
-    at = min(max(value, least), most)
-    (dot,) = panel.plot([at], [place], linestyle="none", zorder=6, clip_on=False, **look)
-    tip(dot, row.told)
+    mark(panel, min(max(value, least), most), place, row.told, zorder=6, **look)
+    _goes_on(panel, value, place, look["color"], most=most)
+
+
+def _goes_on(panel: "Axes", value: float, place: int, colour: str, *, most: float) -> bool:
+    """Draw an arrow at the end of the axis where a value lies beyond it, and return whether it does."""
     if value > most:
-        _arrow(panel, most, place, look["color"])
-
-
-def _arrow(panel: "Axes", at: float, place: int, colour: str) -> None:
-    """It goes on beyond the axis."""
-    panel.plot(
-        [at], [place], marker=">", color=colour, markersize=6, linestyle="none", zorder=7, clip_on=False
-    )
+        look: dict[str, Any] = {"marker": ">", "color": colour, "markersize": 6, "linestyle": "none"}
+        panel.plot([most], [place], zorder=7, clip_on=False, **look)
+    return value > most
 
 
 _ROW, _HEAD = 0.6, 0.12  # inches
@@ -267,9 +263,9 @@ def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
 def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
     """Set the axis to what was found; return its end, where what lies beyond is cut off with an arrow."""
     items = [row.estimate for row in rows]
+    marks = [x for item in items for x in (item.value, item.lower, item.upper)]
     claims = [row.claim.value for row in rows if row.claim is not None]
-    marks = [x for item in items for x in (item.value, item.lower, item.upper)] + claims
-    known = [float(x) for x in marks if x is not None and 0 <= x < _LARGEST]
+    known = [float(x) for x in (*marks, *claims) if x is not None and 0 <= x < _LARGEST]
     most = max(known, default=0.0) or 1.0
     tops = [row.top for row in rows if row.top is not None and row.top <= 2 * most]
     most = max(most, *tops) if tops else most
@@ -280,61 +276,53 @@ def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
     else:
         end = most * 1.08
         plain_axis(panel.xaxis, most=6)
-    low = min(
-        (x for item in items for x in (item.value, item.lower) if x is not None and -_LARGEST < x < 0),
-        default=0.0,
-    )
+    low = min([0.0, *(x for x in marks if x is not None and x > -_LARGEST)])
     panel.set_xlim(low * 1.05 - (0.0 if low else end * 0.004), end)
     return end
 
 
 def _spread(panel: "Axes", end: float) -> None:
     """Evenly spaced to 1 and logarithmic beyond, with at most about six ticks."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     panel.set_xscale("symlog", linthresh=1.0)
     powers = range(0, math.floor(math.log10(end)) + 1, max(1, math.ceil(math.log10(end) / 5)))
     panel.xaxis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in powers)]))
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: numbers.number(float(f"{x:.6g}"))))
+    panel.xaxis.set_major_formatter(lambda x, _: numbers.number(float(f"{x:.6g}")))
     panel.xaxis.set_minor_locator(NullLocator())
 
 
-# --- What the marks mean --------------------------------------------------------------------------
-
-
 def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> None:
+    """What the marks mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    def line(**look: Any) -> Line2D:
+        return Line2D([], [], **{"linestyle": "none", **look})
+
+    tops = [row.top for row in rows if row.top is not None]
+    values = [row.estimate.value for row in rows if row.estimate.value is not None]
     kinds = {row.kind for row in rows}
-    lines = {kind: Line2D([], [], linestyle="none", **look) for kind, look in _ESTIMATES.items()}
-    lines[Kind.INTERVAL].set_linestyle("-")
-    marks = {
-        Kind.BOUND: ("Certified bound", Patch(facecolor=ACCENT, edgecolor=ACCENT)),
-        Kind.CONDITIONAL: ("Bound under a condition", Patch(**_BOUND_UNDER_A_CONDITION)),
-        Kind.INTERVAL: ("Estimate with interval", lines[Kind.INTERVAL]),
-        Kind.POINT: ("Point estimate", lines[Kind.POINT]),
-        Kind.REJECTED: ("Rejected fit", lines[Kind.REJECTED]),
-        Kind.NONE: ("Not evaluable", lines[Kind.NONE]),
-    }
-    shown = [entry for kind, entry in marks.items() if kind in kinds]
-    if any(row.top is not None and row.top <= most for row in rows):
-        shown.append(("Ceiling", Line2D([], [], linestyle="none", **_CEILING)))
-    if any(x is not None and x > most for row in rows for x in (row.estimate.value, row.top)):
-        shown.append(("Goes on beyond", Line2D([], [], linestyle="none", marker=">", color=MUTED)))
-    if any(row.claim is not None for row in rows):
-        shown.append(("Claim judged", Line2D([], [], **_CLAIM)))
-    words, drawn = zip(*shown, strict=True)
+    marks = (
+        ("Certified bound", Patch(facecolor=ACCENT, edgecolor=ACCENT), Kind.BOUND in kinds),
+        ("Bound under a condition", Patch(**_BOUND_UNDER_A_CONDITION), Kind.CONDITIONAL in kinds),
+        ("Estimate with interval", line(**_ESTIMATES[Kind.INTERVAL], linestyle="-"), Kind.INTERVAL in kinds),
+        ("Point estimate", line(**_ESTIMATES[Kind.POINT]), Kind.POINT in kinds),
+        ("Rejected fit", line(**_ESTIMATES[Kind.REJECTED]), Kind.REJECTED in kinds),
+        ("Not evaluable", line(**_ESTIMATES[Kind.NONE]), Kind.NONE in kinds),
+        ("Ceiling", line(**_CEILING), any(top <= most for top in tops)),
+        ("Goes on beyond", line(marker=">", color=MUTED), any(x > most for x in (*values, *tops))),
+        ("Claim judged", Line2D([], [], **_CLAIM), any(row.claim is not None for row in rows)),
+    )
+    words, drawn, _ = zip(*(entry for entry in marks if entry[2]), strict=True)
     figure.legend(drawn, words, loc="outside lower center", ncols=2)
 
 
 def epsilons_words(result: AuditDocument) -> str:
     """Return every epsilon value in words, group by group, with the claim where one was judged."""
-    sentences = []
-    for subject, rows in epsilon_rows(result).items():
-        said = "; ".join(_said(row) for row in rows)
-        sentences.append(f"About {metrics.ABOUT[subject]}: {said}.")
-    return " ".join(["Epsilon values.", *sentences]) if sentences else "Epsilon values: this audit has none."
+    groups = epsilon_rows(result).items()
+    said = [f"About {metrics.ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
+    return " ".join(["Epsilon values.", *said]) if said else "Epsilon values: this audit has none."
 
 
 def _said(row: _EpsilonRow) -> str:
@@ -342,7 +330,7 @@ def _said(row: _EpsilonRow) -> str:
     title = title if len(title) <= 80 else f"{title[:77]}..."  # noqa: PLR2004 a name, not a text
     note = ", ".join(part for part in (row.note, row.adjacency) if part)
     text = f"{title} {row.words}" + (f" ({note})" if note else "")
-    return text if row.claim is None else f"{text}, judged against: {row.claimed}"
+    return text if row.claim is None else f"{text}, judged against: Claimed {claim_words(row.claim)}"
 
 
 # --- Where odds of membership were estimated: how the groups overlap, and what a hidden difference leaves of the bound ---
@@ -377,20 +365,16 @@ def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
         bound = min(float(row.value or 0), _FACTORS)
         below.plot(np.exp([0.0, bound, bound + 1]), [bound, 0.0, 0.0], color=ACCENT)
         below.set_xscale("log")
-        ticks = [
-            factor for factor in (1, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10_000) if factor <= math.exp(bound + 1)
-        ]
-        below.set_xticks(ticks, [numbers.number(float(tick)) for tick in ticks])
+        ticks = [factor for factor in _TICKS if factor <= math.exp(bound + 1)]
+        below.set_xticks(ticks, list(map(numbers.number, ticks)))
         below.minorticks_off()
-        below.set(
-            xlabel="Estimated odds are off by at most a factor of",
-            ylabel="Epsilon, at least",
-            ylim=(0, max(bound * 1.1, 0.1)),
-        )
+        below.set(xlabel="Estimated odds are off by at most a factor of", ylabel="Epsilon, at least")
+        below.set_ylim(0, max(bound * 1.1, 0.1))
     return figure
 
 
 _FACTORS = 12.0
+_TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0)
 
 
 def estimated_odds_words(result: AuditDocument) -> str:
@@ -424,8 +408,8 @@ def policies_figure(result: AuditDocument) -> "Figure | None":
             item = row.estimate
             low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))
             panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
-            (dot,) = panel.plot([value], [place], "o", color=ACCENT, markersize=6, zorder=5)
-            tip(dot, f"{title}: AUC {row.value} ({row.ends})")
+            look: dict[str, Any] = {"marker": "o", "color": ACCENT, "markersize": 6, "clip_on": True}
+            mark(panel, value, place, f"{title}: AUC {row.value} ({row.ends})", zorder=5, **look)
         panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
         panel.set_yticks(range(len(told)), [canvas.one_line(title, most=34) for title, _ in told])
         panel.set(ylim=(len(told) - 0.5, -0.5), xlabel="AUC of the attack by the loss")

@@ -18,56 +18,48 @@ if TYPE_CHECKING:
 # --- The losses of members and of non-members, binned: how far apart they lie, and where a fit goes wrong ---
 
 
-def fitted_index(result: AuditDocument) -> int:
-    """Return which histogram carries the fits, the first one where none does."""
-    return next((i for i, item in enumerate(result.histograms) if item.quantiles or item.member_fit), 0)
+def _index(result: AuditDocument, *, raw: bool = False) -> int | None:
+    """Which histogram carries the fits, the first one where none does; or which other one has the losses as given."""
+    histograms = list(enumerate(result.histograms))
+    fitted = next((i for i, item in histograms if item.quantiles or item.member_fit), 0)
+    return next((i for i, _ in histograms if i != fitted), None) if raw else fitted
 
 
-def raw_index(result: AuditDocument) -> int | None:
-    """Return which histogram shows the losses as given beside the fitted one, or null where there is no other."""
-    return next((i for i in range(len(result.histograms)) if i != fitted_index(result)), None)
+def histogram_figure(result: AuditDocument, *, raw: bool = False) -> "Figure | None":
+    """Return the losses of members and non-members on one scale, with the fitted curves where there are any.
 
-
-def histogram_figure(result: AuditDocument, *, index: int | None = 0) -> "Figure | None":
-    """Return the losses of members and non-members on one scale, with the fitted curves where there are any."""
-    histogram = None if index is None else canvas.histogram(result, index)
+    Args:
+        result: The audit.
+        raw: Whether to show the losses as given beside those that a curve was fitted to.
+    """
+    histogram = canvas.histogram(result, _index(result, raw=raw))
     if histogram is None:
         return None
-    with canvas.axes() as (figure, panel):
-        _draw_counts(panel, histogram)
-        _draw_fits(panel, histogram)
-        panel.set(xlabel=f"Loss, {_scale(histogram)}", ylabel="Share of records", ylim=(0, None))
-        canvas.plain_axis(panel.xaxis)
-        panel.set_yticks([])
-        panel.grid(visible=False)
-        figure.legend(loc="outside lower center", ncols=2)
-    return figure
-
-
-def _draw_counts(panel: "Axes", histogram: Histogram) -> None:
     edges = np.asarray(histogram.edges, dtype=np.float64)
+    totals = _total(histogram.member), _total(histogram.nonmember)
     # Only the outline of non-members is dashed: no colour is needed to tell the groups apart.
-    sides = (
+    outlines = (
         ("Members", histogram.member, (canvas.ACCENT, 0.3), canvas.ACCENT, "-"),
         ("Non-members", histogram.nonmember, (canvas.NEUTRAL, 0.2), canvas.MUTED, canvas.DASHED),
     )
-    for label, counts, inside, colour, line in sides:
-        look: dict[str, Any] = {"facecolor": inside, "edgecolor": colour, "linestyle": line, "linewidth": 1.0}
-        shares = canvas.density(counts, edges, total=_total(counts))
-        panel.stairs(shares, edges, fill=True, label=label, **look)
-
-
-def _draw_fits(panel: "Axes", histogram: Histogram) -> None:
-    edges = np.asarray(histogram.edges, dtype=np.float64)
-    sides = (
-        ("Members, fit", histogram.member, histogram.member_fit, canvas.ACCENT, "-"),
-        ("Non-members, fit", histogram.nonmember, histogram.nonmember_fit, canvas.INK, (0, (1, 1.2))),
+    fits = (
+        ("Members, fit", histogram.member_fit, canvas.ACCENT, "-"),
+        ("Non-members, fit", histogram.nonmember_fit, canvas.INK, (0, (1, 1.2))),
     )
-    for label, counts, fit, colour, line in sides:
-        if fit is not None:
-            shares = canvas.density(fit, edges, total=_total(counts))
-            centres = (edges[1:] + edges[:-1]) / 2
-            panel.plot(centres, shares, color=colour, linewidth=1.7, linestyle=line, label=label)
+    with canvas.axes() as (figure, panel):
+        for total, (label, counts, inside, colour, line) in zip(totals, outlines, strict=True):
+            look: dict[str, Any] = {"facecolor": inside, "edgecolor": colour, "linestyle": line}
+            shares = canvas.density(counts, edges, total=total)
+            panel.stairs(shares, edges, fill=True, label=label, linewidth=1.0, **look)
+        for total, (label, fit, colour, line) in zip(totals, fits, strict=True):
+            if fit is not None:
+                shares, centres = canvas.density(fit, edges, total=total), (edges[1:] + edges[:-1]) / 2
+                panel.plot(centres, shares, color=colour, linewidth=1.7, linestyle=line, label=label)
+        panel.set(xlabel=f"Loss, {_scale(histogram)}", ylabel="Share of records", ylim=(0, None), yticks=[])
+        canvas.plain_axis(panel.xaxis)
+        panel.grid(visible=False)
+        canvas.legend(figure)
+    return figure
 
 
 def _total(counts: Any) -> float:
@@ -78,9 +70,9 @@ def _scale(histogram: Histogram) -> str:
     return "as given" if histogram.scale == "loss" else canvas.one_line(histogram.scale)
 
 
-def histogram_words(result: AuditDocument, *, index: int | None = 0) -> str:
+def histogram_words(result: AuditDocument, *, raw: bool = False) -> str:
     """Return what the histogram shows, with the middle and the central part of both groups as far as bins tell."""
-    histogram = None if index is None else canvas.histogram(result, index)
+    histogram = canvas.histogram(result, _index(result, raw=raw))
     if histogram is None:
         return "Histogram of losses: there are no data for it."
     edges = np.asarray(histogram.edges, dtype=np.float64)
@@ -94,10 +86,10 @@ def histogram_words(result: AuditDocument, *, index: int | None = 0) -> str:
 def _middle(counts: Any, edges: canvas.Floats) -> str:
     """Between which bin edges the central half lies."""
     up_to = np.cumsum(np.asarray(counts, dtype=np.float64)) / _total(counts)
-    low = edges[min(int(np.searchsorted(up_to, 0.25)), edges.size - 2)]
-    high = edges[min(int(np.searchsorted(up_to, 0.75)), edges.size - 2) + 1]
-    short = numbers.number(float(low)), numbers.number(float(high))
-    texts = short if short[0] != short[1] else numbers.distinct(float(low), float(high))
+    first, last = np.minimum(np.searchsorted(up_to, (0.25, 0.75)), edges.size - 2)
+    low, high = float(edges[first]), float(edges[last + 1])
+    texts = numbers.number(low), numbers.number(high)
+    texts = numbers.distinct(low, high) if texts[0] == texts[1] else texts
     return f"between {canvas.true_minus(texts[0])} and {canvas.true_minus(texts[1])}"
 
 
@@ -137,7 +129,7 @@ def quantile_figure(result: AuditDocument) -> "Figure | None":
 
 
 def _sides(result: AuditDocument) -> dict[str, _Side]:
-    histogram = canvas.histogram(result, fitted_index(result))
+    histogram = canvas.histogram(result, _index(result))
     if histogram is None or not histogram.quantiles:
         return {}
     found = {name: _side(result, histogram, name) for name in _NAMES}

@@ -5,6 +5,7 @@ nothing global changes. A figure for which the audit has no data is null.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,8 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
         "growth": (tradeoff.growth_figure, tradeoff.growth_words),
         "epsilons": (epsilons.epsilons_figure, epsilons.epsilons_words),
         "estimated-odds": (epsilons.estimated_odds_figure, epsilons.estimated_odds_words),
-        "losses": (
-            lambda result: fit.histogram_figure(result, index=fit.fitted_index(result)),
-            lambda result: fit.histogram_words(result, index=fit.fitted_index(result)),
-        ),
-        "raw-losses": (
-            lambda result: fit.histogram_figure(result, index=fit.raw_index(result)),
-            lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
-        ),
+        "losses": (fit.histogram_figure, fit.histogram_words),
+        "raw-losses": (partial(fit.histogram_figure, raw=True), partial(fit.histogram_words, raw=True)),
         "policies": (epsilons.policies_figure, epsilons.policies_words),
         "quantiles": (fit.quantile_figure, fit.quantile_words),
     }

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from auditor.comparison.compare import measure_title, utility_title
-from auditor.comparison.runs import COMPARED, higher_is_better, is_lower_bound, more_is_worse
+from auditor.comparison.runs import COMPARED, higher_is_better
 from auditor.comparison.strategies import Spread, Strategy
 from auditor.core import numbers
 from auditor.report.figures import canvas
+from auditor.results.metrics import metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", li
     with canvas.any_letter():
         figure.draw_without_rendering()
     scale = figure.dpi / 72
-    centres = np.array([(item.x.mean, item.y.mean) for item in points])
+    centres = np.stack(_centres(points), axis=1)
     there = axes.transData.transform(np.vstack([centres, line]))
     taken = np.vstack([np.hstack([there - 3 * scale, there + 3 * scale]), _bars(axes, points, pad=scale)])
     frame = np.asarray(axes.get_window_extent().extents)
@@ -75,12 +75,11 @@ def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", li
 
 def _bars(axes: "Axes", points: "Sequence[_Point]", *, pad: float) -> canvas.Floats:
     """Where the lines and bars of the points are, as boxes."""
-    ends = [
-        ((min(spans), item.y.mean), (max(spans), item.y.mean))
-        for item in points
-        for spans in [[item.x.least, item.x.most, *_interval(item)]]
-    ]
-    ends += [((item.x.mean, item.y.least), (item.x.mean, item.y.most)) for item in points]
+    ends = []
+    for item in points:
+        along = item.x.least, item.x.most, *_interval(item)
+        ends.append(((min(along), item.y.mean), (max(along), item.y.mean)))
+        ends.append(((item.x.mean, item.y.least), (item.x.mean, item.y.most)))
     low, high = (axes.transData.transform(np.array(side)) for side in zip(*ends, strict=True))
     return np.hstack([np.minimum(low, high) - pad, np.maximum(low, high) + pad])
 
@@ -88,6 +87,11 @@ def _bars(axes: "Axes", points: "Sequence[_Point]", *, pad: float) -> canvas.Flo
 def _interval(item: "_Point") -> tuple[float, ...]:
     """Both ends, or nothing."""
     return tuple(end for end in (item.strategy.lower, item.strategy.upper) if end is not None)
+
+
+def _centres(points: "Sequence[_Point]") -> tuple[canvas.Floats, canvas.Floats]:
+    """Where the points are: the measure, and the utility."""
+    return np.array([item.x.mean for item in points]), np.array([item.y.mean for item in points])
 
 
 def _shared(boxes: canvas.Floats, others: canvas.Floats) -> canvas.Floats:
@@ -105,31 +109,31 @@ _SHOWN = 20  # strategies named with their numbers before the rest are left to t
 
 def _axis_words(comparison: "ComparedAudits") -> str:
     """Return what stands along the axis of the measure."""
-    title = canvas.one_line(measure_title(comparison))
-    if is_lower_bound(comparison.measure):
+    title = canvas.one_line(comparison.measure_title)
+    if metric(comparison.measure).lower_bound:
         return f"{title} (a lower bound: the truth may be larger)"
-    worse = "more is given away" if more_is_worse(comparison.measure) else "less is given away"
+    worse = "more is given away" if metric(comparison.measure).more_is_worse else "less is given away"
     return f"{title} (larger: {worse})"
 
 
 def _utility_words(comparison: "ComparedAudits") -> str:
     """Return what stands along the axis of the utility."""
-    name = canvas.one_line(utility_title(comparison))
+    name = canvas.one_line(comparison.utility_title)
     return f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
 def _value(x: float, comparison: "ComparedAudits") -> str:
     """A value of the measure; a lower bound is never rounded up."""
-    return numbers.number(x, toward="down" if is_lower_bound(comparison.measure) else "nearest")
+    return numbers.number(x, toward="down" if metric(comparison.measure).lower_bound else "nearest")
 
 
 def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
     """Return what a point says when it is pointed at."""
-    one = is_lower_bound(comparison.measure) and len(item.strategy.runs) == 1
+    one = metric(comparison.measure).lower_bound and len(item.strategy.runs) == 1
     parts = (
         f"{item.strategy.number}. {item.strategy.name}",
-        f"{measure_title(comparison)} {'at least ' if one else ''}{_value(item.x.mean, comparison)}",
-        f"{utility_title(comparison)} {numbers.number(item.y.mean)}",
+        f"{comparison.measure_title} {'at least ' if one else ''}{_value(item.x.mean, comparison)}",
+        f"{comparison.utility_title} {numbers.number(item.y.mean)}",
         *item.strategy.marks,
     )
     return ", ".join(parts)
@@ -138,12 +142,12 @@ def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
 def alt(comparison: "ComparedAudits") -> str:
     """Return what the picture shows, in words."""
     points = _points(comparison)
-    values, useful = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
-    of = " (lower bounds, each with an arrow towards more)" if is_lower_bound(comparison.measure) else ""
-    span = f"from {_value(min(values), comparison)} to {_value(max(values), comparison)}"
+    values, useful = _centres(points)
+    of = " (lower bounds, each with an arrow towards more)" if metric(comparison.measure).lower_bound else ""
+    span = f"from {_value(values.min(), comparison)} to {_value(values.max(), comparison)}"
     return (
-        f"Privacy-utility landscape of {len(points)} strategies: {measure_title(comparison)}{of} {span} against"
-        f" {utility_title(comparison)} from {numbers.number(min(useful))} to {numbers.number(max(useful))}."
+        f"Privacy-utility landscape of {len(points)} strategies: {comparison.measure_title}{of} {span} against"
+        f" {comparison.utility_title} from {numbers.number(useful.min())} to {numbers.number(useful.max())}."
         f" {_frontier(comparison)} The table of strategies has every number."
     )
 
@@ -163,14 +167,8 @@ def _frontier(comparison: "ComparedAudits") -> str:
 _SIZE = (7.2, 5.6)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
 DENSE = 8  # strategies for a density
-_STYLES = (
-    ("o", canvas.ACCENT),
-    ("s", canvas.INK),
-    ("^", canvas.NEUTRAL),
-    ("D", canvas.MUTED),
-    ("v", canvas.ACCENT),
-    ("P", canvas.INK),
-)
+_COLOURS = (canvas.ACCENT, canvas.INK, canvas.NEUTRAL, canvas.MUTED, canvas.ACCENT, canvas.INK)
+_STYLES = tuple(zip("os^DvP", _COLOURS, strict=True))
 _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
 _OTHERS = "Other categories"
 
@@ -219,7 +217,7 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
         _scale(axes, logarithmic(comparison))
         for place, mine in enumerate(by_group):
             _draw(axes, mine, comparison, place=place, named=len(groups) > 1)
-        if is_lower_bound(comparison.measure):
+        if metric(comparison.measure).lower_bound:
             _draw_arrows(axes, points)
         line = _draw_frontier(axes, [item for item in points if item.strategy.on_frontier])
         _orient(axes, comparison)
@@ -228,7 +226,7 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
         if grid:
             _margins(figure, axes, grid, by_group)
         if axes.get_legend_handles_labels()[1]:
-            figure.legend(loc="outside lower center", ncols=2)
+            canvas.legend(figure)
         _write_labels(figure, axes, points, line)
     return figure
 
@@ -245,7 +243,7 @@ def logarithmic(comparison: "ComparedAudits") -> float | None:
 
 
 def _scale(axes: "Axes", from_zero: float | None) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator, SymmetricalLogLocator
 
     if from_zero is None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
@@ -258,46 +256,36 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
         near_zero = from_zero is not None and 0 < abs(x) < 0.99 * from_zero  # where ticks stand too close
         return "" if near_zero else canvas.true_minus(numbers.number(float(f"{x:.6g}")))
 
-    axes.xaxis.set_major_formatter(FuncFormatter(words))
+    axes.xaxis.set_major_formatter(words)
     axes.margins(0.09)
 
 
 def _draw(
     axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int, named: bool
 ) -> None:
-    mark, colour = _STYLES[place]
-    x, y = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
-    bars: dict[str, Any] = {
-        f"{axis}err": [
-            [getattr(item, axis).mean - getattr(item, axis).least for item in points],
-            [getattr(item, axis).most - getattr(item, axis).mean for item in points],
-        ]
-        for axis in ("x", "y")
-    }
-    axes.errorbar(x, y, **bars, linestyle="none", elinewidth=0.9, capsize=2, ecolor=colour, zorder=4)
-    style: dict[str, Any] = {"color": colour, "marker": mark, "linestyle": "none", "markersize": 5.5}
+    sign, colour = _STYLES[place]
+    across, up = (
+        [(item.mean - item.least, item.most - item.mean) for item in axis]
+        for axis in zip(*((item.x, item.y) for item in points), strict=True)
+    )
+    bars: dict[str, Any] = {"xerr": np.transpose(across), "yerr": np.transpose(up), "ecolor": colour}
+    axes.errorbar(*_centres(points), **bars, linestyle="none", elinewidth=0.9, capsize=2, zorder=4)
+    style: dict[str, Any] = {"color": colour, "marker": sign, "linestyle": "none", "markersize": 5.5}
     if named:
         axes.plot([], [], **style, label=canvas.one_line(points[0].category))
     for item in points:
         if ends := _interval(item):
             axes.plot(ends, [item.y.mean] * 2, color=colour, linewidth=2, alpha=0.35)
-        face = canvas.CARD if item.strategy.marks else colour
-        (point,) = axes.plot(item.x.mean, item.y.mean, **style, markerfacecolor=face, zorder=5)
-        canvas.tip(point, tip_words(item, comparison))
+        look = style | {"markerfacecolor": canvas.CARD if item.strategy.marks else colour, "clip_on": True}
+        canvas.mark(axes, item.x.mean, item.y.mean, tip_words(item, comparison), **look, zorder=5)
 
 
 def _draw_arrows(axes: "Axes", points: Sequence[_Point]) -> None:
     """An arrow of one length at each lower bound: the truth may lie anywhere in its direction."""
-    style: dict[str, Any] = {
-        "arrowstyle": "<-",
-        "color": canvas.MUTED,
-        "linewidth": 0.9,
-        "shrinkA": 0,
-        "shrinkB": 4,
-    }
+    style: dict[str, Any] = {"arrowstyle": "<-", "color": canvas.MUTED, "linewidth": 0.9}
+    away: dict[str, Any] = {"xytext": (20, 0), "textcoords": "offset points", "zorder": 3}
     for item in points:
-        place = item.x.mean, item.y.mean
-        axes.annotate("", place, xytext=(20, 0), textcoords="offset points", arrowprops=style, zorder=3)
+        axes.annotate("", (item.x.mean, item.y.mean), arrowprops=style | {"shrinkA": 0, "shrinkB": 4}, **away)
 
 
 def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
@@ -305,13 +293,12 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     if not corners:
         return np.empty((0, 2))
     along = sorted(corners, key=lambda item: item.y.mean)
-    x, y = (np.array([getattr(item, axis).mean for item in along]) for axis in ("x", "y"))
+    x, y = _centres(along)
     steps = np.arange(0, x.size - 1 + 1e-9, 1 / 40) if x.size > 1 else np.zeros(1)
     whole = np.arange(x.size)
     line = np.interp(steps, whole, x), np.interp(steps, whole, y)
-    axes.plot(
-        *line, color=canvas.INK, linewidth=1.1, linestyle=(0, (4, 2)), zorder=3, label="Pareto frontier"
-    )
+    dashes: dict[str, Any] = {"linewidth": 1.1, "linestyle": (0, (4, 2)), "zorder": 3}
+    axes.plot(*line, color=canvas.INK, label="Pareto frontier", **dashes)
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "zorder": 4}
     axes.plot(x, y, color=canvas.INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
     return np.stack(line, axis=1)
@@ -319,7 +306,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
 
 def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
     """Better is up and to the left."""
-    if not more_is_worse(comparison.measure):
+    if not metric(comparison.measure).more_is_worse:
         axes.invert_xaxis()
     if not higher_is_better(comparison.runs):
         axes.invert_yaxis()
@@ -329,33 +316,32 @@ def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
 
 
 def _margins(figure: "Figure", axes: "Axes", grid: Any, by_group: Sequence[Sequence[_Point]]) -> None:
+    limits = axes.get_xlim(), axes.get_ylim()
     above = figure.add_subplot(grid[0, 0], sharex=axes)
     beside = figure.add_subplot(grid[1, 1], sharey=axes)
-    limits = axes.get_xlim(), axes.get_ylim()
-    for side, axis, limit in ((above, "x", limits[0]), (beside, "y", limits[1])):
+    for which, (side, axis) in enumerate(((above, above.xaxis), (beside, beside.yaxis))):
         side.axis("off")
         for place, mine in enumerate(by_group):
-            curve = _density(np.array([getattr(item, axis).mean for item in mine]), limit, side, axis=axis)
+            curve = _density(_centres(mine)[which], limits[which], axis.get_transform())
             if curve is not None:
                 look: dict[str, Any] = {"color": _STYLES[place][1], "linestyle": _LINES[place]}
-                side.plot(*(curve if axis == "x" else curve[::-1]), linewidth=1.2, **look)
+                side.plot(*(curve[::-1] if which else curve), linewidth=1.2, **look)
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
 def _density(
-    values: canvas.Floats, limits: tuple[float, float], side: "Axes", *, axis: str
+    values: canvas.Floats, limits: tuple[float, float], scale: Any
 ) -> tuple[canvas.Floats, canvas.Floats] | None:
     """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
     from scipy.stats import gaussian_kde
 
-    transform = getattr(side, f"{axis}axis").get_transform()
-    seen = np.asarray(transform.transform(values), dtype=np.float64)
+    seen = np.asarray(scale.transform(values), dtype=np.float64)
     if seen.size < DENSE or float(np.ptp(seen)) <= 1e-9 * max(1.0, float(np.abs(seen).max())):
         return None
-    low, high = (float(end) for end in np.sort(transform.transform(np.array(limits))))
+    low, high = np.sort(scale.transform(np.array(limits))).tolist()
     grid = np.linspace(low, high, 160)
     height = gaussian_kde(seen)(grid)
-    return np.asarray(transform.inverted().transform(grid), dtype=np.float64), height / height.max()
+    return np.asarray(scale.inverted().transform(grid), dtype=np.float64), height / height.max()
 
 
 # --- The same strategies over time -------------------------------------------------------------------
@@ -373,11 +359,12 @@ def history_figure(comparison: "ComparedAudits") -> "Figure | None":
         axes.vlines(places, *ends.T, color=canvas.ACCENT, linewidth=2, alpha=0.35)
         axes.plot(places, values, color=canvas.MUTED, linewidth=0.9, zorder=3)
         for place, item in enumerate(told):
-            (point,) = axes.plot(place, values[place], "o", color=canvas.ACCENT, markersize=5.5, zorder=4)
-            canvas.tip(point, f"{item.run.title}, {item.day}, {_value(values[place], comparison)}")
+            words = f"{item.run.title}, {item.day}, {_value(values[place], comparison)}"
+            look: dict[str, Any] = {"marker": "o", "color": canvas.ACCENT, "markersize": 5.5, "clip_on": True}
+            canvas.mark(axes, place, values[place], words, zorder=4, **look)
         every = -(-len(told) // NAMED)
-        words = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in told[::every]]
-        axes.set_xticks(places[::every], words, fontsize=7)
-        axes.set(ylabel=canvas.one_line(measure_title(comparison)), xlim=(-0.5, len(told) - 0.5))
+        ticks = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in told[::every]]
+        axes.set_xticks(places[::every], ticks, fontsize=7)
+        axes.set(ylabel=canvas.one_line(comparison.measure_title), xlim=(-0.5, len(told) - 0.5))
         axes.grid(visible=False, axis="x")
     return figure

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -148,13 +148,16 @@ def _certified_point(result: Document) -> _CertifiedPoint | None:
     return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower, of_band=of_band)
 
 
-def _turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
-    """Return the curves seen from the other end: the FNR where the FPR was, and the TNR where the TPR was."""
-    found = {}
+def _curves(result: Document, *, high: bool) -> Mapping[str, NamedCurve]:
+    """The curves, or the same seen from the other end: the FNR where the FPR was, and the TNR where the TPR was."""
+    curves = canvas.curves(result)
+    if not high:
+        return curves
+    turned = {}
     for name, curve in curves.items():
         fnr, tnr = (tuple(np.round(1 - np.asarray(side)[::-1], 9)) for side in (curve.tpr, curve.fpr))
-        found[name] = replace(curve, fpr=fnr, tpr=tnr)
-    return found
+        turned[name] = replace(curve, fpr=fnr, tpr=tnr)
+    return turned
 
 
 # --- What the trade-off figures show, in words with the numbers of one audit ---
@@ -166,14 +169,9 @@ _FAR, _NEAR = (0.5, 0.1, 0.01), (0.1, 0.01, 0.001, 1e-4)
 
 def tradeoff_words(result: Document) -> str:
     """Return what the figure on linear axes shows, with the rates of this audit."""
-    finest, _ = _reach(result)
-    parts = [
-        f"Trade-off curves on linear axes. {_reads(result)}",
-        _rates(canvas.curves(result), _FAR, finest=finest),
-        _claimed(result),
-        _bound(result, high=_is_high(result)),
-    ]
-    return " ".join(part for part in parts if part)
+    rates = _rates(canvas.curves(result), _FAR, finest=_reach(result)[0])
+    about = f"Trade-off curves on linear axes. {_reads(result)}"
+    return canvas.sentences(about, rates, _claimed(result), _bound(result, high=_is_high(result)))
 
 
 def tradeoff_log_words(result: Document) -> str:
@@ -182,7 +180,7 @@ def tradeoff_log_words(result: Document) -> str:
     if _is_high(result):
         told.append("What shows most is the other end of the curve.")
     about = f"Trade-off curves on logarithmic axes. {_reads(result)}"
-    return _log_words(result, about, *told, errors="false alarms", high=False)
+    return _log_words(result, about, *told, high=False)
 
 
 def tradeoff_high_words(result: Document) -> str:
@@ -190,16 +188,16 @@ def tradeoff_high_words(result: Document) -> str:
     if not _is_high(result):
         return "The other end of the trade-off curves: it is not what shows most in this audit."
     about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
-    return _log_words(result, about, errors="of training records wrongly ruled out", high=True)
+    return _log_words(result, about, high=True)
 
 
-def _log_words(result: Document, about: str, *told: str, errors: str, high: bool) -> str:
+def _log_words(result: Document, about: str, *told: str, high: bool) -> str:
     finest, least = _reach(result, high=high)
-    curves = canvas.curves(result)
-    rates = _rates(_turned(curves) if high else curves, _NEAR, finest=finest, errors=errors)
+    errors = "of training records wrongly ruled out" if high else "false alarms"
+    rates = _rates(_curves(result, high=high), _NEAR, finest=finest, errors=errors)
     end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no {units(result.data).many} to measure with."
-    parts = [about, rates, _claimed(result), *told, _bound(result, high=high), end if least < finest else ""]
-    return " ".join(part for part in parts if part)
+    bound = _bound(result, high=high)
+    return canvas.sentences(about, rates, _claimed(result), *told, bound, end if least < finest else "")
 
 
 _CLEARS = (
@@ -230,51 +228,54 @@ def _claimed(result: Document) -> str:
     claim = _drawn_claim(result) if {"claim", _WHOLE_CLAIM} & names.keys() else None
     if claim is None:
         return ""
-    said = f"The claim is {claim_words(claim)}."
-    if _WHOLE_CLAIM not in names:
-        return said
-    return f"{said} Its line is the whole curve of the claimed training, not of that one epsilon."
+    whole = "Its line is the whole curve of the claimed training, not of that one epsilon."
+    return canvas.sentences(f"The claim is {claim_words(claim)}.", whole if _WHOLE_CLAIM in names else "")
 
 
 def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
     def rate(name: str, toward: str = "nearest") -> str:
-        found = float(np.interp(place, *canvas.finite(curves[name].fpr, curves[name].tpr)))
-        return numbers.percent(min(max(found, 0.0), 1.0), toward=toward)
+        value = float(np.interp(place, *canvas.finite(curves[name].fpr, curves[name].tpr)))
+        return numbers.percent(min(max(value, 0.0), 1.0), toward=toward)
 
     parts = [f"measured {rate('empirical')}"] if "empirical" in curves else []
     if curves.keys() >= _BAND:
         parts.append(f"band {rate('band_lower', 'down')} to {rate('band_upper', 'up')}")
-    names = (
-        ("certified", "certified to go above"),
-        ("gaussian", "Gaussian fit"),
-        ("mixture", "mixture fit"),
-        ("claim", "most the claim allows"),
-        (_WHOLE_CLAIM, "most the claimed training allows"),
-    )
-    parts += [f"{words} {rate(name)}" for name, words in names if name in curves]
+    parts += [f"{line.words} {rate(name)}" for name, line in _LINES.items() if line.words and name in curves]
     return ", ".join([*parts, f"guessing {numbers.percent(place)}"])
 
 
 # --- What every trade-off figure draws: the curves with their band and labels, logarithmic axes, and where numbers are read ---
 
 
-_LINES: dict[str, dict[str, Any]] = {
-    "certified": {"color": canvas.ACCENT, "linewidth": 1.2, "linestyle": canvas.DASHED, "zorder": 4},
-    "empirical": {"color": canvas.ACCENT, "linewidth": 1.8, "zorder": 5},
-    "gaussian": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 2)), "zorder": 4},
-    "mixture": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 1.5, 1, 1.5)), "zorder": 4},
-    "claim": {"color": canvas.INK, "linewidth": 1.8, "linestyle": (0, (1, 1.2)), "zorder": 3},
-    _WHOLE_CLAIM: {"color": canvas.INK, "linewidth": 1.8, "linestyle": (0, (1, 1.2)), "zorder": 3},
+class _Line(NamedTuple):
+    """A curve: its label, what a sentence calls it (empty for the measured one), and how it is drawn."""
+
+    label: str
+    words: str
+    color: str
+    linewidth: float
+    linestyle: Any
+    zorder: float
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """As keyword arguments of ``plot``."""
+        return {name: getattr(self, name) for name in ("color", "linewidth", "linestyle", "zorder")}
+
+
+_CERTIFIED = "Certified: the true curve\nrises above this somewhere"
+_DOTS, _DASH_DOT = (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
+_TRAINING = "most the claimed training allows"
+# In the order in which they are drawn.
+_LINES = {
+    "certified": _Line(_CERTIFIED, "certified to go above", canvas.ACCENT, 1.2, canvas.DASHED, 4),
+    "empirical": _Line("Measured", "", canvas.ACCENT, 1.8, "-", 5),
+    "gaussian": _Line("Gaussian fit", "Gaussian fit", canvas.INK, 1.1, (0, (5, 2)), 4),
+    "mixture": _Line("Mixture fit", "mixture fit", canvas.INK, 1.1, _DASH_DOT, 4),
+    "claim": _Line("Most the claim allows", "most the claim allows", canvas.INK, 1.8, _DOTS, 3),
+    _WHOLE_CLAIM: _Line("Most the claimed\ntraining allows", _TRAINING, canvas.INK, 1.8, _DOTS, 3),
 }
 _DECADES = 5  # as many are spelled out
-_WORDS = {
-    "empirical": "Measured",
-    "certified": "Certified: the true curve\nrises above this somewhere",
-    "gaussian": "Gaussian fit",
-    "mixture": "Mixture fit",
-    "claim": "Most the claim allows",
-    _WHOLE_CLAIM: "Most the claimed\ntraining allows",
-}
 
 
 def _draw_logarithmic(
@@ -308,20 +309,20 @@ def _draw_curves(
     """The band, every curve that there is, each with its label, and guessing from ``least`` on."""
     if curves.keys() >= _BAND:
         _draw_band(panel, result, *map(shape, ("band_lower", "band_upper")))
-    for name, style in _LINES.items():
+    for name, line in _LINES.items():
         if name in curves:
-            panel.plot(*shape(name), label=_label(name, result), **style)
+            panel.plot(*shape(name), label=_label(name, result), **line.style)
     panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
 
 
 def _label(name: str, result: Document) -> str:
-    claim = _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
+    words, claim = _LINES[name].label, _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
     if claim is None:
         row = next((item for item in result.estimates if metrics.describe(item).curve == name), None)
-        return _WORDS[name] + (", rejected" if row and detail(row, "fit", "rejected") is True else "")
+        return words + (", rejected" if row and detail(row, "fit", "rejected") is True else "")
     # Short lines: two columns of words share the width of the figure.
     at = "" if claim.delta is None else f",\ndelta {numbers.given(claim.delta)}"
-    return f"{_WORDS[name]}\n(epsilon {numbers.given(claim.value)}{at})"
+    return f"{words}\n(epsilon {numbers.given(claim.value)}{at})"
 
 
 def _draw_band(panel: "Axes", result: Document, low: Any, high: Any) -> None:
@@ -345,28 +346,18 @@ def _mark_star(panel: "Axes", star: Estimate | None, *, high: bool, least: float
     if x < least or y <= 0:
         return
     look: dict[str, Any] = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "zorder": 6}
-    (ring,) = panel.plot(
-        [x], [y], label="Epsilon* is read here", color=canvas.INK, linestyle="none", clip_on=False, **look
-    )
     errors = "of the training records wrongly ruled out" if high else "false alarms"
-    canvas.tip(ring, f"Epsilon* {numbers.number(star.value)} is read here, at {numbers.percent(x)} {errors}")
+    words = f"Epsilon* {numbers.number(star.value)} is read here, at {numbers.percent(x)} {errors}"
+    canvas.mark(panel, x, y, words, label="Epsilon* is read here", color=canvas.INK, **look)
 
 
 def _mark_bound(
     panel: "Axes", point: _CertifiedPoint, *, at: tuple[float, float], least: float = 0.0
 ) -> None:
     """A square at the two limits that the certified bound is read from."""
-    if min(at) < least:
-        return
-    look: dict[str, Any] = {
-        "marker": "s",
-        "markersize": 5.5,
-        "color": canvas.ACCENT,
-        "markeredgecolor": canvas.CARD,
-        "zorder": 8,
-    }
-    (square,) = panel.plot([at[0]], [at[1]], label=point.label, linestyle="none", clip_on=False, **look)
-    canvas.tip(square, point.words)
+    look: dict[str, Any] = {"marker": "s", "markersize": 5.5, "color": canvas.ACCENT, "zorder": 8}
+    if min(at) >= least:
+        canvas.mark(panel, *at, point.words, label=point.label, markeredgecolor=canvas.CARD, **look)
 
 
 def _space_decades(panel: "Axes", least: float) -> None:
@@ -400,7 +391,7 @@ def tradeoff_figure(result: Document) -> "Figure | None":
             _mark_bound(panel, point, at=high if point.high else low)
         canvas.percent_axes(panel)
         _name_axes(panel, result, high=False)
-        figure.legend(loc="outside lower center", ncols=2)
+        canvas.legend(figure)
     return figure
 
 
@@ -430,20 +421,19 @@ def tradeoff_high_figure(result: Document) -> "Figure | None":
 
 
 def _log_figure(result: Document, *, high: bool) -> "Figure | None":
-    curves, point = canvas.curves(result), _certified_point(result)
+    curves, point = _curves(result, high=high), _certified_point(result)
     if not curves:
         return None
     finest, least = _reach(result, high=high)
     with canvas.axes(canvas.TALL) as (figure, panel):
-        shown = _turned(curves) if high else curves
-        _draw_logarithmic(panel, shown, result, finest=finest, least=least)
+        _draw_logarithmic(panel, curves, result, finest=finest, least=least)
         if not high:
             _mark_rates(panel, result, least=least)
         if point is not None and point.high is high:
             _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
         _mark_star(panel, with_role(Role.PUBLISHED, result), high=high, least=least)
         _name_axes(panel, result, high=high)
-        figure.legend(loc="outside lower center", ncols=2)
+        canvas.legend(figure)
     return figure
 
 
@@ -462,8 +452,7 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
         panel.plot([rate, rate], [low, seen], linewidth=1.2, **look)
         for y, mark in [*([] if low <= least > 0 else [(low, wedge)]), (seen, ring)]:
-            (shown,) = panel.plot([rate], [y], markersize=4.6, linestyle="none", **mark, **look)
-            canvas.tip(shown, _rate_words(rate, row))
+            canvas.mark(panel, rate, y, _rate_words(rate, row), markersize=4.6, **mark, **look)
             mark["label"] = "_again"
 
 
@@ -497,7 +486,7 @@ def growth_words(result: Document) -> str:
 
 def growth_figure(result: Document) -> "Figure | None":
     """Return the evidence against the claim, pair by pair, with the line that refutes it; null where none was kept."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     found = _grown(result)
     if found is None:
@@ -509,6 +498,6 @@ def growth_figure(result: Document) -> "Figure | None":
         panel.axhline(needed, label=f"Refutes the claim: {_e_value(needed)}", **line)
         panel.set(xlabel="Pairs of runs", ylabel="Evidence against the claim", xlim=(0, pairs[-1]))
         panel.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-        panel.yaxis.set_major_formatter(FuncFormatter(_e_value))
-        figure.legend(loc="outside lower center", ncols=2)
+        panel.yaxis.set_major_formatter(_e_value)
+        canvas.legend(figure)
     return figure

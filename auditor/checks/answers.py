@@ -1,0 +1,24 @@
+"""What the checks say: everything of ``checks.toml``, and the answer of one check in its words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.core.registry import entries
+from auditor.core.values import Check, Status
+
+SPECS = entries("auditor.checks", "checks.toml")
+_MESSAGES = {name: spec.pop("message", {}) for name, spec in SPECS.items()}
+
+
+def said(check: str, key: str, **words: Any) -> str:
+    """Return a message of a check with these words in their places."""
+    return str(_MESSAGES[check][key]).format(**words)
+
+
+def answer(check: str, key: str, details: Mapping[str, Any] | None = None, **words: Any) -> Check:
+    """Return the answer of a check; its key is a status, or a status and a cause.
+
+    >>> answer("ties", "unknown").message
+    'Losses were counted in bins, so that equal losses cannot be told from similar ones.'
+    """
+    return Check(check, Status(key.partition("/")[0]), said(check, key, **words), details or {})
