@@ -17,9 +17,10 @@ from auditor.core.files import kept
 from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
 from auditor.core.options import Disclosure
 from auditor.core.values import FINITE, Estimate, Losses, Subject
+from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.results import metrics
-from auditor.results.disclosure import shared
-from auditor.results.document import AuditDocument, input_hash
+from auditor.results.disclosure import shared, shared_rows
+from auditor.results.document import AuditDocument, find, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class ComparedAudits:
         no_landscape: Why there is no privacy-utility landscape, or null.
         no_frontier: Why the strategies of the landscape have no frontier, or null.
         no_order: Why the strategies cannot be put in an order of what they give away, or null.
+        pooled: The mean AUC and the mean advantage of audits of one kind, with how much they differ; for reading only.
     """
 
     measure: str
@@ -143,6 +145,7 @@ class ComparedAudits:
     no_landscape: str | None = None
     no_frontier: str | None = None
     no_order: str | None = None
+    pooled: tuple[Estimate, ...] = ()
 
     @property
     def runs(self) -> tuple[audited.Run, ...]:
@@ -206,6 +209,8 @@ class ComparedAudits:
             "got_worse": self.got_worse,
             "changes": changes,
         }
+        if self.pooled:
+            found["pooled"] = self.pooled
         if under := [
             {"number": run.number, "policies": item} for run in self.runs if (item := run.result.policies)
         ]:
@@ -254,7 +259,21 @@ def compare_audits(
         no_landscape=reason,
         no_frontier=unranked,
         no_order=why_no_order(found, measurements, measure=measure),
+        pooled=_pooled([run.result for run in runs]),
     )
+
+
+def _pooled(results: Sequence[AuditDocument]) -> tuple[Estimate, ...]:
+    """Return the means over audits, where each pair of them can be compared; rounded as the audits are."""
+    first, *others = results
+    if not others or any(_audits_refusal(first, other) for other in others):
+        return ()
+    confidence = min(float(result.data.get("confidence") or 0.0) for result in results)
+    rows = {name: [find(result, name) for result in results] for name in POOLED}
+    alike = [name for name, some in rows.items() if len({row and row.method for row in some}) == 1]
+    means = tuple(mean_of_models(rows[name], name=name, confidence=confidence) for name in alike)
+    means = tuple(row for row in means if row.value is not None)
+    return shared_rows(means) if audited.is_public(*(result.data for result in results)) else means
 
 
 def _losses_of(runs: Sequence[audited.Run], losses: Iterable[Any]) -> list[Losses]:

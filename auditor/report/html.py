@@ -16,7 +16,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import by_estimated_odds, promised, recognition, why_smaller
+from auditor.report.findings import by_estimated_odds, by_holm, promised, recognition, why_smaller
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, furthest_point
@@ -177,6 +177,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "by_chance": any(rows.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
         "note_on_odds": NOTE,
+        "by_holm": by_holm(result),
     }
 
 
