@@ -43,12 +43,31 @@ def test_a_group_is_audited_like_a_set_of_its_own(rng):
             nonmember=losses.nonmember[losses.group.nonmember == label],
         )
         counts = count(alone)
-        assert part.estimates == (
+        bound, area, gap = part.estimates
+        area = replace(area, details={k: v for k, v in area.details.items() if "p_value" not in k})
+        assert (bound, area, gap) == (
             clopper_pearson(alone, delta=1e-5, confidence=part.estimates[0].confidence, rule=MELDED),
             auc(counts, confidence=part.estimates[1].confidence),
             advantage(counts, confidence=part.estimates[2].confidence),
         )
         assert [item.confidence for item in part.estimates] == pytest.approx([level] * 3)
+
+
+def test_p_values_of_no_separation_are_holms(rng):
+    """Sorted p-values of Mann and Whitney times how many are left, never falling; they stand in the result and on the page."""
+    losses = grouped(rng, [60, 80, 40], shift=0.0)
+    labels = losses.group[0]
+    losses = replace(losses, member=losses.member - (labels == 1))
+    found = auditor.audit(losses, delta=1e-5, disclosure="insiders")
+    parts = [(losses.member[labels == i], losses.nonmember[labels == i]) for i in range(3)]
+    own = np.array([stats.mannwhitneyu(*part, method="asymptotic").pvalue for part in parts])
+    order = np.argsort(own)
+    holm = np.empty(3)
+    holm[order] = np.minimum(np.maximum.accumulate(own[order] * [3, 2, 1]), 1.0)
+    details = {one.label: one.estimate("auc").details for one in of_kind(found.slices, SliceKind.GROUP)}
+    assert [details[str(i)]["p_value"] for i in range(3)] == pytest.approx(own.tolist())
+    assert [details[str(i)]["holm_p_value"] for i in range(3)] == pytest.approx(holm.tolist())
+    assert "1 of 3 classes and groups show separation: “1”." in found.to_html()
 
 
 def test_bands_hold_what_a_sort_puts_there(rng):

@@ -17,8 +17,9 @@ from auditor.core.files import kept
 from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
 from auditor.core.options import Disclosure
 from auditor.core.values import Estimate, Losses, Subject
+from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.results import metrics
-from auditor.results.disclosure import shared
+from auditor.results.disclosure import shared, shared_rows
 from auditor.results.document import AuditDocument, find, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
@@ -132,6 +133,7 @@ class ComparedAudits:
         no_landscape: Why there is no privacy-utility landscape, or null.
         no_frontier: Why the strategies of the landscape have no frontier, or null.
         no_order: Why the strategies cannot be put in an order of what they give away, or null.
+        pooled: The mean AUC and the mean advantage of audits of one kind, with how much they differ; for reading only.
     """
 
     measure: str
@@ -142,6 +144,7 @@ class ComparedAudits:
     no_landscape: str | None = None
     no_frontier: str | None = None
     no_order: str | None = None
+    pooled: tuple[Estimate, ...] = ()
 
     @property
     def runs(self) -> tuple[audited.Run, ...]:
@@ -221,6 +224,8 @@ class ComparedAudits:
                 for item in self.changes
             ],
         }
+        if self.pooled:
+            found["pooled"] = self.pooled
         policies = [(run.number, item) for run in self.runs if (item := run.result.policies)]
         if policies:
             found["policies"] = [{"number": number, "policies": item} for number, item in policies]
@@ -269,7 +274,21 @@ def compare_audits(
         no_landscape=reason,
         no_frontier=unranked,
         no_order=why_no_order(found, measurements, measure=measure),
+        pooled=_pooled([run.result for run in runs]),
     )
+
+
+def _pooled(results: Sequence[AuditDocument]) -> tuple[Estimate, ...]:
+    """Return the means over audits, where each pair of them can be compared; rounded as the audits are."""
+    first, *others = results
+    if not others or any(_audits_refusal(first, other) for other in others):
+        return ()
+    confidence = min(float(result.data.get("confidence") or 0.0) for result in results)
+    rows = {name: [find(result, name) for result in results] for name in POOLED}
+    alike = [name for name, some in rows.items() if len({row and row.method for row in some}) == 1]
+    means = tuple(mean_of_models(rows[name], name=name, confidence=confidence) for name in alike)
+    means = tuple(row for row in means if row.value is not None)
+    return shared_rows(means) if audited.is_public(*(result.data for result in results)) else means
 
 
 def _losses_of(runs: Sequence[audited.Run], losses: Iterable[Any]) -> list[Losses]:

@@ -47,6 +47,8 @@ from auditor.estimators.limits import (
 )
 from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import one_run_bound
+from auditor.estimators.pooling import mean_of_models
+from auditor.estimators.propensity import odds_error
 from auditor.estimators.rates import auc, empirical, guaranteed_rank, tpr_at_fpr
 from auditor.estimators.registry import ESTIMATORS
 from auditor.estimators.supremum import best_region, gaussian_supremum, mixture_supremum

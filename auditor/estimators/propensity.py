@@ -13,6 +13,7 @@ together, by one part in their number, which simulations at the level do not see
 """
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any, cast
 
@@ -52,7 +53,7 @@ def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     found = _bound(evidence, split.overlap)
     about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": 0.0}
     if isinstance(found, Estimate):
-        return if_odds_are_off(found, _WITHIN)
+        return (*if_odds_are_off(found, _WITHIN), _off_as_estimated(found))
     return (Estimate.missing(_NAME, found, method=_METHOD, details={"conditional": True}, **about),)
 
 
@@ -79,6 +80,61 @@ def if_odds_are_off(found: Estimate, within: str) -> tuple[Estimate, ...]:
             row = replace(row, value=value, lower=value, assumptions=assumed, details=details)
         rows.append(row)
     return tuple(rows)
+
+
+def _off_as_estimated(found: Estimate) -> Estimate:
+    """Return the rest of a bound where the odds are off by the upper limit of their estimated error.
+
+    The bound less the true error exceeds epsilon with one error probability, and the limit misses the true error with another.
+    """
+    row = replace(found, name=f"{found.name}.off_estimated")
+    confidence = round(2 * (found.confidence or 0.0) - 1, 12)
+    if found.value is None or confidence <= 0:
+        return row.emptied("the confidence leaves no error to estimate the odds with", adjacency=None)
+    off = found.details["odds"]["error"]["upper"]
+    value, ceiling = (max(0.0, most - off) for most in (found.value, found.details["ceiling"]))
+    return replace(
+        row,
+        value=value,
+        lower=value,
+        confidence=confidence,
+        assumptions=(_AS_FITTED, *found.assumptions[1:]),
+        details={"ceiling": ceiling, "conditional": True, "off_upper": off},
+    )
+
+
+_AS_FITTED = (
+    "conditional on odds of membership that depend on the estimates alone, along a logistic line that is fitted to the audited"
+    " records (binomial GLM, large-sample limits), independently of the others"
+)
+
+
+def odds_error(odds: PerGroup, *, confidence: float) -> dict[str, float]:
+    """Return by how many nats estimated odds of membership are off at most, as a calibration line has it, with its limit.
+
+    log-odds = a + b (estimated log-odds), a generalised linear model of the membership of the audited records; at a = 0 and
+    b = 1 the estimates are right. Its distance from the estimates, with Scheffe's limits for all of them at once, is
+    largest at one of the ends.
+
+    Args:
+        odds: The estimated probabilities of members and of non-members.
+        confidence: Of ``upper``, in (0, 1).
+
+    Source: Cox 1958, Two further applications of a model for binary regression.
+    """
+    from statsmodels.genmod.families import Binomial
+    from statsmodels.genmod.generalized_linear_model import GLM
+
+    estimated = special.logit(np.concatenate(odds))
+    is_member = np.arange(estimated.size) < odds.member.size
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # estimates that tell all apart: the limits are wide then
+        fit = GLM(is_member, np.stack([np.ones_like(estimated), estimated], axis=1), Binomial()).fit()
+    ends = np.array([[1.0, estimated.min()], [1.0, estimated.max()]])
+    off = np.abs(ends @ fit.params - ends[:, 1])
+    spread = np.sqrt(np.einsum("ij,jk,ik->i", ends, fit.cov_params(), ends))
+    reach = math.sqrt(float(special.chdtri(2, 1 - confidence)))
+    return {"value": float(off.max()), "upper": float((off + reach * spread).max())}
 
 
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
@@ -143,11 +199,12 @@ def _of_estimated(
         name: {"value": row.value, "lower": row.lower, "upper": row.upper}
         for name, row in (("by_features", blind), ("by_losses", model))
     }
+    errors = {"misfit": _misfit(odds), "error": odds_error(odds, confidence=confidence)}
     return replace(
         found,
         name=_NAME,
         assumptions=(_CONDITION, _ALL_IT_USES, *found.assumptions[-1:]),
-        details={**found.details, "odds": {**shown, **areas, "misfit": _misfit(odds)}, "conditional": True},
+        details={**found.details, "odds": {**shown, **areas, **errors}, "conditional": True},
     )
 
 

@@ -15,9 +15,11 @@ from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
+from auditor.estimators.gap import advantage
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
+from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
 from auditor.records.labels import group_reason, mechanism_reason, per_person
@@ -505,7 +507,7 @@ def audit_instances(
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
-    estimates: tuple[Estimate, ...] = (bound, value, _log_mean_exp(evidence, stated_at))
+    estimates = (bound, value, _log_mean_exp(evidence, stated_at), *_means(units, confidence))
     if is_shared:  # so that the verdict goes by what is published
         bound, *_ = estimates = shared_rows(estimates)
     made = [_checks_of(item) for item in found]
@@ -526,6 +528,23 @@ def audit_instances(
         provenance={**document.made_now(), "inputs_sha256": hashes, "seed": seed},
     )
     return shared(result) if is_shared else result
+
+
+def _means(instances: Sequence[_Instance], confidence: float) -> Iterator[Estimate]:
+    """Yield the mean AUC and the mean advantage over the instances, for reading: they judge nothing."""
+    rows = [_separation(item, confidence) for item in instances]
+    for name in POOLED:
+        yield mean_of_models([one[name] for one in rows], name=name, confidence=confidence)
+
+
+def _separation(instance: _Instance, confidence: float) -> Mapping[str, Estimate | None]:
+    if isinstance(instance, Losses):
+        counts = count(instance)
+        return {
+            "auc": auc(counts, confidence=confidence),
+            "advantage": advantage(counts, confidence=confidence),
+        }
+    return {name: document.find(instance, name) for name in POOLED}
 
 
 def _checked(instances: Any) -> tuple[_Instance, ...]:

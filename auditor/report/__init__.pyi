@@ -1,6 +1,6 @@
 from auditor.report.annex import annex_of as annex_of
-from auditor.report.ci import junit as junit, sarif as sarif
 from auditor.report.comparison import listed as listed
+from auditor.report.export import junit as junit, model_card as model_card, sarif as sarif
 from auditor.report.findings import (
     finding as finding,
     headline as headline,
@@ -15,7 +15,6 @@ from auditor.report.html import (
     glossary as glossary,
     markdown as markdown,
     methods_section as methods_section,
-    model_card as model_card,
     render as render,
 )
 from auditor.report.terminal import (

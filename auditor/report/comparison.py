@@ -528,6 +528,7 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "kinds": len(kinds) > 1,
         "utility_given": any(run.utility is not None for run in comparison.runs),
         "notes": _notes(comparison),
+        "pooled": [_mean_words(Row(item)) for item in comparison.pooled],
         "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
         "level": _level(comparison.strategies),
         "history": _history(comparison),
@@ -550,6 +551,15 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "label_only": LABEL_ONLY,
         "policies": [row for run in comparison.runs for row in _policies_of(run)],
     }
+
+
+def _mean_words(row: Row) -> str:
+    """Return a mean over the audits in a sentence, with how much they differ."""
+    spread = numbers.percent(detail(row.estimate, "i_squared"))
+    return (
+        f"{row.title}: {row.value} ({row.interval}); {spread} of the spread between the audits is beyond their errors (I^2)."
+        " If the audits share records this is approximate; it judges nothing."
+    )
 
 
 def _history(comparison: "ComparedAudits") -> list[str]:

@@ -315,7 +315,15 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     values["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
     first = ("above", "factor") if row.value > 0 else ("none", "hidden")
-    keys = (*first, "blind", "audited", "misfit", "last")
+    keys: tuple[str, ...] = (*first, "blind", "audited", "misfit", "last")
+    left, off = (
+        document.find(result, f"{PROPENSITY}.off_estimated"),
+        document.detail(row, "odds", "error", "upper"),
+    )
+    if left is not None and left.value is not None and off is not None:
+        values["error"] = numbers.number(math.exp(min(off, _MOST)), toward="up")
+        values["left"] = numbers.number(left.value, toward="down")
+        keys = (*keys[:-1], "error", "last")
     lines = {key: str(_SAID["odds"][key]).format(**values) for key in (*keys, "columns", "copies")}
     lines["audited"] += lines["columns"] if odds["used"] < odds["columns"] else ""
     lines["last"] += lines["copies"] if copies and copies.status in {Status.FAIL, Status.WARN} else ""
@@ -324,6 +332,32 @@ def by_estimated_odds(result: document.Document) -> list[str]:
 
 _MOST = 700.0  # of an exponent
 PROPENSITY = "epsilon_bound.propensity"
+
+
+# --- Which classes and groups are separated, by tests that hold for all of them at once ---
+
+
+def by_holm(result: document.AuditDocument) -> str:
+    """Return the outcome of the tests of no separation of the slices, a sentence; nothing where none was made."""
+    tests = [
+        (one, p)
+        for one in result.slices
+        if (p := document.detail(document.find(one, "auc"), "holm_p_value")) is not None
+    ]
+    if not tests:
+        return ""
+    alpha = 1 - tests[0][0].confidence
+    apart = [numbers.quoted(one.label) for one, p in tests if p <= alpha]
+    level = numbers.percent(tests[0][0].confidence, toward="down")
+    more = f" and {len(apart) - _NAMED} more" if len(apart) > _NAMED else ""
+    shown = f"show separation: {', '.join(apart[:_NAMED])}{more}" if apart else "show separation"
+    return (
+        f"By tests of no separation (Mann and Whitney, with Holm's p-values for all at once, at {level} confidence)"
+        f" {len(apart)} of {len(tests)} classes and groups {shown}."
+    )
+
+
+_NAMED = 6
 
 
 # --- What was promised ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +16,10 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import by_estimated_odds, promised, recognition, why_smaller
+from auditor.report.findings import by_estimated_odds, by_holm, promised, recognition, why_smaller
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, Document, Slice, furthest_point
+from auditor.results.document import Document, Slice, furthest_point
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
 from auditor.verdicts.gates import GateOutcome
@@ -178,6 +177,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "by_chance": any(rows.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
         "note_on_odds": NOTE,
+        "by_holm": by_holm(result),
     }
 
 
@@ -369,20 +369,3 @@ def markdown(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     template = environment(escaped, autoescape=False).get_template("summary.md.jinja")
     shown = {"shown": view_of(result), "stopped": gates_first(gates), "gates": gates, "signs": _GATE_SIGNS}
     return template.render(**shown) + "\n"
-
-
-# --- A result as part of a model card on the Hugging Face Hub ---
-
-
-def model_card(result: AuditDocument) -> str:
-    """Return an audit as part of a model card for the Hugging Face Hub: metadata in YAML, and a section in Markdown."""
-    view = view_of(result)
-    metadata = environment(_scalar, autoescape=False).get_template("model-card.yaml.jinja")
-    section = environment(escaped, autoescape=False).get_template("model-card.md.jinja")
-    return f"{metadata.render(view=view)}\n\n{section.render(shown=view, annex=annex_of(view))}\n"
-
-
-def _scalar(value: Any) -> str:
-    """A text or a number as JSON and YAML both read it: without a sign that hides, and 1e-5 with a point."""
-    shown = numbers.clean(value, most=numbers.BRIEF) if isinstance(value, str) else numbers.plain(value)
-    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(shown, ensure_ascii=False))

@@ -784,7 +784,7 @@ def powerless(estimate: Estimate | None) -> bool:
 # --- Where a result comes from: versions, a hash of the losses, the seed, the command line and the time ---
 
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accounting")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "statsmodels")
 
 
 CONTENT_HASH = "content_sha256"

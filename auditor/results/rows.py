@@ -557,6 +557,9 @@ class Row:
             ("By the best region instead of a threshold", detail(item, "best_region")),
             ("On losses that were not rescaled", detail(item, "scale_free")),
             ("Average between two groups without any difference", detail(item, "noise_floor", "mean")),
+            ("Standard deviation of the models' true values (tau)", detail(item, "tau")),
+            ("Share of the models' spread beyond their errors (I^2)", detail(item, "i_squared")),
+            ("P-value of equal models (Cochran's Q)", detail(item, "heterogeneity_p_value")),
         )
         others = [f"{text}: {numbers.number(x)}." for text, x in pairs if x is not None]
         return [*found, *([end] if end else []), *others]

@@ -2,8 +2,8 @@
 
 Every quantity (the certified bound, the AUC, the advantage, the members' share of a percentile band) holds for all
 slices at once with the stated confidence: each of m slices gets the error alpha/m (Bonferroni). Which slices are
-compared depends on numbers of records and never on losses, so what is left out spends nothing. Holm's procedure would
-need less for the tests, but it gives no interval for the hypotheses that it rejects.
+compared depends on numbers of records and never on losses, so what is left out spends nothing. Tests of no separation of
+the classes and groups have p-values by Holm's procedure beside, which needs less than Bonferroni's but gives no interval.
 
 Members always count as draws here, also where every training record was scored. Limits that take the members of a slice
 for all there are would be positive in some slice by chance alone, the more so the smaller it is, and who is at risk is
@@ -54,6 +54,7 @@ _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _MOST = 50
 _QUICK = RankGrid(interval=Melded())  # there may be many slices
 _BOUND, _SHARE = "epsilon_bound.clopper_pearson", "member_share"
+_P_VALUES = ("p_value", "holm_p_value")
 _SMALLEST = 1e-12  # the least error that a confidence may leave; see auditor.core.validate
 _NOUNS = {SliceKind.CLASS: ("class", "classes"), SliceKind.GROUP: ("group", "groups")}
 
@@ -116,6 +117,7 @@ def slices_of(
     parts = _certifiable(parts, delta, alpha)
     compared = sum(not part.reason for part in parts)
     level = alpha / max(1, compared)
+    tests = no_separation([part.losses for part in parts])
     return tuple(
         Slice(
             kind=part.kind,
@@ -124,10 +126,32 @@ def slices_of(
             n_nonmember=part.n_nonmember,
             confidence=confidence,
             compared=compared,
-            estimates=_estimates(part, losses, delta, level, slack=STEP - 1 if is_shared else 0),
+            estimates=_estimates(part, losses, delta, level, test, slack=STEP - 1 if is_shared else 0),
         )
-        for part in parts
+        for part, test in zip(parts, tests, strict=True)
     )
+
+
+def no_separation(groups: Sequence[Losses | None]) -> list[dict[str, float]]:
+    """Return the p-values of no separation of each group, its own and Holm's for all at once; empty where there are no losses.
+
+    The test is that of Mann and Whitney, two-sided and with ties, by its normal limit. Holm's p-value at or below alpha
+    rejects with an error of at most alpha for all groups together, whatever they share.
+
+    Source: Holm 1979; Mann and Whitney 1947.
+    """
+    tested = [losses for losses in groups if losses is not None]
+    if not tested:
+        return [{} for _ in groups]
+    from scipy.stats import mannwhitneyu
+    from statsmodels.stats.multitest import multipletests
+
+    own = [
+        float(mannwhitneyu(losses.member, losses.nonmember, method="asymptotic").pvalue) for losses in tested
+    ]
+    together = multipletests(own, method="holm")[1].tolist()
+    values = iter(zip(own, together, strict=True))
+    return [{} if one is None else dict(zip(_P_VALUES, next(values), strict=True)) for one in groups]
 
 
 def _certifiable(parts: list[_Part], delta: float, alpha: float) -> list[_Part]:
@@ -148,7 +172,7 @@ def _certifiable(parts: list[_Part], delta: float, alpha: float) -> list[_Part]:
 
 
 def _estimates(
-    part: _Part, losses: Losses, delta: float, level: float, *, slack: int
+    part: _Part, losses: Losses, delta: float, level: float, test: Mapping[str, float], *, slack: int
 ) -> tuple[Estimate, ...]:
     none = partial(
         Estimate.missing, reason=part.reason, method="not computed for this slice", subject=Subject.MODEL
@@ -158,9 +182,10 @@ def _estimates(
     if part.losses is None:
         return none(_BOUND, delta=delta), none("auc"), none("advantage")
     counts, confidence = count(part.losses), 1 - level
+    area = auc(counts, confidence=confidence)
     return (
         clopper_pearson(part.losses, delta=delta, confidence=confidence, rule=_QUICK),
-        auc(counts, confidence=confidence),
+        replace(area, details={**area.details, **test}),
         advantage(counts, confidence=confidence),
     )
 

@@ -27,8 +27,9 @@ from functools import partial
 from typing import Any, get_args
 
 import numpy as np
+from scipy.fft import fft, ifft, next_fast_len
 from scipy.signal import fftconvolve
-from scipy.special import erfinv, gammaincc
+from scipy.special import erfinv, gammaincc, logsumexp
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -291,6 +292,8 @@ _TAIL = 1e-15
 # What Fourier transforms may leave of rounding, per step and per kind of step.
 _ROUNDING_PER_STEP, _ROUNDING_PER_KIND = 5e-17, 1e-15
 _MANY = 100
+# Orders of Chernoff's bounds on each side, in units of one over the number of masses.
+_CHERNOFF = 20
 # Log of the probability of finite losses from which on they are not worth composing.
 _NOTHING = -25.0
 # Chances that the splitting of losses goes further than `MechanismLoss.between` grants it, and what was cut off.
@@ -460,20 +463,30 @@ def _connected(deltas: Floats, spacing: float) -> Floats:
 
 
 def _repeated(start: int, mass: Floats, times: int) -> tuple[int, Floats]:
-    """Compose equal steps by dp_accounting, many of them in two stages, so that its bounds on the width are near."""
-    from dp_accounting.pld.common import self_convolve
-
-    def power(start: int, mass: Floats, times: int, tail: float) -> tuple[int, Floats]:
-        cut, found = self_convolve(mass, times, tail)
-        return start * times + cut, np.array(found)
-
+    """Compose equal steps, many of them in two stages, so that Chernoff's bounds on the width are near."""
     inner = math.isqrt(times) if times >= _MANY else times
     outer, rest = divmod(times, inner)
-    first, found = power(*power(start, mass, inner, _TAIL / outer), outer, _TAIL)
+    first, composed = _power(*_power(start, mass, inner, _TAIL / outer), outer, _TAIL)
     if not rest:
-        return first, found
-    second, more = power(start, mass, rest, _TAIL)
-    return first + second, np.asarray(fftconvolve(found, more))
+        return first, composed
+    second, more = _power(start, mass, rest, _TAIL)
+    return first + second, np.asarray(fftconvolve(composed, more))
+
+
+def _power(start: int, mass: Floats, times: int, tail: float) -> tuple[int, Floats]:
+    """Return the law of a sum of equal losses: where it starts, and its masses, without tails of at most this mass.
+
+    By Fourier transform, as long as Chernoff's bounds P(sum beyond x) <= E[e^(t loss)]^times / e^(t x) leave room for.
+    """
+    orders = np.concatenate([np.arange(-_CHERNOFF, 0), np.arange(1, _CHERNOFF + 1)]) / mass.size
+    losses = np.arange(mass.size)
+    log_moments = np.array([logsumexp(order * losses, b=mass) for order in orders])
+    bounds = (times * log_moments + math.log(2 / tail)) / orders
+    low = max(0, math.floor(bounds[orders < 0].max()))
+    high = min((mass.size - 1) * times, math.ceil(bounds[orders > 0].min()))
+    length = next_fast_len(max(high - low + 1, mass.size))
+    wrapped = np.real(ifft(fft(mass, length) ** times))
+    return start * times + low, np.roll(wrapped, -low)[: high - low + 1]
 
 
 # --- Shuffled batches: what is proven of them ---

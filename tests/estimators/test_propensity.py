@@ -7,8 +7,9 @@ import pytest
 from scipy import special
 
 from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audit, records_needed
-from auditor.core import EachRecord, InputError
+from auditor.core import EachRecord, InputError, PerGroup
 from auditor.core.numbers import number
+from auditor.estimators import odds_error
 
 
 @pytest.fixture
@@ -68,6 +69,36 @@ def test_rows_for_odds_that_are_off(groups):
         assert words in found.to_html()
         assert f"at least {number(left.value, toward='down')}" in str(found)
     assert found.verdict == "not_evaluable"
+
+
+def test_the_odds_may_be_off_by_their_estimated_error(groups):
+    """The row takes the upper limit off the bound, spends both error probabilities, and stands on the page with the factor."""
+    losses, features = groups
+    found = audit(losses, split=Propensity(features), disclosure="insiders")
+    row, left = row_of(found), found.estimate("epsilon_bound.propensity.off_estimated")
+    error = row.details["odds"]["error"]
+    assert 0 < error["value"] < error["upper"] == left.details["off_upper"]
+    assert left.value == left.lower == pytest.approx(row.value - error["upper"])
+    assert left.confidence == 0.9
+    assert "calibration line over the audited records" in found.to_html()
+    wary = audit(losses, split=Propensity(features), confidence=0.4).estimate(left.name)
+    assert wary.value is None
+
+
+def test_the_error_of_odds_by_newtons_method(rng):
+    """The calibration line and Scheffe's limits are those of the logistic likelihood, maximised step by step."""
+    chance = rng.uniform(0.2, 0.8, 400)
+    coin = rng.random(400) < special.expit(0.4 + 0.7 * special.logit(chance))
+    x = np.stack([np.ones(400), special.logit(chance)], axis=1)
+    beta = np.zeros(2)
+    for _ in range(20):
+        p = special.expit(x @ beta)
+        inverse = np.linalg.inv(x.T @ (x * (p * (1 - p))[:, None]))
+        beta = beta + inverse @ x.T @ (coin - p)
+    off = np.abs(x @ beta - x[:, 1])
+    limit = off + np.sqrt(-2 * np.log(0.05) * np.einsum("ij,jk,ik->i", x, inverse, x))
+    found = odds_error(PerGroup(chance[coin], chance[~coin]), confidence=0.95)
+    assert (found["value"], found["upper"]) == pytest.approx((off.max(), limit.max()), rel=1e-6)
 
 
 def test_features_may_be_given_to_the_audit_and_the_seed_decides(groups):

@@ -6,8 +6,8 @@ from scipy import special
 from simulation import evidence_of, seldom
 
 from auditor import Features, Losses, Propensity
-from auditor.core import AnyGuesses, BernoulliSplit
-from auditor.estimators import one_run_bound
+from auditor.core import AnyGuesses, BernoulliSplit, PerGroup
+from auditor.estimators import odds_error, one_run_bound
 
 SIZE = 2000
 
@@ -56,6 +56,20 @@ def test_what_is_hidden_from_the_features_raises_one(simulated):
         return row.value > 0
 
     assert simulated(alarm, seed=62, runs=(5, 200)).mean() > 0.9
+
+
+@pytest.mark.parametrize(("intercept", "slope"), [(0.0, 1.0), (0.5, 1.0), (-0.2, 0.6)])
+def test_the_estimated_error_covers_the_true_one(simulated, intercept, slope):
+    """Where the true odds lie on a line in the estimated ones, their largest error is below its limit in 95% of the audits."""
+
+    def missed(rng):
+        estimated_log_odds = rng.uniform(-1.5, 1.5, 500)
+        truth = intercept + slope * estimated_log_odds
+        coin, chance = rng.random(500) < special.expit(truth), special.expit(estimated_log_odds)
+        error = odds_error(PerGroup(chance[coin], chance[~coin]), confidence=0.95)
+        return np.abs(truth - estimated_log_odds).max() > error["upper"]
+
+    assert seldom(simulated(missed, seed=65, runs=(200, 4000)))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])

@@ -9,7 +9,7 @@ from auditor.core import Losses
 from auditor.curves import count
 from auditor.estimators import auc, lower_limit, upper_limit
 from auditor.results import SliceKind
-from auditor.risk import slices_of, stands_out
+from auditor.risk import no_separation, slices_of, stands_out
 
 GROUPS = 20
 
@@ -92,6 +92,22 @@ def test_shares_cover_in_every_band(simulated, fixed, share):
         )
 
     assert seldom(simulated(missed, seed=4, runs=(400, 5000)))
+
+
+@pytest.mark.parametrize("law", ["normal", "five values"])
+def test_holm_rejects_a_group_without_a_leak_seldom(simulated, law):
+    """Where half of the groups leak, some other one is called separated in at most 5% of the audits."""
+    leaks = np.arange(GROUPS) % 2 == 0
+
+    def alarm(rng):
+        parts = []
+        for leak in leaks:
+            member, nonmember = LAWS[law](rng, 40) - 1.5 * leak, LAWS[law](rng, 40)
+            parts.append(Losses(member, nonmember))
+        values = np.array([found["holm_p_value"] for found in no_separation(parts)])
+        return (values[~leaks] <= 0.05).any()
+
+    assert seldom(simulated(alarm, seed=6, runs=(100, 2000)))
 
 
 def test_the_simulation_can_fail(simulated):
