@@ -4,10 +4,12 @@
 True
 """
 
+import importlib
 import logging
 import re
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote_plus
 
 
@@ -116,3 +118,20 @@ class OutputError(AuditorError, OSError):
 
 class MissingExtraError(AuditorError, ImportError):
     """An optional package is missing; the message holds the command that installs it."""
+
+
+def import_optional(module: str, *, purpose: str, extra: str) -> Any:
+    """Return an optional module, or say in one sentence how it is installed.
+
+    Args:
+        module: What to import: ``onnxruntime``.
+        purpose: What it is for, the subject of the sentence: "scoring an ONNX model".
+        extra: The extra of this package that brings it, or, with a space in it, the packages to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        wanted = extra.strip() if " " in extra else f"'privacy-auditor[{extra}]'"
+        raise MissingExtraError(
+            f"{purpose} needs {module}, which cannot be imported here: pip install {wanted}."
+        ) from error

@@ -1,6 +1,5 @@
 """The tracker without a framework, what every tracker shares, and how the values of an attribute are written into records."""
 
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core import validate
-from auditor.core.errors import InputError, MissingExtraError
+from auditor.core.errors import InputError, import_optional
 from auditor.core.numbers import unit
 from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Floats
@@ -532,14 +531,8 @@ class ModelSteps(_Steps, ABC):
         distance: Distance = Full(),
         most_numbers: int = 2**22,
     ) -> None:
-        called, extra = self._framework
-        try:
-            self._library = importlib.import_module(extra)
-        except ImportError as error:
-            raise MissingExtraError(
-                f"tracking sensitivities in {called} needs {called}, which cannot be imported here:"
-                f" pip install 'privacy-auditor[{extra}]'."
-            ) from error
+        name, module = self._framework
+        self._library = import_optional(module, purpose=f"tracking sensitivities in {name}", extra=module)
         validate.instance("completions", completions, (Columns, Rewritten))
         super().__init__(
             clipping_norm=clipping_norm, distance=distance, extremes_only=completions.extremes_only
@@ -555,7 +548,7 @@ class ModelSteps(_Steps, ABC):
             self._assumptions.append(_DROPOUT_NOTE)
 
     # What a framework does in its own way.
-    _framework: ClassVar[tuple[str, str]]  # as it is called, and its module and extra
+    _framework: ClassVar[tuple[str, str]]  # its name, and its module, which is also the extra
     _arrays: Arrays
     _failures: tuple[type[Exception], ...] = (IndexError, RuntimeError, TypeError, ValueError)
 

@@ -15,9 +15,9 @@ from auditor.collectors.base import tasks
 from auditor.collectors.base.named import in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Records, listed, spelled
-from auditor.collectors.base.tasks import BatchLosses, Classification, Task
+from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
 from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError, MissingExtraError
+from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
 from auditor.core.numbers import about
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
 
@@ -96,7 +96,7 @@ class ModelScorer:
 
     predictor: Predictor
     task: Task = Classification()  # noqa: RUF009 - a frozen value
-    classes: Sequence[Any] | None = None
+    classes: Names = None
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
 
@@ -145,7 +145,7 @@ class ModelScorer:
         return self.predictor.output or Output.PROBABILITIES
 
     @property
-    def known_classes(self) -> Sequence[Any] | None:
+    def known_classes(self) -> Names:
         """The label of each output column, where it is known."""
         return self.predictor.classes if self.classes is None else self.classes
 
@@ -170,7 +170,7 @@ class ModelScorer:
         return mean.astype(outputs.dtype) if outputs.dtype.kind == "f" else mean
 
 
-def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | None) -> None:
+def refuse_other_order(classes: Names, *, own: Names) -> None:
     """Refuse the classes that a model knows (its own), if there are any, in another order than its own."""
     if classes is None or own is None:
         return
@@ -185,9 +185,7 @@ def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | No
         )
 
 
-def refuse_policies(
-    policies: Sequence[OutputPolicy], *, kinds: Sequence[str], what: str, repeats: int = 1
-) -> None:
+def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repeats: int = 1) -> None:
     """Refuse policies of other kinds than those under which something is scored."""
     bad = next((item for item in policies if item.kind not in kinds), None)
     if bad is not None:
@@ -403,24 +401,7 @@ def _refuse_sums(sums: Floats, tolerance: float) -> None:
         )
 
 
-# --- Models of others: their packages are imported when needed, and what they raise becomes one sentence ---
-
-
-def import_optional(module: str, *, purpose: str, extra: str) -> Any:
-    """Return an optional module, or say in one sentence how it is installed.
-
-    Args:
-        module: What to import: ``onnxruntime``.
-        purpose: What it is for, the subject of the sentence: "scoring an ONNX model".
-        extra: The extra of this package that brings it, or, with a space in it, the packages to install.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        wanted = extra.strip() if " " in extra else f"'privacy-auditor[{extra}]'"
-        raise MissingExtraError(
-            f"{purpose} needs {module}, which cannot be imported here: pip install {wanted}."
-        ) from error
+# --- Models of others: what they raise becomes one sentence ---
 
 
 def own_words(error: Exception) -> str:

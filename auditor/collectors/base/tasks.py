@@ -31,6 +31,9 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale, OutputPolicy
 
+Names = Sequence[Any] | None  # of the classes, one for each output column, where they are known
+Policies = Sequence[OutputPolicy]
+
 # --- Losses of one batch of records, as they leave the model, and the place that saturated ones get in the end ---
 
 
@@ -87,12 +90,12 @@ def clip_saturated(loss: Floats, *, eps: float, low: float, high: float) -> Floa
         high: The largest, at least 0.
     """
     end = largest_log_odds(eps)
-    return np.clip(loss, -_beyond(-low, end), _beyond(high, end))
 
+    def beyond(extreme: float) -> float:
+        # One nat and a hundredth beyond a loss that is further out: bins of a summary still tell them apart.
+        return end if extreme < end else min(1 + 1.01 * extreme, float(np.finfo(np.float64).max))
 
-def _beyond(extreme: float, end: float) -> float:
-    """Return the end, or one nat and a hundredth beyond a loss that is further out: bins of a summary still tell them apart."""
-    return end if extreme < end else min(1 + 1.01 * extreme, float(np.finfo(np.float64).max))
+    return np.clip(loss, -beyond(-low), beyond(high))
 
 
 def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Floats]:
@@ -132,7 +135,7 @@ def true_class_loss(
     codes: Codes,
     output: Output,
     records: Records,
-    policies: Sequence[OutputPolicy] = (),
+    policies: Policies = (),
 ) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 
@@ -270,8 +273,8 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
         return values.copy()
     top = values.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # an infinite logit is the largest, or leaves nothing to the others
-        found = np.exp(np.where(values == top, 0.0, values - top))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+        shares = np.exp(np.where(values == top, 0.0, values - top))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 # --- Tasks: what the labels are, and the loss that outputs and labels give; each has the same attributes and methods ---
@@ -313,19 +316,13 @@ class Classification:
             raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}; {fix}.")
         return labels
 
-    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+    def check(self, records: Records, *, classes: Names) -> None:
         """Refuse labels that are no class."""
         if classes is not None:
             records.codes(classes)
 
     def losses(
-        self,
-        outputs: Any,
-        *,
-        records: Records,
-        output: Output,
-        classes: Sequence[Any] | None,
-        policies: Sequence[OutputPolicy] = (),
+        self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the negative log-odds of each record's class."""
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
@@ -358,8 +355,7 @@ class MultiLabel:
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return the labels as a table of booleans, shape (n, K)."""
         dense = target.toarray() if hasattr(target, "toarray") else target
-        labels = plain_labels(name, dense)
-        labels = labels[:, None] if labels.ndim == 1 else labels
+        labels = _columns(plain_labels(name, dense))
         if labels.ndim != _TABLE or labels.dtype.kind not in "fiub" or not np.isin(labels, (0, 1)).all():
             raise InputError(
                 f"{name} y must be a table of 0 and 1 with a column for each label, got shape {labels.shape} of type"
@@ -367,23 +363,16 @@ class MultiLabel:
             )
         return labels.astype(np.bool_)
 
-    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+    def check(self, records: Records, *, classes: Names) -> None:
         """Refuse a table with another number of columns than there are classes."""
         if classes is not None:
             _refuse_width(classes, records.labels.shape[1])
 
     def losses(
-        self,
-        outputs: Any,
-        *,
-        records: Records,
-        output: Output,
-        classes: Sequence[Any] | None,
-        policies: Sequence[OutputPolicy] = (),
+        self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the sum of the labels' losses, each between the ends that `_label_loss_range` gives the model's type of floats."""
-        raw = shaped_outputs(outputs, n=len(records), place=records.name)
-        raw = raw[:, None] if raw.ndim == 1 else raw
+        raw = _columns(shaped_outputs(outputs, n=len(records), place=records.name))
         truth = records.labels
         if raw.shape != truth.shape:
             raise InputError(
@@ -405,6 +394,11 @@ class MultiLabel:
         records.refuse(~np.isfinite(total), _FINITE, got=total, fix=_MEND)
         more = {policy.column: found for policy, found in under.items()}
         return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard, more=more)
+
+
+def _columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a table, of one column where the values are a vector."""
+    return values[:, None] if values.ndim == 1 else values
 
 
 def _label_loss_range(raw: npt.NDArray[Any], output: Output) -> tuple[float, float]:
@@ -435,7 +429,7 @@ def _smallest_log(dtype: np.dtype[Any]) -> float:
     return float((limits.minexp - limits.nmant) * np.log(2))
 
 
-def _refuse_width(classes: Sequence[Any] | None, width: int, *, hint: str = "") -> None:
+def _refuse_width(classes: Names, width: int, *, hint: str = "") -> None:
     if classes is not None and len(classes) != width:
         raise InputError(
             f"classes must name each of the model's {width} output columns, got {len(classes)} names"
@@ -474,8 +468,7 @@ class _Regression:
 
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return the numbers to predict, shape (n, d)."""
-        labels = plain_labels(name, target)
-        labels = labels[:, None] if labels.ndim == 1 else labels
+        labels = _columns(plain_labels(name, target))
         if labels.ndim != _TABLE or labels.dtype.kind not in "fiub":
             raise InputError(
                 f"{name} y must be one number to predict for each record, got shape {labels.shape} of type {labels.dtype}."
@@ -485,19 +478,13 @@ class _Regression:
         Records(name, values, values).refuse(~np.isfinite(values), "y must be finite", got=values, fix=fix)
         return values
 
-    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+    def check(self, records: Records, *, classes: Names) -> None:
         """Refuse classes: there are none."""
         if classes is not None:
             raise InputError("classes must be left out of a regression, which has none.")
 
     def losses(
-        self,
-        outputs: Any,
-        *,
-        records: Records,
-        output: Output,
-        classes: Sequence[Any] | None,
-        policies: Sequence[OutputPolicy] = (),
+        self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the losses, and those of the numbers rounded."""
         width = records.labels.shape[1]
@@ -581,8 +568,8 @@ class GaussianLogLoss(_Regression):
 
 
 def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
-    raw = shaped_outputs(outputs, n=len(records), place=records.name)
-    values = np.asarray(raw[:, None] if raw.ndim == 1 else raw).astype(np.float64)
+    raw = _columns(shaped_outputs(outputs, n=len(records), place=records.name))
+    values = np.asarray(raw).astype(np.float64)
     if values.shape[1] != width:
         raise InputError(
             f"{records.name} outputs must have {width} column{'s' if width > 1 else ''}, got {values.shape[1]};"
@@ -670,12 +657,9 @@ def _with_unseen_classes(
     """Return an order of all columns: classes that were not seen keep theirs where it is free."""
     order = np.full(width, -1)
     order[seen] = columns
-    free = [column for column in range(width) if column not in columns]
-    for code in np.flatnonzero(order < 0).tolist():
-        order[code] = code if code in free else -1
-        if code in free:
-            free.remove(code)
-    order[order < 0] = free
+    own = np.setdiff1d(np.arange(width), [*seen, *columns])
+    order[own] = own
+    order[order < 0] = np.setdiff1d(np.arange(width), order)
     return order
 
 

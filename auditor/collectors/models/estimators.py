@@ -204,7 +204,6 @@ def _mean_and_deviation(model: Any) -> _Method:
 
 _ROWS = 500  # of each group, on which outputs are compared
 _TOLERANCE = 1e-6  # absolute, on probabilities
-_OUTLASTING = "predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
 _NOT_THESE = (("torch", "Module"), ("keras", "Model"), ("tf_keras", "Model"))
 
 
@@ -216,7 +215,11 @@ def accepts(model: Any) -> bool:
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return the most precise output that is the model's own, as far as the sample of its records shows."""
-    refuse_output(model, output)
+    if output not in (None, Output.PROBABILITIES):
+        raise InputError(
+            f"output says what a callable returns, got {str(output)!r} with a {type(model).__name__};"
+            " leave it out: the most precise output of the model is found by itself."
+        )
     if getattr(model, "refit", True) is False and hasattr(model, "estimator"):
         raise InputError(
             f"model must hold a fitted estimator, got {type(model).__name__} with refit=False, which keeps none; search with"
@@ -225,44 +228,24 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     known = identity(model)  # before the model is used, for a few count their calls
     if not task.has_output:
         return _regression(model, task, known)
-    if isinstance(task, MultiLabel):
-        return _multi_label(model, sample, known)
-    classes = tuple(_classes(model))
-    found, kind, source = _chosen(model, sample)
-    return Predictor(predict=found, source=source, output=kind, classes=classes, identity=known)
-
-
-def refuse_output(model: Any, output: Output | None) -> None:
-    """Refuse to be told what is found out."""
-    if output not in (None, Output.PROBABILITIES):
-        raise InputError(
-            f"output says what a callable returns, got {str(output)!r} with a {type(model).__name__};"
-            " leave it out: the most precise output of the model is found by itself."
-        )
-
-
-def _chosen(model: Any, sample: Sequence[Records]) -> tuple[_Method, Output, str]:
-    """Return what to ask a classifier, what that is, and both in words."""
-    name, plain = type(model).__name__, _method(model, "predict_proba")
-    true = _true_logits(model, plain, sample, agreement)
-    if true is not None:
-        return true
-    if any(_logs_say_more(model, part) for part in _together(sample)):
-        return (_method(model, "predict_log_proba"), Output.LOG_PROBABILITIES, _OUTLASTING.format(name=name))
-    return plain, Output.PROBABILITIES, f"predict_proba of {name}"
-
-
-def _multi_label(model: Any, sample: Sequence[Records], known: str | None) -> Predictor:
-    name = type(model).__name__
-    if not hasattr(model, "predict_proba"):
+    several, name = isinstance(task, MultiLabel), type(model).__name__
+    if several and not hasattr(model, "predict_proba"):
         raise InputError(
             f"model must give probabilities, got {name} without predict_proba; pass a callable that returns a"
             " probability or logit for each label."
         )
-    plain = _positives(model)
-    true = _true_logits(model, plain, sample, label_agreement)
-    found, kind, source = true or (plain, Output.PROBABILITIES, f"predict_proba of {name}")
-    return Predictor(predict=found, source=source, output=kind, identity=known)
+    classes = None if several else tuple(_classes(model))
+    plain, agree = (
+        (_positives(model), label_agreement) if several else (_method(model, "predict_proba"), agreement)
+    )
+    kind, words = Output.PROBABILITIES, f"predict_proba of {name}"
+    if (logits := _true_logits(model, plain, sample, agree)) is not None:
+        kind, words = Output.LOGITS, f"{logits.name} of {name}: as logits they reproduce its predict_proba"
+    elif not several and any(_logs_say_more(model, part) for part in _together(sample)):
+        logits = _method(model, "predict_log_proba")
+        kind = Output.LOG_PROBABILITIES
+        words = f"predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
+    return Predictor(predict=logits or plain, source=words, output=kind, classes=classes, identity=known)
 
 
 def _regression(model: Any, task: Task, known: str | None) -> Predictor:
@@ -321,16 +304,15 @@ def _classes(model: Any) -> list[Any]:
 
 def _true_logits(
     model: Any, truth: _Method, groups: Sequence[Records], agree: Callable[..., bool | None]
-) -> tuple[_Method, Output, str] | None:
-    """Return the logits of the probabilities, what they are, and both in words; none where nothing reproduces them.
+) -> _Method | None:
+    """Return what gives the logits of the probabilities; None where nothing reproduces them.
 
     They are compared on a spread of rows; on all rows only if every probability in the spread is rounded away.
     """
     for candidate in _logits(model):
-        found = reproduces(candidate, truth, spread(groups, most=_ROWS), agree=agree)
-        if reproduces(candidate, truth, groups, agree=agree) if found is None else found:
-            words = f"{candidate.name} of {candidate.of}: as logits they reproduce its predict_proba"
-            return candidate, Output.LOGITS, words
+        same = reproduces(candidate, truth, spread(groups, most=_ROWS), agree=agree)
+        if reproduces(candidate, truth, groups, agree=agree) if same is None else same:
+            return candidate
     return None
 
 
@@ -376,38 +358,6 @@ def _outlast(given: npt.NDArray[Any], logs: npt.NDArray[Any]) -> bool:
 # --- Boosters of XGBoost and LightGBM, as their own model files hold them: raw margins as logits where that is true ---
 
 
-@dataclass(frozen=True, eq=False)
-class _Booster:
-    """A booster of either library.
-
-    Attributes:
-        name: What it is called in sentences.
-        width: How many columns it takes.
-        identity: A hash of its file.
-        ask: From features to predictions, or to raw margins.
-        only_labels: Whether it predicts labels, of which the margins are the logits all the same.
-    """
-
-    name: str
-    width: int
-    identity: str
-    ask: Callable[..., Any]
-    only_labels: bool = False
-
-    def asking(self, *, margin: bool) -> Callable[[Records], npt.NDArray[Any]]:
-        """Return what predicts a batch, or gives its raw margins."""
-
-        def predict(records: Records) -> npt.NDArray[Any]:
-            features = records.features
-            features = features if hasattr(features, "shape") else np.asarray(features)
-            refuse_width(features, wanted=self.width, model=self.name, place=records.name)
-            with explained(f"{records.name} X must suit the model, but {self.name} refused it"):
-                found = self.ask(features, margin=margin)
-            return shaped_outputs(found, n=len(records), place=records.name)
-
-        return predict
-
-
 def accepts_booster(model: Any) -> bool:
     """Return whether this is a booster of XGBoost or LightGBM (not their scikit-learn estimators)."""
     return is_a(model, "xgboost", "Booster") or is_a(model, "lightgbm", "Booster")
@@ -417,38 +367,48 @@ def booster_predictor(
     model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]
 ) -> Predictor:
     """Return a booster as the collectors see it."""
-    booster = _of_xgboost(model) if is_a(model, "xgboost", "Booster") else _of_lightgbm(model)
-    plain, margin = booster.asking(margin=False), booster.asking(margin=True)
+    of_xgboost = is_a(model, "xgboost", "Booster")
+    name = "an XGBoost booster" if of_xgboost else "a LightGBM booster"
+    content = bytes(model.save_raw("ubj")) if of_xgboost else model.model_to_string().encode()
+    digest = hashlib.sha256(content).hexdigest()
+    width = int(model.num_features() if of_xgboost else model.num_feature())
+    ask = _ask_xgboost if of_xgboost else _ask_lightgbm
+
+    def asking(*, margin: bool) -> Callable[[Records], npt.NDArray[Any]]:
+        def predict(records: Records) -> npt.NDArray[Any]:
+            features = records.features
+            features = features if hasattr(features, "shape") else np.asarray(features)
+            refuse_width(features, wanted=width, model=name, place=records.name)
+            with explained(f"{records.name} X must suit the model, but {name} refused it"):
+                return shaped_outputs(ask(model, features, margin), n=len(records), place=records.name)
+
+        return predict
+
+    plain, margin = asking(margin=False), asking(margin=True)
     if not task.has_output:
-        return Predictor(predict=plain, source=f"predictions of {booster.name}", identity=booster.identity)
+        return Predictor(predict=plain, source=f"predictions of {name}", identity=digest)
     if not isinstance(task, Classification):
-        raise InputError(f"task {type(task).__name__} is not supported for {booster.name}.")
+        raise InputError(f"task {type(task).__name__} is not supported for {name}.")
     if output is None:
-        true = booster.only_labels or reproduces(margin, plain, spread(sample))
+        true = (of_xgboost and _only_labels(model)) or reproduces(margin, plain, spread(sample))
         output = Output.LOGITS if true else Output.PROBABILITIES
-    found, word = (margin, "raw margin") if output is Output.LOGITS else (plain, "predictions")
-    return Predictor(
-        predict=found, source=f"{word} of {booster.name}", output=output, identity=booster.identity
-    )
+    scored, word = (margin, "raw margin") if output is Output.LOGITS else (plain, "predictions")
+    return Predictor(predict=scored, source=f"{word} of {name}", output=output, identity=digest)
 
 
-def _of_xgboost(model: Any) -> _Booster:
+def _only_labels(model: Any) -> bool:
+    """Return whether a booster of XGBoost predicts labels, of which the margins are the logits all the same."""
+    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+    return bool(objective == "multi:softmax")
+
+
+def _ask_xgboost(model: Any, features: Any, margin: bool) -> Any:  # noqa: FBT001 - the last of three
     import xgboost
 
-    def ask(features: Any, *, margin: bool) -> Any:
-        data = xgboost.DMatrix(features, enable_categorical=True)
-        named = hasattr(features, "columns") and model.feature_names is not None
-        return model.predict(data, output_margin=margin, validate_features=named)
-
-    raw, settings = bytes(model.save_raw("ubj")), json.loads(model.save_config())
-    labels = settings["learner"]["objective"]["name"] == "multi:softmax"
-    name, digest = "an XGBoost booster", hashlib.sha256(raw).hexdigest()
-    return _Booster(name, int(model.num_features()), digest, ask, only_labels=labels)
+    data = xgboost.DMatrix(features, enable_categorical=True)
+    named = hasattr(features, "columns") and model.feature_names is not None
+    return model.predict(data, output_margin=margin, validate_features=named)
 
 
-def _of_lightgbm(model: Any) -> _Booster:
-    def ask(features: Any, *, margin: bool) -> Any:
-        return model.predict(features, raw_score=margin)
-
-    digest = hashlib.sha256(model.model_to_string().encode()).hexdigest()
-    return _Booster("a LightGBM booster", int(model.num_feature()), digest, ask)
+def _ask_lightgbm(model: Any, features: Any, margin: bool) -> Any:  # noqa: FBT001 - as above
+    return model.predict(features, raw_score=margin)

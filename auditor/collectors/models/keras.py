@@ -23,7 +23,8 @@ from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, import_optional
+from auditor.core.registry import entries
 
 # --- A Keras model as a predictor ---
 
@@ -200,7 +201,7 @@ _PRIVATE = "tensorflow_privacy.privacy.keras_models.dp_keras_model"
 
 
 def _imported(module: str) -> Any:
-    return scorer.import_optional(module, purpose="loading a Keras model", extra="tensorflow")
+    return import_optional(module, purpose="loading a Keras model", extra="tensorflow")
 
 
 def read_keras(path: Path, trust: Trust) -> Any:
@@ -283,10 +284,10 @@ def _refuse_weights(path: Path, *, most: int) -> None:
                 f"{named(path)} must hold its weights in {_WEIGHTS}, but there are none; save it again."
             )
         with archive.open(_WEIGHTS) as raw, h5py.File(raw, "r") as weights:
-            linked = weights.visititems_links(
+            place = weights.visititems_links(
                 lambda name, link: None if isinstance(link, h5py.HardLink) else name
             )
-            place = linked or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
+            place = place or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
             large = weights.visititems(lambda name, item: name if getattr(item, "nbytes", 0) > most else None)
     if place is not None:
         raise InputError(
@@ -303,10 +304,7 @@ def _lies_elsewhere(item: Any) -> bool:
     return bool(getattr(item, "is_virtual", 0) or getattr(item, "external", 0))
 
 
-# --- Which parts a configuration may name ---
-#
-# The list holds parts that compute on numbers alone. Left out are those that run functions (Lambda), read files or other
-# models (StringLookup, TextVectorization, TFSMLayer) or wrap other frameworks, and everything that will yet be invented.
+# --- Which parts a configuration may name: those in ``keras_parts.toml`` ---
 
 
 def _allowed(names: str) -> frozenset[str]:
@@ -318,68 +316,13 @@ def _allowed(names: str) -> frozenset[str]:
     return frozenset(word.replace("#", size) for word in names.split() for size in "123")
 
 
-_LAYERS = _allowed(
-    """
-    Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling#D
-    BatchNormalization Bidirectional CategoryEncoding CenterCrop Concatenate Conv#D Conv#DTranspose ConvLSTM#D Cropping#D
-    Dense DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
-    GaussianDropout GaussianNoise GlobalAveragePooling#D GlobalMaxPooling#D GroupNormalization GroupQueryAttention
-    HashedCrossing Hashing Identity InputLayer LSTM LSTMCell LayerNormalization LeakyReLU LocallyConnected1D
-    LocallyConnected2D Masking MaxPooling#D Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute
-    RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip RandomHeight RandomRotation
-    RandomTranslation RandomWidth RandomZoom ReLU RepeatVector Rescaling Reshape Resizing ReversibleEmbedding
-    SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell Softmax SpatialDropout#D SpectralNormalization
-    StackedRNNCells Subtract ThresholdedReLU TimeDistributed UnitNormalization UpSampling#D ZeroPadding#D
-    """
+_PARTS = entries("auditor.collectors.models", "keras_parts.toml")
+_VALUES, _ACTIVATIONS, _FUNCTIONS = (
+    _allowed(_PARTS[kind]) for kind in ("values", "activations", "functions")
 )
-_ACTIVATIONS = _allowed(
-    """
-    celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu linear log_sigmoid
-    log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign sparse_plus sparsemax squareplus
-    swish tanh tanh_shrink
-    """
-)
-_OPERATIONS = _allowed(  # of Keras 3, on tensors
-    """
-    Absolute Add Concatenate Divide Exp ExpandDims GetItem Log Matmul Max Maximum Mean Min Minimum Multiply Negative Power
-    Relu Reshape Sigmoid Softmax Sqrt Square Squeeze Subtract Sum Tanh Transpose TrueDivide
-    """
-)
-_MODELS = _allowed("Functional Model Sequential")
-_KNOWN: dict[str, frozenset[str]] = {
-    "keras": _MODELS | {"DTypePolicy"},
-    "keras.models": _MODELS,
-    "keras.layers": _LAYERS,
-    "keras.initializers": _allowed(
-        """
-        Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity IdentityInitializer LecunNormal LecunUniform Ones
-        Orthogonal OrthogonalInitializer RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros
-        """
-    ),
-    "keras.regularizers": _allowed("L1 L1L2 L2 OrthogonalRegularizer"),
-    "keras.constraints": _allowed("MaxNorm MinMaxNorm NonNeg RadialConstraint UnitNorm"),
-    "keras.mixed_precision": _allowed("Policy"),
-    "keras.dtype_policies": _allowed("DTypePolicy"),
-    "keras.src.ops.numpy": _OPERATIONS,
-    "keras.src.ops.nn": _OPERATIONS,
-    **{
-        f"keras.src.{folder}.{kind}": _allowed(kind.capitalize())
-        for folder in ("engine", "models")
-        for kind in ("functional", "sequential")
-    },
-}
-# Values that Keras writes as objects without a module (Keras 3: in builtins).
-_VALUES = _allowed("__tensor__ __keras_tensor__ __numpy__ __tuple__ __slice__ __ellipsis__")
+_KNOWN = {module: _allowed(names) for module, names in _PARTS["modules"].items()}
 _WRAPPED = "keras.src.layers.core.tf_op_layer"  # a function of TensorFlow as a layer
 _WRAPPERS = ("TFOpLambda", "SlicingOpLambda")
-_FUNCTIONS = _allowed(
-    """
-    __operators__.add __operators__.getitem cast clip_by_value concat expand_dims identity linalg.matmul math.abs math.add
-    math.divide math.exp math.log math.maximum math.minimum math.multiply math.negative math.pow math.reduce_max
-    math.reduce_mean math.reduce_min math.reduce_sum math.sigmoid math.softplus math.sqrt math.square math.subtract
-    math.tanh math.truediv nn.gelu nn.relu nn.silu nn.softmax reshape squeeze stack transpose
-    """
-)
 
 
 def _without_training(config: Any) -> Any:

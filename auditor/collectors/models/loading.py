@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.collectors.base.scorer import import_optional
 from auditor.collectors.models import onnx
 from auditor.collectors.models.estimators import counts_words
 from auditor.collectors.models.keras import read_keras
 from auditor.collectors.models.trust import Trust, named, quietly, readable
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, import_optional
 
 # --- Files of scikit-learn estimators: skops, and pickles where they are trusted ---
 

@@ -11,6 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,10 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
-from auditor.collectors.base.scorer import Predictor, explained, import_optional, is_a, recognised_output
+from auditor.collectors.base.scorer import Predictor, explained, is_a, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.trust import file_within, named, readable, refuse_elsewhere
-from auditor.core.errors import InputError, MissingExtraError
+from auditor.core.errors import InputError, MissingExtraError, import_optional
 
 _PURPOSE = "scoring an ONNX model"
 
@@ -123,18 +125,55 @@ _LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
-def _opening(path: Path | None) -> AbstractContextManager[None]:
-    """Let whatever is wrong with a model become one sentence, which names the file but not its place."""
-    if path is None:
-        return explained("model must be an ONNX model, but it cannot be read")
-    return readable(path, kind="an ONNX model")
+@dataclass(frozen=True)
+class _Content:
+    """The bytes of a model, and its file, if it has one."""
+
+    data: bytes
+    path: Path | None = None
+
+    def opening(self) -> AbstractContextManager[None]:
+        """Let whatever is wrong with a model become one sentence, which names the file but not its place."""
+        if self.path is None:
+            return explained("model must be an ONNX model, but it cannot be read")
+        return readable(self.path, kind="an ONNX model")
+
+    @cached_property
+    def message(self) -> Any:
+        """What the bytes say."""
+        onnx = import_optional("onnx", purpose=_PURPOSE, extra="onnx")
+        with self.opening():
+            return onnx.ModelProto.FromString(self.data)
+
+    @cached_property
+    def files(self) -> list[Any]:
+        """The names of the files in which the weights lie: text, but for what is none."""
+        names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
+        return sorted(names, key=repr)
+
+    @property
+    def identity(self) -> str | None:
+        """A hash of the bytes and of the files of weights; None where they cannot be found."""
+        digest = hashlib.sha256(self.data)
+        for name in self.files:
+            if self.path is None or (place := file_within(self.path.parent, name)) is None:
+                return None
+            with place.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
 
 
-def _parsed(content: bytes, path: Path | None) -> Any:
-    """Return the message in a model's bytes."""
-    onnx = import_optional("onnx", purpose=_PURPOSE, extra="onnx")
-    with _opening(path):
-        return onnx.ModelProto.FromString(content)
+def _content(model: Any) -> _Content | None:
+    """Return the content of a model, its file or its session; None where it cannot be had."""
+    if hasattr(model, "SerializeToString"):
+        return _Content(bytes(model.SerializeToString()))
+    if isinstance(model, bytes):
+        return _Content(model)
+    place = model if isinstance(model, str | Path) else getattr(model, "_model_path", None)
+    if place is not None:
+        return _Content(Path(place).read_bytes(), Path(place)) if Path(place).is_file() else None
+    data = getattr(model, "_model_bytes", None)
+    return _Content(data) if data else None
 
 
 def _classifiers(graph: Any) -> list[Any]:
@@ -152,13 +191,7 @@ def _named_classes(graph: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def _external_files(content: bytes, path: Path | None) -> list[Any]:
-    """Return the names of the files in which a model's bytes say that weights lie: text, but for what is none."""
-    entries = _entries(_parsed(content, path))
-    return sorted({entry.value for entry in entries if entry.key == "location"}, key=repr)
-
-
-def _entries(message: Any) -> Iterator[Any]:
+def _external_data(message: Any) -> Iterator[Any]:
     """Yield what any tensor, wherever it may be, says of its external data."""
     waiting = [message]
     while waiting:
@@ -201,10 +234,11 @@ def open_session(model: Any) -> Any:
         )
     if is_a(model, "onnxruntime", "InferenceSession"):
         return model
-    content, path = _source(model)
+    content = _content(model)
     if content is None:
         raise InputError(f"file {Path(model).name!r} must be an ONNX file, but there is none at that path.")
-    for name in _external_files(content, path):
+    path = content.path
+    for name in content.files:
         if path is None:
             raise InputError(
                 f"model keeps weights in {name!r}, so it must be the path of its file and not its content, which does not"
@@ -213,9 +247,9 @@ def open_session(model: Any) -> Any:
         refuse_elsewhere(path.parent, name, place=named(path))
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # its remarks, which hold names from the model, are not for the auditor
-    with _opening(path):
+    with content.opening():
         return runtime.InferenceSession(
-            content if path is None else str(path),
+            content.data if path is None else str(path),
             sess_options=quiet,
             providers=runtime.get_available_providers(),
         )
@@ -223,10 +257,8 @@ def open_session(model: Any) -> Any:
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return an ONNX model as the collectors see it."""
-    raw = open_session(model)
-    content, path = _source(model)
-    graph = None if content is None else _parsed(content, path).graph
-    session = _Session(raw)
+    session, content = _Session(open_session(model)), _content(model)
+    graph = None if content is None else content.message.graph
     tried = spread(sample)
     answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
     if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph, session):
@@ -239,32 +271,8 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         source=f"{dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
         classes=_classes(session, graph, tried, answers) if isinstance(task, Classification) else None,
-        identity=None if content is None else _identity(content, path),
+        identity=None if content is None else content.identity,
     )
-
-
-def _source(model: Any) -> tuple[bytes | None, Path | None]:
-    """Return the bytes of a model (given, of its file, or of its session), where they can be had, and its path."""
-    if hasattr(model, "SerializeToString"):
-        return bytes(model.SerializeToString()), None
-    if isinstance(model, bytes):
-        return model, None
-    place = model if isinstance(model, str | Path) else getattr(model, "_model_path", None)
-    if place is None:
-        return getattr(model, "_model_bytes", None), None
-    path = Path(place)
-    return (path.read_bytes() if path.is_file() else None), path
-
-
-def _identity(content: bytes, path: Path | None) -> str | None:
-    """Return a hash of the bytes of a model and of its files of weights; none where they cannot be found."""
-    digest = hashlib.sha256(content)
-    for name in _external_files(content, path):
-        if path is None or (place := file_within(path.parent, name)) is None:
-            return None
-        with place.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _two_halves(answers: Sequence[Any], graph: Any, session: _Session) -> bool:
@@ -279,7 +287,10 @@ def _two_halves(answers: Sequence[Any], graph: Any, session: _Session) -> bool:
 def _classes(
     session: _Session, graph: Any, tried: Sequence[Records], answers: Sequence[Any]
 ) -> tuple[Any, ...] | None:
-    """Return the labels of the output columns, where the graph names them or its predictions show them."""
+    """Return the labels of the output columns: those that the graph names, or that go with the largest score of each column.
+
+    None where a column goes with several labels, or each with its own number.
+    """
     if session.keys is not None:
         return session.keys
     width = 0 if not answers else (2 if answers[0].ndim == 1 else answers[0].shape[1])
@@ -288,27 +299,20 @@ def _classes(
         return known
     if not session.labels or not answers:
         return None
-    return _shown(session, session.labels, tried, answers, width)
-
-
-def _shown(
-    session: _Session, output: str, tried: Sequence[Records], answers: Sequence[Any], width: int
-) -> tuple[Any, ...] | None:
-    """Return the labels that go with the largest score of each column; none if a column is never the largest."""
-    found: dict[int, set[Any]] = {}
+    labels_of: dict[int, set[Any]] = {}
     for part, values in zip(tried, answers, strict=True):
-        labels = np.asarray(session.asked(part, output)).reshape(-1).tolist()
+        labels = np.asarray(session.asked(part, session.labels)).reshape(-1).tolist()
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         for column, label in zip(best.tolist(), labels, strict=True):
-            found.setdefault(column, set()).add(label)
-    if any(len(labels) > 1 for labels in found.values()):
+            labels_of.setdefault(column, set()).add(label)
+    if any(len(labels) > 1 for labels in labels_of.values()):
         return None
-    shown = {column: next(iter(labels)) for column, labels in found.items()}
-    if all(label == column for column, label in shown.items()):
+    names = {column: next(iter(labels)) for column, labels in labels_of.items()}
+    if all(label == column for column, label in names.items()):
         return None  # the column numbers, as without names
-    if len(shown) < width:
+    if len(names) < width:
         raise InputError(
-            f"classes must be given for this ONNX model, which predicted only {len(shown)} of its {width} classes on the"
+            f"classes must be given for this ONNX model, which predicted only {len(names)} of its {width} classes on the"
             " sample and does not name them; name the label of each output column with classes= (--classes)."
         )
-    return tuple(shown[column] for column in range(width))
+    return tuple(names[column] for column in range(width))

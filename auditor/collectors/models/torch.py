@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base import scorer
-from auditor.collectors.base.outputs import Output, Widened, shaped_outputs
+from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
 from auditor.collectors.base.records import Records, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
-from auditor.core.errors import AuditorError, InputError
+from auditor.core.errors import AuditorError, InputError, import_optional
 
 # --- A hash of what decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
 #
@@ -200,15 +200,6 @@ class _Network:
         return scorer.own_words(error)
 
 
-def _summing(values: npt.NDArray[Any], *, dtype: Any) -> npt.NDArray[Any]:
-    """Return rows of bfloat16 probabilities that sum to 1 but for the rounding of every entry, so that they do."""
-    if str(dtype) != "torch.bfloat16" or values.ndim == 1:
-        return values
-    sums = values.sum(axis=1, keepdims=True)
-    summing_up = np.where(np.abs(sums - 1) < _CLOSE["bfloat16"], values / sums, values)
-    return Widened(summing_up, of="bfloat16")
-
-
 def as_array(tensor: Any) -> npt.NDArray[Any]:
     """Return a tensor as an array, on the processor."""
     tensor = tensor.detach().cpu()
@@ -251,7 +242,7 @@ def accepts(model: Any) -> bool:
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
-    torch = scorer.import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
+    torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
     known = module_identity(model)  # before it is asked, for it may remember what it saw
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
@@ -292,10 +283,17 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     )
 
 
-def _values(network: _Network, found: _Answer) -> npt.NDArray[Any]:
-    """Return outputs that may be probabilities; those of several labels have no sum."""
-    values = as_array(found.output)
-    return values if network.labels else _summing(values, dtype=found.output.dtype)
+def _values(network: _Network, answer: _Answer) -> npt.NDArray[Any]:
+    """Return outputs that may be probabilities; rows of bfloat16 that sum to 1 but for the rounding of each entry, so that they do.
+
+    Those of several labels have no sum.
+    """
+    values = as_array(answer.output)
+    if network.labels or values.ndim == 1 or type_name(values) != "bfloat16":
+        return values
+    sums = values.sum(axis=1, keepdims=True)
+    summing_up = np.where(np.abs(sums - 1) < _CLOSE["bfloat16"], values / sums, values)
+    return Widened(summing_up, of="bfloat16")
 
 
 def _name(model: Any) -> str:

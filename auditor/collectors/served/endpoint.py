@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
 from auditor.core.errors import InputError
-
-# Protocols by their short names, as the command line spells them; a template needs more than a name.
-PROTOCOLS: Final = {"v2": protocols.KServeV2, "v1": protocols.KServeV1, "mlflow": protocols.MLflow}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -47,7 +44,7 @@ class Endpoint(Connection):
     Endpoint('https://models.example/v2/models/income', concurrency=16, token_variable='MODELS_TOKEN')
     """
 
-    protocol: protocols.KServeV2 | protocols.KServeV1 | protocols.MLflow | protocols.Template | None = None
+    protocol: protocols.Protocol | None = None
     model: str | None = None
     output: Output | None = None
     output_name: str | None = None
@@ -56,9 +53,9 @@ class Endpoint(Connection):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if str(self.protocol) in PROTOCOLS:
-            object.__setattr__(self, "protocol", PROTOCOLS[str(self.protocol)]())
-        kinds = (*PROTOCOLS.values(), protocols.Template)
+        if str(self.protocol) in protocols.PROTOCOLS:
+            object.__setattr__(self, "protocol", protocols.PROTOCOLS[str(self.protocol)]())
+        kinds = get_args(protocols.Protocol)
         if self.protocol is not None and not isinstance(self.protocol, kinds):
             names = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
             raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
@@ -202,6 +199,10 @@ class ServedModel:
 
     def _joined(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | NamedOutputs:
         outputs = joined_answers(arrays)
+        if isinstance(outputs, NamedOutputs) and any(
+            self._transport.repeats_credential(str(name)) for name in outputs.names
+        ):
+            raise UnusableError("answered with a credential as the name of a class", fix="repair the server")
         if not self._classifies or isinstance(outputs, NamedOutputs):
             return outputs
         probabilities = self.output is Output.PROBABILITIES

@@ -49,7 +49,7 @@ class Target:
         wanted: Which output.
         path: The path as it was given.
         base: What of it stands before that of a protocol.
-        kind: Which protocol it is of, if it says so: ``v1``, ``v2`` or ``invocations``.
+        kind: Which of `PROTOCOLS` it is of, if it says so.
         model: The name of the model, quoted for a path, where it is known.
         version: The path's part for a version of the model.
     """
@@ -81,15 +81,19 @@ def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -
     found = re.fullmatch(_PATH, path)
     base, kind, own, version, last = found.groups("") if found else (path, "", "", "", "")
     named = quote(model, safe="") if model is not None else own or None
-    return Target(transport, wanted, path, base, kind or last or None, named, version)
+    return Target(transport, wanted, path, base, "mlflow" if last else kind or None, named, version)
 
 
-def _told(target: Target, path: str) -> Any:
-    """Return what a server tells about itself at a path; nothing where that is no JSON."""
-    try:
+def _metadata(target: Target, path: str) -> Any:
+    """Return what a server says of itself at a path; None where that is no JSON."""
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(target.transport.get(path) or b"null")
-    except (ValueError, RecursionError):
-        return None
+
+
+def _list(answer: Any, key: str) -> list[Any]:
+    """Return the list under a key of an answer; an empty one where there is none."""
+    value = answer.get(key) if isinstance(answer, dict) else None
+    return value if isinstance(value, list) else []
 
 
 def _predictions(answer: Any, wanted: Wanted) -> Any:
@@ -139,7 +143,7 @@ class KServeV1:
 
     def _has_several(self, target: Target) -> bool:
         """Return whether TF Serving's metadata says that the model has several inputs, which are sent by name."""
-        metadata = _told(target, f"{target.root('v1')}/metadata")
+        metadata = _metadata(target, f"{target.root('v1')}/metadata")
         try:
             signatures = metadata["metadata"]["signature_def"]["signature_def"]
             return len(signatures[self.signature_name or "serving_default"]["inputs"]) > 1
@@ -205,7 +209,7 @@ class KServeV2:
     def opened(self, target: Target) -> Wire:
         """Return the wire to a model, by its metadata."""
         root, wanted = target.root("v2"), target.wanted
-        metadata = _told(target, root)
+        metadata = _metadata(target, root)
         inputs, outputs = (_items(metadata, key, having="name") for key in ("inputs", "outputs"))
         asked = wanted.likely(list(outputs)) if outputs or not wanted.probabilities else _ASKED
 
@@ -231,11 +235,10 @@ class KServeV2:
         return replace(anything, body=asking(asked), fallback=anything)
 
 
-def _items(told: Any, key: str, *, having: str) -> dict[str, Mapping[str, Any]]:
-    """Return the inputs or outputs in what a server says, by name; none where it says nothing that is understood."""
-    listed = told.get(key) if isinstance(told, dict) else None
-    items = listed if isinstance(listed, list) else []
-    return {str(item.get("name")): item for item in items if isinstance(item, dict) and having in item}
+def _items(answer: Any, key: str, *, having: str) -> dict[str, Mapping[str, Any]]:
+    """Return the inputs or outputs in an answer, by name; none where it says nothing that is understood."""
+    items = [item for item in _list(answer, key) if isinstance(item, dict) and having in item]
+    return {str(item.get("name")): item for item in items}
 
 
 def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -431,7 +434,8 @@ def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
 
 Protocol = KServeV2 | KServeV1 | MLflow | Template
 
-_KINDS: Mapping[str, Protocol] = {"v2": KServeV2(), "v1": KServeV1(), "invocations": MLflow()}
+# By their short names, as the command line spells them; a template needs more than a name.
+PROTOCOLS: Mapping[str, Callable[[], Protocol]] = {"v2": KServeV2, "v1": KServeV1, "mlflow": MLflow}
 _VERSION = re.compile(rb"\s*\"?\d+\.\d+[\w.+-]*\"?\s*")
 
 
@@ -445,19 +449,21 @@ def detected(target: Target) -> tuple[Protocol, Target]:
         InputError: It cannot be told; the sentence says what to name.
     """
     if target.kind is not None:
-        return _KINDS[target.kind], target
+        return PROTOCOLS[target.kind](), target
     if target.path.endswith("completions"):
         raise InputError(
             "url must be that of a model of records, got completions; use CompletionsEndpoint for texts."
         )
     for kind in ("v2", "v1"):
         found = replace(target, model=target.model or _only_model(kind, target))
-        if found.model and _told(found, found.root(kind)) is not None:
-            return _KINDS[kind], found
+        if found.model and _metadata(found, found.root(kind)) is not None:
+            return PROTOCOLS[kind](), found
     connection, get = target.transport.connection, target.transport.get
     if get(f"{target.base}/ping") is not None and _VERSION.fullmatch(get(f"{target.base}/version") or b""):
         return MLflow(), target
-    if isinstance(_told(target, f"{target.base}/v2"), dict) and target.model is None:  # as MLServer's root
+    if (
+        isinstance(_metadata(target, f"{target.base}/v2"), dict) and target.model is None
+    ):  # as MLServer's root
         raise InputError(
             f"endpoint {connection.shown!r} speaks the Open Inference Protocol, and does not list its models; give the address"
             f" of one, {connection.at(f'{target.base}/v2/models/NAME')!r}, or name it with model=."
@@ -471,9 +477,7 @@ def detected(target: Target) -> tuple[Protocol, Target]:
 
 def _only_model(kind: str, target: Target) -> str | None:
     """Return the model of a server that has one only, and lists it."""
-    told = _told(target, f"{target.base}/{kind}/models")
-    listed = told.get("models") if isinstance(told, dict) else None
-    items = listed if isinstance(listed, list) else []
+    items = _list(_metadata(target, f"{target.base}/{kind}/models"), "models")
     names = [str(item.get("name") if isinstance(item, dict) else item) for item in items]
     if len(names) > 1:
         said = ", ".join(f"'{name}'" for name in names)

@@ -1,7 +1,6 @@
 """How requests travel to a served model: where it is, how often it is asked again, and what can go wrong on the way."""
 
 import asyncio
-import base64
 import contextlib
 import dataclasses
 import itertools
@@ -10,24 +9,21 @@ import os
 import random
 import re
 import ssl
-import string
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import import_optional
 from auditor.core import errors, validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, import_optional
 
 # --- The address of a server, and how it may be asked: all that asking needs and no number depends on ---
 
@@ -175,23 +171,22 @@ def _value(variable: str) -> str:
     return value
 
 
-# --- What a server did that cannot be used, and its own words in a sentence: on one line, short, and without secrets ---
+# --- What a server did that cannot be used; its own words are quoted only where no credential is sent, for it may repeat one ---
 
 
-_LONGEST = 200
-_LOOKED = 10_000  # signs of a text that are looked at
-_TELLING = 6  # signs in a row of a credential that give it away; a shorter one does as a whole
-_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_LONGEST = 200  # characters of a server's words in a sentence
+_NOT_QUOTED = "(not quoted, for credentials are sent)"
+_TELLING = 6  # characters of a credential that give it away
 
 
 @dataclass(eq=False)
 class UnusableError(Exception):
-    """What a server did that cannot be used, before anything of it may be shown.
+    """What a server did that cannot be used.
 
     Attributes:
         words: What it did, with ``{said}`` in the place of its own words.
         fix: What helps.
-        said: Its own words as they came. They are seen through `printable` alone.
+        said: Its own words, which `Transport.refused` quotes or leaves out.
         passes: Whether asking again may help.
         wait: The seconds that the server asks to wait.
         by_status: Whether it was reached and does not take this request.
@@ -208,55 +203,6 @@ class UnusableError(Exception):
 
 class StatusError(InputError):
     """The server was reached and does not take this request."""
-
-
-def telling_pieces(secrets: Iterable[str]) -> frozenset[str]:
-    """Return what no sentence may hold: six signs in a row of each word of a secret, of what it encodes, and of its codes.
-
-    >>> base64 = "ywjjzg"  # of "abcdefg" in base64, in small letters
-    >>> {"abcdef", "bcdefg", "basic", "616263", base64} <= telling_pieces(["Basic abcdefg"])
-    True
-    """
-    words = [word for secret in secrets for word in secret.split()]
-    words += [decoded for word in words if (decoded := _decoded(word))]
-    told = [word.translate(_LOWER) for word in [*words, *(code for word in words for code in _codes(word))]]
-    return frozenset(
-        word[start : start + _TELLING] for word in told for start in range(max(1, len(word) - _TELLING + 1))
-    )
-
-
-def _codes(word: str) -> list[str]:
-    """Return a word in hexadecimal and in base64, wherever in a longer text it begins."""
-    raw = word.encode("utf-8", "surrogatepass")
-    if len(raw) < _TELLING:
-        return []
-    # The signs at either end depend on what stands beside the word.
-    ends = [base64.b64encode(bytes(before) + raw).decode().rstrip("=") for before in range(3)]
-    return [raw.hex(), *(end[(before * 4 + 2) // 3 : -1] for before, end in enumerate(ends))]
-
-
-def _decoded(word: str) -> str:
-    """Return the text that a word holds as base64, as the user and the password of ``Basic`` stand there, if any."""
-    with contextlib.suppress(ValueError):
-        return base64.b64decode(word, validate=True).decode()
-    return ""
-
-
-def printable(text: str, *, pieces: Collection[str] = (), longest: int = _LONGEST) -> str:
-    r"""Return text from a server on one printable line, without any of the pieces of secrets.
-
-    >>> printable("wrong token \x1b[31mABCDEFG\n at line 1", pieces=telling_pieces(["abcdefg"]))
-    'wrong token ?[31m*** at line 1'
-    """
-    line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(text[:_LOOKED].split()))
-    lowered, hidden = line.translate(_LOWER), [False] * len(line)
-    for size in {len(piece) for piece in pieces}:
-        for start in range(len(line) - size + 1):
-            if lowered[start : start + size] in pieces:
-                hidden[start : start + size] = [True] * size
-    runs = itertools.groupby(zip(line, hidden, strict=True), key=itemgetter(1))
-    shown = "".join("***" if secret else "".join(sign for sign, _ in signs) for secret, signs in runs)
-    return (shown if len(shown) <= longest else f"{shown[: longest - 3]}...").rstrip(".")
 
 
 # --- What an answer without success means ---
@@ -382,7 +328,7 @@ class Transport:
         self._httpx = import_optional("httpx", purpose="asking a served model", extra="http")
         self.connection = connection
         secrets = connection.secrets()
-        self._pieces = telling_pieces([*secrets.values(), *errors.credentials(connection.url)])
+        self._credentials = [*" ".join(secrets.values()).split(), *errors.credentials(connection.url)]
         errors.keep_from_logs()
         self._client = self._httpx.AsyncClient(
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **secrets},
@@ -464,14 +410,20 @@ class Transport:
     def refused(
         self, trouble: UnusableError, *, place: str = "", path: str | None = None, times: int = 1
     ) -> InputError:
-        """Return the sentence about what the server did. Its words are seen here only, and no secret is."""
-        shown = self.connection.shown if path is None else self.connection.at(path)
-        shown = printable(shown, pieces=self._pieces, longest=_LOOKED)
-        words = trouble.words.replace("{said}", printable(trouble.said, pieces=self._pieces))
+        """Return the sentence about what the server did; where credentials are sent it holds no word from the server."""
+        connection, quoted = self.connection, validate.one_line(Exception(trouble.said), longest=_LONGEST)
+        if self._credentials:
+            path, quoted = None, _NOT_QUOTED
+        shown = connection.shown if path is None else connection.at(path)
+        words = trouble.words.replace("{said}", quoted)
         words += f" ({times} times)" if times > 1 else ""
         words += f" for {place}" if place else ""
         kind = StatusError if trouble.by_status else InputError
         return kind(f"endpoint {shown!r} {words}; {trouble.fix}.")
+
+    def repeats_credential(self, text: str) -> bool:
+        """Return whether a text holds a credential that is sent, or is six characters or more of one."""
+        return any(known in text or (len(text) >= _TELLING and text in known) for known in self._credentials)
 
     async def _all(self, requests: Iterable[Request]) -> list[Any]:
         free = asyncio.Semaphore(self.connection.concurrency)
@@ -565,7 +517,7 @@ def _parsed(body: bytearray) -> Any:
         body.clear()
         return json.loads(text)
     except (ValueError, RecursionError):
-        said = text[:_LOOKED] or body[:_LOOKED].decode("utf-8", errors="replace")
+        said = text[:_ERROR_BYTES] or body[:_ERROR_BYTES].decode("utf-8", errors="replace")
         fix = "check that the address is that of the model, and look into the server's log"
         raise UnusableError(
             "answered with what is no whole JSON ('{said}')", said=said, fix=fix, passes=True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,57 +55,51 @@ class EchoedPrompt:
             )
 
     def request(self, texts: Sequence[str], *, model: str) -> dict[str, Any]:
-        """Return what is asked, for JSON."""
-        asked = {"model": model, "prompt": list(texts), "max_tokens": self.generated}
-        return {**asked, "echo": True, "logprobs": 1}
+        """Return the request, for JSON."""
+        counted = {"model": model, "prompt": list(texts), "max_tokens": self.generated}
+        return {**counted, "echo": True, "logprobs": 1}
 
     def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
         """Return the log-probabilities of every token but the first of each text.
 
         Args:
             answer: What came back, from JSON.
-            texts: What was asked.
+            texts: The prompts.
             records: The records of these texts, for error sentences.
 
         Raises:
             InputError: An answer without them; the sentence names the first record.
         """
-        choices = _choices(answer, records=records)
-        for row, (choice, text) in enumerate(zip(choices, texts, strict=True)):
-            _check_echo(choice, text=text, records=records, row=row)
-        counts = self._prompt_tokens(answer, choices=choices, texts=texts, records=records)
-        return [
-            _numbers(choice["logprobs"]["token_logprobs"][:count], text=text, records=records, row=row)
-            for row, (choice, count, text) in enumerate(zip(choices, counts, texts, strict=True))
-        ]
+        rows = _rows(answer, texts=texts, records=records)
+        values = [row.echoed() for row in rows]
+        counts = self._prompt_tokens(answer.get("usage"), rows, [len(logs) for logs in values])
+        return [row.numbers(logs[:count]) for row, logs, count in zip(rows, values, counts, strict=True)]
 
-    def _prompt_tokens(
-        self, answer: Any, *, choices: Sequence[_Choice], texts: Sequence[str], records: Records
-    ) -> list[int]:
-        """Return how many tokens of each choice are the prompt's; the others were generated.
+    def names(self, choice: _Choice) -> list[Any]:
+        """Return the tokens but the first of a choice that was read; an empty list where the server does not say."""
+        tokens = choice["logprobs"].get("tokens")
+        return tokens[1:] if isinstance(tokens, list) else []
+
+    def _prompt_tokens(self, usage: Any, rows: "Sequence[_Row]", totals: list[int]) -> list[int]:
+        """Return how many of the tokens of each choice are the prompt's; the others were generated.
 
         The usage says so where it counts all tokens returned, or all but one for each prompt. Otherwise nothing was
-        generated where none was asked for and the text is the prompt, and else the offsets of the tokens say which
+        generated where none was to be and the text is the prompt, and else the offsets of the tokens say which
         begin behind the prompt. (Offsets come last: a server may count a special token in front.)
         """
-        usage = answer.get("usage")
-        totals = [len(choice["logprobs"]["token_logprobs"]) for choice in choices]
         known = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if known is None else sum(totals) - known
-        unchanged = all(choice["text"] == text for choice, text in zip(choices, texts, strict=True))
-        if extra == 0:
+        unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
+        if extra == 0 or unchanged:
             return totals
         if self.generated and extra == len(totals):
             return [total - 1 for total in totals]
-        if not self.generated and unchanged:
-            return totals
-        found = [_before(choice, end=len(text)) for choice, text in zip(choices, texts, strict=True)]
-        counts = [count for count in found if count is not None]
+        places = [row.before() for row in rows]
+        counts = [count for count in places if count is not None]
         disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != known
-        if len(counts) < len(found) or disputed:
-            row = found.index(None) if None in found else 0
+        if len(counts) < len(places) or disputed:
             words = "tokens that were generated, and neither usage.prompt_tokens nor text_offset says which"
-            raise _unread(records, row, f"with {words}; {_ONE_BY_ONE}")
+            raise rows[places.index(None) if None in places else 0].unread(f"with {words}; {_ONE_BY_ONE}")
         return counts
 
 
@@ -118,93 +112,103 @@ class PromptLogProbs:
     """
 
     def request(self, texts: Sequence[str], *, model: str) -> dict[str, Any]:
-        """Return what is asked, for JSON; 0 asks for the prompt's own tokens without alternatives."""
+        """Return the request, for JSON; 0 asks for the prompt's own tokens without alternatives."""
         return {"model": model, "prompt": list(texts), "max_tokens": 1, "prompt_logprobs": 0}
 
     def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
         """Return the log-probabilities of every token but the first of each text."""
-        choices = _choices(answer, records=records)
-        return [
-            _numbers(_own(choice, records=records, row=row), text=text, records=records, row=row)
-            for row, (choice, text) in enumerate(zip(choices, texts, strict=True))
-        ]
+        return [row.numbers(row.entries()) for row in _rows(answer, texts=texts, records=records)]
+
+    def names(self, choice: _Choice) -> list[Any]:
+        """Return the tokens but the first of a choice that was read."""
+        return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
 
 
-def _choices(answer: Any, *, records: Records) -> list[_Choice]:
+class _Row(NamedTuple):
+    """One choice of an answer, and the record that it is of."""
+
+    choice: _Choice
+    text: str
+    records: Records
+    row: int
+
+    def unread(self, words: str) -> InputError:
+        """Return the sentence about a choice that cannot be used."""
+        return InputError(f"{self.records.name} text ({self.records.row(self.row)}) came back {words}.")
+
+    def echoed(self) -> list[Any]:
+        """Return the log-probabilities of the tokens of a choice that holds the prompt."""
+        logs = self.choice.get("logprobs")
+        values = logs.get("token_logprobs") if isinstance(logs, dict) else None
+        if not isinstance(values, list) or (len(values) != 1 and all(value is None for value in values)):
+            raise self.unread(f"without token_logprobs, so {_NOT_EVALUABLE}")
+        if not isinstance(self.choice.get("text"), str) or self.text.strip() not in self.choice["text"]:
+            words = (
+                "as another text: the endpoint ignores echo, and its log-probabilities are of other tokens"
+            )
+            raise self.unread(f"{words}, so {_NOT_EVALUABLE}")
+        return values
+
+    def entries(self) -> list[Any]:
+        """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""
+        entries = self.choice.get("prompt_logprobs")
+        if not isinstance(entries, list) or not entries:
+            raise self.unread(f"without prompt_logprobs, so {_NOT_EVALUABLE}")
+        tokens = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        if (most := max(map(len, tokens))) > 1:
+            words = "alternatives for a token, and which is its own is not said"
+            raise self.unread(f"with {most} {words}; use EchoedPrompt()")
+        return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
+
+    def before(self) -> int | None:
+        """Return how many tokens begin before the end of the prompt; none where the offsets are not what they should be."""
+        logs = self.choice["logprobs"]
+        offsets = logs.get("text_offset")
+        if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
+            return None
+        places = [place for offset in offsets if (place := _count(offset)) is not None]
+        if len(places) < len(offsets) or places[:1] != [0] or places != sorted(places):
+            return None
+        return sum(place < len(self.text) for place in places)
+
+    def numbers(self, values: Sequence[Any]) -> Floats:
+        """Return the log-probabilities of all tokens but the first, which has none."""
+        if len(values) == 1 and len(self.text.split()) > 1:
+            words = "with one value for several words: the server computes no log-probabilities of the prompt"
+            raise self.unread(f"{words}, so {_NOT_EVALUABLE}")
+        if len(values) < 2:  # noqa: PLR2004
+            raise InputError(
+                f"{self.records.name} text ({self.records.row(self.row)}) must have at least 2 tokens, got {len(values)}: the"
+                " first token has no log-probability; leave that record out."
+            )
+        for place, value in enumerate(values[1:], start=1):
+            if not isinstance(value, float) and _count(value) is None:
+                got = "null" if value is None else type(value).__name__
+                words = f"with {got} for token {place}, counting from 0, and only the first may have no log-probability"
+                raise self.unread(f"{words}; leave that record out or ask the server's operator")
+        logs = np.array(values[1:], dtype=np.float64)
+        logs = checked_log_probabilities(logs, records=self.records, row=self.row)
+        return np.where(logs <= _CLAMPED, -np.inf, logs)
+
+
+def _rows(answer: Any, *, texts: Sequence[str], records: Records) -> list[_Row]:
     """Return one choice for each prompt, in the order of the prompts."""
-    listed = answer.get("choices") if isinstance(answer, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(choice, dict) for choice in listed):
-        raise _unread(records, 0, "without choices; is this the address of a completions endpoint?")
-    if any("message" in choice for choice in listed):
-        raise _unread(records, 0, f"as a chat, so {_NOT_EVALUABLE}")
-    found = {_count(choice.get("index", place)): choice for place, choice in enumerate(listed)}
-    if len(listed) != len(records) or set(found) != set(range(len(records))):
-        counts = f"{len(listed)} choices, which must be 0 to {len(records) - 1}, one for each prompt"
-        raise _unread(records, 0, f"in {counts}; {_ONE_BY_ONE}")
-    return [found[place] for place in range(len(records))]
-
-
-def _check_echo(choice: _Choice, *, text: str, records: Records, row: int) -> None:
-    """Refuse a choice that does not hold the prompt with the log-probabilities of its tokens."""
-    logs = choice.get("logprobs")
-    values = logs.get("token_logprobs") if isinstance(logs, dict) else None
-    if not isinstance(values, list) or (len(values) != 1 and all(value is None for value in values)):
-        raise _unread(records, row, f"without token_logprobs, so {_NOT_EVALUABLE}")
-    if not isinstance(choice.get("text"), str) or text.strip() not in choice["text"]:
-        words = "as another text: the endpoint ignores echo, and its log-probabilities are of other tokens"
-        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
-
-
-def _own(choice: _Choice, *, records: Records, row: int) -> list[Any]:
-    """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""
-    entries = choice.get("prompt_logprobs")
-    if not isinstance(entries, list) or not entries:
-        raise _unread(records, row, f"without prompt_logprobs, so {_NOT_EVALUABLE}")
-    tokens = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
-    if max(map(len, tokens)) > 1:
-        words = "alternatives for a token, and which is its own is not said"
-        raise _unread(records, row, f"with {max(map(len, tokens))} {words}; use EchoedPrompt()")
-    return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
-
-
-def _before(choice: _Choice, *, end: int) -> int | None:
-    """Return how many tokens begin before the end of the prompt; none where the offsets are not what they should be."""
-    logs = choice["logprobs"]
-    offsets = logs.get("text_offset")
-    if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
-        return None
-    places = [place for offset in offsets if (place := _count(offset)) is not None]
-    if len(places) < len(offsets) or places[:1] != [0] or places != sorted(places):
-        return None
-    return sum(place < end for place in places)
-
-
-def _numbers(values: Sequence[Any], *, text: str, records: Records, row: int) -> Floats:
-    """Return the log-probabilities of all tokens but the first, which has none."""
-    if len(values) == 1 and len(text.split()) > 1:
-        words = "with one value for several words: the server computes no log-probabilities of the prompt"
-        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
-    if len(values) < 2:  # noqa: PLR2004
-        raise InputError(
-            f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got {len(values)}: the first token"
-            " has no log-probability; leave that record out."
-        )
-    for place, value in enumerate(values[1:], start=1):
-        if not isinstance(value, float) and _count(value) is None:
-            got = "null" if value is None else type(value).__name__
-            words = f"with {got} for token {place}, counting from 0, and only the first may have no log-probability"
-            raise _unread(records, row, f"{words}; leave that record out or ask the server's operator")
-    found = checked_log_probabilities(np.array(values[1:], dtype=np.float64), records=records, row=row)
-    return np.where(found <= _CLAMPED, -np.inf, found)
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    first = _Row({}, "", records, 0)
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise first.unread("without choices; is this the address of a completions endpoint?")
+    if any("message" in choice for choice in choices):
+        raise first.unread(f"as a chat, so {_NOT_EVALUABLE}")
+    by_place = {_count(choice.get("index", place)): choice for place, choice in enumerate(choices)}
+    if len(choices) != len(records) or set(by_place) != set(range(len(records))):
+        counts = f"{len(choices)} choices, which must be 0 to {len(records) - 1}, one for each prompt"
+        raise first.unread(f"in {counts}; {_ONE_BY_ONE}")
+    return [_Row(by_place[row], text, records, row) for row, text in enumerate(texts)]
 
 
 def _count(value: Any) -> int | None:
     """Return a whole number that is no truth value, and not beyond what can be counted."""
     return value if type(value) is int and abs(value) <= _MOST else None
-
-
-def _unread(records: Records, row: int, words: str) -> InputError:
-    return InputError(f"{records.name} text ({records.row(row)}) came back {words}.")
 
 
 # --- Are they the values of these tokens? The prompt is cut before its last word, and the server generates a token there ---
@@ -225,27 +229,19 @@ def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
     return {"model": model, "prompt": list(texts), "max_tokens": 1, "temperature": 0, "logprobs": 1}
 
 
-def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[tuple[str, str, float]]:  # noqa: ARG001 - a form's
+def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[tuple[str, str, float]]:
     """Return what was generated after each text, its one token and the log-probability; an empty text where it is not said.
 
     Only what begins a word counts: behind the text it is that token again, whatever the tokenizer.
     """
-    found = []
-    for choice in _choices(answer, records=records):
-        match choice:
+    new = []
+    for row in _rows(answer, texts=texts, records=records):
+        match row.choice:
             case {"text": str(text), "logprobs": {"tokens": [str(token)], "token_logprobs": [float(value)]}}:
-                found.append((text if text[:1].isspace() else "", token, value))
+                new.append((text if text[:1].isspace() else "", token, value))
             case _:
-                found.append(("", "", 0.0))
-    return found
-
-
-def _names(choice: _Choice, form: EchoedPrompt | PromptLogProbs) -> list[Any]:
-    """Return the tokens of an answer but the first, whose values were read, as text; an empty list where the server does not say."""
-    if isinstance(form, PromptLogProbs):
-        return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
-    tokens = choice["logprobs"].get("tokens")
-    return tokens[1:] if isinstance(tokens, list) else []
+                new.append(("", "", 0.0))
+    return new
 
 
 # --- The endpoint, and how it reads texts ---
@@ -376,14 +372,16 @@ class CompletionsReader:
                         f"with a log-probability of {value:.4g} where the server generates its most likely token with"
                         f" {most:.4g}: these are values of other tokens (some servers shift them by one)"
                     )
-                    raise _unread(some, row, f"{words}, so {_NOT_EVALUABLE}")
+                    raise _Row({}, "", some, row).unread(f"{words}, so {_NOT_EVALUABLE}")
         return () if checked else (_UNCHECKED,)
 
     def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Any]:
         """Return every token but the first of each text with its log-probability; an empty list where the server does not say."""
-        logs = self.endpoint.form.logs(answer, texts=texts, records=records)
-        named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
-        return [list(zip(*item, strict=False)) for item in zip(named, logs, strict=True)]
+        form, rows = self.endpoint.form, _rows(answer, texts=texts, records=records)
+        logs = form.logs(answer, texts=texts, records=records)
+        return [
+            list(zip(form.names(row.choice), own, strict=False)) for row, own in zip(rows, logs, strict=True)
+        ]
 
     def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, identity, import_optional, with_kind
+from auditor.collectors.base.scorer import explained, identity, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of, module_identity
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, import_optional
 from auditor.core.values import Floats
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
@@ -149,8 +149,7 @@ def _refuse_settings(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
 _MOST = 10**9  # transformers writes 1e30 where a tokenizer knows no limit
 
 
-@dataclass(frozen=True)
-class _Encoded:
+class _Encoded(NamedTuple):
     """One text as tokens.
 
     Attributes:

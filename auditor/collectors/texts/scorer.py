@@ -117,10 +117,11 @@ class TextScorer:
 
     def score(self, records: Records) -> BatchLosses:
         """Return the scores of a batch of texts; infinite where the model excludes a token that the text has."""
-        found = self.reader.read(records)
+        scored = self.reader.read(records)
 
         def of(score: TextScore) -> Floats:
-            return np.array([score.of(item.log_probabilities, text=item.text) for item in found])
+            values = [score.of(item.log_probabilities, text=item.text) for item in scored]
+            return np.array(values) + 0.0  # a negated zero is zero
 
         loss, more = of(self.loss), {other.name: of(other) for other in self.also}
         return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=self.reader.eps, more=more)

@@ -102,7 +102,7 @@ class MeanTokenLoss:
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:  # noqa: ARG002 - every score has the same method
         """Return the score, in nats for each token."""
-        return _positive(-log_probabilities.mean())
+        return float(-log_probabilities.mean())
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class SumTokenLoss:
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:  # noqa: ARG002 - as above
         """Return the score, in nats."""
-        return _positive(-log_probabilities.sum())
+        return float(-log_probabilities.sum())
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class MinK:
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:  # noqa: ARG002 - as above
         """Return the score, in nats for each token."""
-        kept = max(1, int(log_probabilities.size * self.percent / _WHOLE))
-        return _positive(-np.sort(log_probabilities)[:kept].mean())
+        lowest = max(1, int(log_probabilities.size * self.percent / _WHOLE))
+        return float(-np.sort(log_probabilities)[:lowest].mean())
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class ZlibRatio:
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:
         """Return the score, in nats for each byte."""
-        return _positive(-log_probabilities.sum() / len(zlib.compress(text.encode())))
+        return float(-log_probabilities.sum() / len(zlib.compress(text.encode())))
 
 
 TextScore = MeanTokenLoss | SumTokenLoss | MinK | ZlibRatio
@@ -190,8 +190,3 @@ SCORES: dict[str, type[TextScore]] = {
     "min-k": MinK,
     "zlib": ZlibRatio,
 }
-
-
-def _positive(value: float) -> float:
-    """Return a float; a negated zero is zero."""
-    return float(value) + 0.0

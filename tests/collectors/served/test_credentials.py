@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,27 +14,19 @@ import auditor
 from auditor.collectors.served import Connection, Request, Transport
 
 SECRET = "hunter2-Zx81Qw77"  # noqa: S105 - of no server
-NAMES = list(
-    dict.fromkeys(
-        re.findall(
-            r"\S+",
-            """
-    token access_token id_token refresh_token auth_token authtoken bearer jwt sig signature X-Amz-Signature X-Amz-Credential
-    X-Amz-Security-Token X-Goog-Signature X-Goog-Credential GoogleAccessId AWSAccessKeyId Signature sv se sp sr st spr skoid
-    sktid code key keys apikey api_key api-key x-api-key subscription-key Ocp-Apim-Subscription-Key ocp-apim-key
-    functions-key auth authorization Authentication password passwd passphrase pass pwd pw secret client_secret client-secret
-    clientSecret app_secret private_key session sessionid session_id JSESSIONID PHPSESSID sid cookie csrf hash
-    hmac credential credentials user_key account_key sas accessKey license ticket t k
-""",
-        )
-    )
-)
+# Some that `Connection` knows as those of credentials, and some that nothing knows: the value decides.
+NAMES = [
+    "token",
+    "access_token",
+    "sig",
+    "X-Amz-Signature",
+    "sv",
+    "code",
+    "api-key",
+    "Ocp-Apim-Subscription-Key",
+]
+NAMES += ["Authentication", "pwd", "clientSecret", "session", "sas", "t"]
 PLACES = ("query", "user", "password", "fragment", "parameter", "bare query")
-
-
-def test_the_family_has_72_names():
-    """The family is of different names."""
-    assert len(set(NAMES)) == len(NAMES) == 72
 
 
 def address(base, name, place="query"):
@@ -111,7 +102,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_tells_a_credential_of_an_address_it_refuses(files, capfd, caplog, command):
-    """Of 72 names and 6 places in an address none brings the credential into a sentence, a traceback, a log or a file."""
+    """Of 14 names and 6 places in an address none brings the credential into a sentence, a traceback, a log or a file."""
     for at, name in enumerate(NAMES):
         link = address("http://models.example/v2/models/m.json", name, PLACES[at % len(PLACES)])
         line = COMMANDS[command](link)
@@ -179,7 +170,7 @@ def tables():
     server.server_close()
 
 
-@pytest.mark.parametrize("name", NAMES[::9])
+@pytest.mark.parametrize("name", NAMES[::5])
 def test_a_presigned_link_is_summarised_and_never_shown(tmp_path, capfd, caplog, tables, name, require_extra):
     """The table at a presigned link is counted; neither it, a broken table, nor a missing one is named with the signature."""
     require_extra("remote")
@@ -227,7 +218,7 @@ def test_an_address_in_a_file_of_settings_is_never_shown(files, capfd, caplog, k
 
 
 def test_what_a_server_repeats_of_the_query_is_not_told(serve, caplog):
-    """A server that echoes the query of an address, as it is and decoded, brings no piece of it into a sentence or a log."""
+    """A server that echoes the query of an address, as it is and decoded, brings no word of it into a sentence or a log."""
     caplog.set_level("DEBUG")
     server = serve(lambda _method, path, _body: (400, {}, {"error": f"bad {path} hunter2 Zx81Qw77=="}))
     asked = Transport(Connection(f"{server.url}/score?whatever=hunter2%20Zx81Qw77%3D%3D", retries=0))
