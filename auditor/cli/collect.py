@@ -269,7 +269,7 @@ class EngineOptions(shared.Options, title="The run"):
         if self.engine == "local":
             refuse(self, "workers", "ray_address", goes="with --engine ray: this process is one")
             return None
-        from auditor.collectors.streaming.ray import RayEngine
+        from auditor.collectors.streaming.engines import RayEngine
 
         given: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
         return RayEngine(**{name: value for name, value in given.items() if value is not None})

@@ -48,13 +48,13 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.scorer import import_optional
-from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.streaming.engines import Engine, LocalEngine, Work
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table
@@ -521,14 +521,14 @@ class _Losses:
 
 
 @dataclass(frozen=True, eq=False)
-class _Counting:
+class _Counting(Work):
     """What is done with each stretch of a table, in this process or in another one."""
 
     tables: tuple[_Losses, ...]
     bits: int
-    sent = "tables"
-    if_not_sent = "write them to files"
-    if_too_large = "fewer bits"
+    sent: ClassVar[str] = "tables"
+    if_not_sent: ClassVar[str] = "write them to files"
+    if_too_large: ClassVar[str] = "fewer bits"
 
     @property
     def units(self) -> list[_Unit]:
@@ -536,9 +536,6 @@ class _Counting:
         sizes = [(at, len(item.reader), item.table.path) for at, item in enumerate(self.tables)]
         steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
         return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
-
-    def prepare(self) -> None:
-        """Nothing takes time to build."""
 
     def named(self, unit: _Unit) -> str:
         """Return whose rows these are."""
