@@ -39,6 +39,7 @@ class Work(Protocol):
 
     def prepare(self) -> None:
         """Build what takes time to build; called in each process before its first unit."""
+        return
 
     def named(self, unit: Any) -> str:
         """Return which unit this is, the subject of error sentences."""
