@@ -230,7 +230,7 @@ class Engines(Options, title="The run"):
         if self.engine == "local":
             refuse(self, "workers", "ray_address", goes="with --engine ray: this process is one")
             return None
-        from auditor.collectors.streaming.ray import RayEngine
+        from auditor.collectors.streaming.engines import RayEngine
 
         settings: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
         return RayEngine(**{name: value for name, value in settings.items() if value is not None})

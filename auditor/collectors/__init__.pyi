@@ -12,9 +12,8 @@ from auditor.collectors.streaming.collecting import (
     collect_to as collect_to,
     losses_from_probabilities as losses_from_probabilities,
 )
-from auditor.collectors.streaming.engines import LocalEngine as LocalEngine
-from auditor.collectors.streaming.ray import RayEngine as RayEngine
-from auditor.collectors.streaming.run import CollectedReport as CollectedReport
+from auditor.collectors.streaming.engines import LocalEngine as LocalEngine, RayEngine as RayEngine
+from auditor.collectors.streaming.resume import CollectedReport as CollectedReport
 from auditor.collectors.streaming.scorers import (
     LanguageModelFile as LanguageModelFile,
     ModelFile as ModelFile,

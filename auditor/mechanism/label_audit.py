@@ -20,8 +20,8 @@ from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import ModelScorer
 from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated
-from auditor.collectors.streaming.collecting import opened_scorer, records_of
-from auditor.collectors.streaming.scorers import opened_model
+from auditor.collectors.streaming.collecting import records_of
+from auditor.collectors.streaming.scorers import ScoringOptions, opened_scorer
 from auditor.collectors.streaming.trial import columns_noticed
 from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
@@ -300,15 +300,8 @@ def audit_labels(
     found = _records("records", records)
     validate.enough_to_share("labels in records", len(found), disclosure)
     other = None if reference is None else _records("reference", reference)
-    scorer, tried = opened_scorer(
-        opened_model(model),
-        (found,),
-        task=Classification(),
-        classes=classes,
-        output=output,
-        size=size,
-        repeats=repeats,
-    )
+    scoring = ScoringOptions(classes=classes, output=output, batch_size=size, repeats=repeats)
+    scorer, tried = opened_scorer(model, (found,), scoring)
     rng = np.random.default_rng([seed, 2])
     law, names, codes = _law(scorer, found, other, probabilities, rng)
     real, shown = draw_labels(law, codes, rng)

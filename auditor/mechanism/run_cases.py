@@ -10,11 +10,12 @@ import json
 import math
 import os
 import re
+import sys
 import time
 import types
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,20 +24,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from auditor.collectors.streaming.engines import Engine, Processes, attempted, duration
+from auditor.collectors.streaming.engines import Engine, Processes, Work, attempted, duration
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, OutputError
 from auditor.core.files import drafts, whole
 
-# --- What one run is of: a task, a setting and a seed; and the name that follows from them ---
-
 _Setting = Mapping[str, str | int | float | bool | None]
+_Task = Callable[..., Mapping[str, Any]]
+Result = dict[str, float | str | bool | np.ndarray[Any, Any]]
+
 _SHOWN = 300  # characters of a case in an error
+_SECOND = 1.0  # between two reports of progress
+_OLD = 3600.0  # seconds after which no process writes on a draft any more
+_FORMAT = 1
+_HEADER = "header"
+_KINDS = "biuf"
+# What a file that was cut off, renamed or made up can raise: also sizes that no memory holds.
+_DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+# --- A case: a task, a setting and a seed; and the name that follows from them ---
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run that is to be made.
+    """One run.
 
     Attributes:
         task: Module and name of the function that is run.
@@ -63,14 +78,14 @@ class Case:
         return int(np.random.SeedSequence([self.root, *words]).generate_state(1)[0])
 
     @property
-    def file_name(self) -> str:
-        """The name of the file of its result: readable, and another one for whatever else decides the result."""
-        return f"{self.stem}-{_digest(self.identity).hex()[:20]}.npz"
-
-    @property
     def stem(self) -> str:
         """How the names of all files of this task begin."""
         return re.sub(r"\W+", "-", self.task.rsplit(".", 1)[-1]).strip("-")[:40] or "run"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file of its result: readable, and another one for whatever else decides the result."""
+        return f"{self.stem}-{_digest(self.identity).hex()[:20]}.npz"
 
     @property
     def shown(self) -> str:
@@ -112,35 +127,34 @@ def _cases_of(cases: Iterable[_Setting], *, task: str, seed: int, code: str | No
     """
     if isinstance(cases, Mapping | str) or not isinstance(cases, Iterable):
         raise InputError(f"cases must be a list of mappings, got {type(cases).__name__}.")
-    found = [Case(task, _plain(index, item), seed, code) for index, item in enumerate(cases)]
-    if not found:
+    listed = [Case(task, _plain(index, item), seed, code) for index, item in enumerate(cases)]
+    if not listed:
         raise InputError("cases must be at least one mapping, got an empty list.")
-    seen: dict[bytes, int] = {}
-    for index, case in enumerate(found):
-        first = seen.setdefault(_digest(dict(case.setting)), index)
-        if first != index:
+    first = dict[str, int]()
+    for index, case in enumerate(listed):
+        if first.setdefault(case.file_name, index) != index:
             raise InputError(
-                f"cases {first} and {index} (counting from 0) are the same, {case.shown}; give each once, or tell"
-                " repetitions apart by a value such as 'repeat'."
+                f"cases {first[case.file_name]} and {index} (counting from 0) are the same, {case.shown}; name each once,"
+                " or distinguish repetitions by a value such as 'repeat'."
             )
-    return found
+    return listed
 
 
 def _plain(index: int, case: Any) -> dict[str, Any]:
     where = f"case {index} (counting from 0)"
     if not isinstance(case, Mapping):
         raise InputError(f"{where} must be a mapping of names to values, got {type(case).__name__}.")
-    found = {name: value.item() if isinstance(value, np.generic) else value for name, value in case.items()}
-    for name, value in found.items():
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in case.items()}
+    for name, value in plain.items():
         if not isinstance(name, str):
             raise InputError(f"{where} must have texts as names, got {name!r}.")
-        single = value is None or isinstance(value, str | int | float)
-        if not single or (isinstance(value, float) and not math.isfinite(value)):
+        finite = not isinstance(value, float) or math.isfinite(value)
+        if not finite or not isinstance(value, str | int | float | None):
             shown = validate.one_line(ValueError(repr(value)), longest=60)
             raise InputError(
                 f"{where} must hold texts, finite numbers, booleans or None, got {name} = {shown}."
             )
-    return found
+    return plain
 
 
 def _digest(values: Mapping[str, Any]) -> bytes:
@@ -148,9 +162,7 @@ def _digest(values: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-# --- How far a set of runs has come, told at most once a second ---
-
-_SECOND = 1.0
+# --- Progress, reported at most once a second ---
 
 
 @dataclass(frozen=True)
@@ -193,49 +205,33 @@ class Progress:
 Tell = Callable[[Progress], object]
 
 
-@dataclass(frozen=True)
-class Followed:
-    """What is known of the runs before the first that is not finished.
-
-    Attributes:
-        failed: How many of them failed.
-        evidence: What they say, if anything looks at them.
-        enough: Whether no further runs are wanted.
-    """
-
-    failed: int = 0
-    evidence: str | None = None
-    enough: bool = False
-
-
 class Reporter:
-    """Counts runs, and tells how far they have come at most once a second and at the end."""
+    """Counts runs, and reports their progress at most once a second and at the end."""
 
-    def __init__(self, tell: Tell | None, *, total: int, resumed: int) -> None:
+    def __init__(self, tell: Tell | None, *, total: int) -> None:
         """Start the clock."""
-        self._tell, self._total, self._resumed = tell, total, resumed
-        self._done, self._start = resumed, time.monotonic()
-        self._told = self._start
+        if tell is not None and not callable(tell):
+            raise InputError(f"progress must be a function, such as print, got {tell!r}.")
+        self._tell, self._total, self._done, self._resumed = tell, total, 0, 0
+        self._start = self._last = time.monotonic()
 
-    def add(self, runs: int, followed: Followed = Followed()) -> None:
-        """Count so many more finished runs."""
+    def add(
+        self, runs: int, *, resumed: bool, failed: int = 0, evidence: str | None = None, enough: bool = False
+    ) -> None:
+        """Count so many more runs, of this call or of earlier ones; ``enough`` ends them."""
         self._done += runs
-        now, last = time.monotonic(), followed.enough or self._done == self._total
-        if self._tell is None or (now - self._told < _SECOND and not last):
+        self._resumed += runs * resumed
+        now, ended = time.monotonic(), enough or self._done == self._total
+        if self._tell is None or (now - self._last < _SECOND and not ended):
             return
-        self._told = now
+        self._last = now
         elapsed, new = now - self._start, self._done - self._resumed
-        to_go = 0 if last else self._total - self._done
-        remaining = elapsed / new * to_go if new else None
-        so_far = (self._done, self._total, self._resumed, elapsed, remaining)
-        self._tell(Progress(*so_far, followed.failed, followed.evidence))
+        rest = 0 if ended else self._total - self._done
+        remaining = elapsed / new * rest if new else None
+        self._tell(Progress(self._done, self._total, self._resumed, elapsed, remaining, failed, evidence))
 
 
 # --- Running what is not there yet ---
-
-_OLD = 3600.0  # seconds after which nobody writes on a draft any more
-_Task = Callable[..., Mapping[str, Any]]
-Result = dict[str, float | str | bool | np.ndarray[Any, Any]]
 
 
 def run_cases(
@@ -255,9 +251,10 @@ def run_cases(
     With a folder every result is written as soon as it is there, and a case whose result is there already is read
     and not run again: a long grid that was interrupted goes on where it stopped. A file belongs to the task's
     module and name, the case and the seed, and remembers the task's code: where that was changed since, the file is
-    neither read nor made again, but named in an error. Comments and docstrings do not count. Functions that the task
-    calls, values of its module and data it reads are not covered: take another folder when these change. Two calls at
-    once may share a folder: each reads what the other has finished, and only cases that both are running run twice.
+    neither read nor made again, but named in an error. One that is damaged is made again. Comments and docstrings do not count; the functions and classes
+    of the same package that the task names do, with those that they name. Values of its module, other libraries and data
+    it reads are not covered: take another folder when these change. Two calls at once may share a folder: each reads what
+    the other has finished, and only cases that both are running run twice.
 
     Args:
         task: Called as ``task(case, seed=...)`` with a mapping and an integer in [0, 2^32) that depends on the case and
@@ -270,13 +267,13 @@ def run_cases(
         memory_per_worker: Bytes that one process needs at most.
         engine: In place of processes of this machine: `RayEngine()`, for a Ray cluster.
         seed: Another seed gives every case another one.
-        progress: Told a `Progress` at most once a second and at the end; ``print`` will do.
+        progress: Called with a `Progress` at most once a second and at the end; ``print`` will do.
 
     Returns:
         One mapping for each case, the same whether it was run now or read, with any number of processes.
 
     Raises:
-        InputError: Arguments or results that cannot be used, or a file that is damaged or was made by other code.
+        InputError: Arguments or results that cannot be used, or a file that was made by other code.
         AuditorError: The task failed, and the sentence names the case; or a process ended. What is finished stays.
         OutputError: The folder cannot be written.
 
@@ -287,11 +284,15 @@ def run_cases(
     """
     root = validate.at_least("seed", seed, least=0)
     name = task_name(task, argument="task", kept=folder is not None)
-    found = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
+    listed = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
     work = Runs(partial(_run, task), None if folder is None else made_folder(folder))
-    sizes = [1] * len(found)
-    return run_all(work, found, sizes=sizes, engine=engine, limits=limits, progress=progress)
+    reporter, results = Reporter(progress, total=len(listed)), dict[int, Result]()
+    with closing(outcomes(work, listed, engine=engine, limits=limits)) as finished:
+        for place, result, resumed in finished:
+            results[place] = result
+            reporter.add(1, resumed=resumed)
+    return [results[place] for place in range(len(listed))]
 
 
 def _run(task: _Task, case: Case) -> Mapping[str, Any]:
@@ -302,103 +303,69 @@ def _run(task: _Task, case: Case) -> Mapping[str, Any]:
 
 
 def in_words(error: BaseException) -> str:
-    """Return the kind of an exception and what it says, as a clause."""
+    """Return the kind of an exception and its message, as a clause."""
     said = validate.one_line(error if isinstance(error, Exception) else Exception(*error.args))
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(Work):
     """The work of a set of runs: what is not in the folder is run.
 
     Attributes:
-        run: Makes what one case asks for; whatever it raises should be a sentence that names the run.
+        run: Makes the result of a case; whatever it raises should be a sentence that names the run.
         folder: Where results are kept, if they are; it is there.
         good: Whether what a file holds can be a result of a case.
-        shown: What an error calls a case.
-        sent: The argument that holds what is run.
-        patient: Whether an error is a result like others, as where it may be about a run that does not count.
+        patient: Whether an error is an outcome like others, as where it may be about a run that does not count.
     """
 
     run: Callable[[Case], Mapping[str, Any]]
     folder: Path | None
-    good: Callable[[Case, Result], bool] = lambda _case, _found: True
-    shown: Callable[[Case], str] = lambda case: f"case {case.shown}"
-    sent: str = "task"
+    good: Callable[[Case, Result], bool] = lambda _case, _result: True
     patient: bool = False
 
+    sent: ClassVar[str] = "task"
     if_not_sent: ClassVar[str] = "let the function make or open itself what cannot be, or leave engine out"
     if_too_large: ClassVar[str] = "make the runs smaller"
 
-    def prepare(self) -> None:
-        """Nothing takes time to build."""
-
     def named(self, unit: tuple[int, Case]) -> str:
         """Return the case."""
-        return self.shown(unit[1])
+        return f"case {unit[1].shown}"
 
-    def __call__(self, unit: tuple[int, Case]) -> tuple[int, Result | Exception]:
+    def __call__(self, unit: tuple[int, Case]) -> tuple[int, Any]:
         """Return the place of a case with its result."""
-        index, case = unit
+        place, case = unit
         result, error = attempted(self._result, case) if self.patient else (self._result(case), None)
-        return index, result if error is None else error
+        return place, result if error is None else error
 
     def _result(self, case: Case) -> Result:
         """Return the result of a case, which another call may have made since this one began."""
-        found = self.kept(case)
-        return _checked_result(case, self.run(case)) if found is None else found
+        result = self.kept(case)
+        return _checked_result(case, self.run(case)) if result is None else result
 
     def kept(self, case: Case) -> Result | None:
-        """Return the result that the folder holds of a case, if it holds one."""
+        """Return the result that the folder holds of a case, if it holds a good one."""
         path = None if self.folder is None else self.folder / case.file_name
-        if path is None or not path.exists():
-            return None
-        found = _read_result(path, case)
-        if not self.good(case, found):
-            raise _damaged(path)
-        return found
+        result = None if path is None or not path.exists() else _read_result(path, case)
+        return None if result is None or not self.good(case, result) else result
 
 
-def run_all(
-    work: Runs,
-    cases: Sequence[Case],
-    *,
-    sizes: Sequence[int],
-    engine: Engine | None,
-    limits: Mapping[str, Any],
-    progress: Tell | None,
-    follow: Callable[[int, Result | Exception], Followed] = lambda _place, _outcome: Followed(),
-) -> list[Result]:
-    """Return the results of checked cases; each stands for so many runs of those that progress counts.
-
-    ``follow`` is told the place of a case and its result: of all that are kept, and then of each that is finished. It ends
-    the work when it has enough, and what is not finished then is left out.
-    """
+def outcomes(
+    work: Runs, cases: Sequence[Case], *, engine: Engine | None, limits: Mapping[str, Any]
+) -> Generator[tuple[int, Any, bool]]:
+    """Yield the place and the result of each case, and whether the folder had it: these first, others as they are finished."""
     from threadpoolctl import threadpool_limits
 
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function, such as print, got {progress!r}.")
-    results = [work.kept(case) for case in cases]
-    waiting = [unit for unit in enumerate(cases) if results[unit[0]] is None]
+    kept = [work.kept(case) for case in cases]
+    waiting = [unit for unit in enumerate(cases) if kept[unit[0]] is None]
     chosen = _engine(engine, limits, cases=len(waiting))
-    resumed = sum(sizes) - sum(sizes[index] for index, _ in waiting)
-    reporter = Reporter(progress, total=sum(sizes), resumed=resumed)
-    so_far = Followed()
-    for index, result in enumerate(results):
-        so_far = so_far if result is None else follow(index, result)
-    reporter.add(0, so_far)
-    with threadpool_limits(1), closing(chosen.results(work, [] if so_far.enough else waiting)) as outcomes:
-        for index, outcome in outcomes:
-            if not isinstance(outcome, Exception):
-                results[index] = outcome
-                # Here and not in another process, which is ended with a draft in its hands when a run fails.
-                if work.folder is not None:
-                    _write_result(work.folder / cases[index].file_name, cases[index], outcome)
-            so_far = follow(index, outcome)
-            reporter.add(0 if results[index] is None else sizes[index], so_far)
-            if so_far.enough:
-                break
-    return [result for result in results if result is not None]
+    yield from ((place, result, True) for place, result in enumerate(kept) if result is not None)
+    with threadpool_limits(1), closing(chosen.results(work, waiting)) as results:
+        for place, result in results:
+            # Here and not in another process, which is ended with a draft in its hands when a run fails.
+            if work.folder is not None and not isinstance(result, Exception):
+                _write_result(work.folder / cases[place].file_name, cases[place], result)
+            yield place, result, False
 
 
 def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> Engine:
@@ -414,8 +381,8 @@ def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> 
     for name, value in limits.items():
         if value is not None:
             raise InputError(
-                f"{name} must be left out where an engine is given, got {value!r}; it is about processes of this"
-                " machine, and the engine has its own number of workers."
+                f"{name} must be left out beside an engine, got {value!r}; it is about processes of this machine, and the"
+                " engine has its own number of workers."
             )
     return engine
 
@@ -436,9 +403,6 @@ def made_folder(folder: Any) -> Path:
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink()
     return place
-
-
-# --- How many processes run at once: as many as there are cores, cases and memory for ---
 
 
 def number_of_workers(
@@ -479,15 +443,6 @@ def number_of_workers(
 
 # --- The result of one run, and its file: an ``.npz`` archive, there whole or not at all, without pickles ---
 
-_FORMAT = 1
-_HEADER = "header"
-_KINDS = "biuf"
-# What a file that was cut off, renamed or made up can raise: also sizes that no memory holds.
-DAMAGE = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-
 
 def _checked_result(case: Case, result: Any) -> Result:
     """Return the result of a task as it would come back from its file.
@@ -499,32 +454,27 @@ def _checked_result(case: Case, result: Any) -> Result:
         raise InputError(
             f"the task must return a mapping of names to values, got {type(result).__name__} for case {case.shown}."
         )
-    found = {}
-    for name, value in result.items():
-        if not isinstance(name, str):
-            raise InputError(f"results must have texts as names, got {name!r} for case {case.shown}.")
-        found[name] = _plain_value(value)
-        if found[name] is None:
+    plain = {name: _plain_value(value) for name, value in result.items()}
+    for name, value in plain.items():
+        if value is None or not isinstance(name, str):
             raise InputError(
-                "results must be texts, booleans, numbers of at most 64 bits or arrays of these numbers, got"
-                f" {name} of type {type(value).__name__} for case {case.shown}."
+                "results must have texts as names, and be texts, booleans, numbers of at most 64 bits or arrays of these numbers, got"
+                f" {name!r} of type {type(result[name]).__name__} for case {case.shown}."
             )
-    return found
+    return plain
 
 
 def _plain_value(value: Any) -> Any:
     """Return a value as a file holds it; none where it cannot."""
     if isinstance(value, str | bool | float) and not isinstance(value, np.generic):
         return value
-    if isinstance(value, np.ma.MaskedArray):  # its mask would be lost
-        return None
-    try:
+    with suppress(TypeError, ValueError, RuntimeError):
         array = np.array(value)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-    if array.ndim == 0 and array.dtype.kind in f"{_KINDS}U":
-        return array.item()
-    return array if array.dtype.kind in _KINDS else None
+        if array.ndim == 0 and array.dtype.kind in f"{_KINDS}U":
+            return array.item()
+        if array.dtype.kind in _KINDS and not isinstance(value, np.ma.MaskedArray):  # its mask would be lost
+            return array
+    return None
 
 
 def _write_result(path: Path, case: Case, result: Result) -> None:
@@ -534,62 +484,62 @@ def _write_result(path: Path, case: Case, result: Result) -> None:
         OutputError: It cannot be written, as on a full disk.
     """
     arrays = {name: value for name, value in result.items() if isinstance(value, np.ndarray)}
-    header = {
-        "format": _FORMAT,
-        **case.identity,
-        "code": case.code,
-        "order": list(result),
-        "values": {name: value for name, value in result.items() if name not in arrays},
-        "arrays": list(arrays),
-    }
+    values = {name: value for name, value in result.items() if name not in arrays}
+    header = {"format": _FORMAT, **case.identity, "code": case.code, "order": list(result)}
+    header |= {"values": values, "arrays": list(arrays)}
     content: dict[str, Any] = {f"array_{index}": value for index, value in enumerate(arrays.values())}
     content[_HEADER] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     with whole(path, folder=path.parent) as draft, draft.open("wb") as file:
         np.savez(file, **content)
 
 
-def _read_result(path: Path, case: Case) -> Result:
-    """Return the result in a file.
+def _read_result(path: Path, case: Case) -> Result | None:
+    """Return the result in a file; none where the file is damaged or of another case, so that it is made again.
 
     Raises:
-        InputError: The file is damaged, or holds the result of something else or of other code.
+        InputError: The result of other code.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             header = json.loads(file[_HEADER].tobytes())
             arrays = {name: file[f"array_{index}"] for index, name in enumerate(header["arrays"])}
-        found = {name: arrays[name] if name in arrays else header["values"][name] for name in header["order"]}
-        if any(header[name] != value for name, value in {"format": _FORMAT, **case.identity}.items()):
-            raise ValueError("of another run")
-    except DAMAGE as error:
-        raise _damaged(path) from error
-    if header.get("code") != case.code:
+        result = {
+            name: arrays[name] if name in arrays else header["values"][name] for name in header["order"]
+        }
+        made_by, identity = (header["format"], header["code"]), {name: header[name] for name in case.identity}
+    except _DAMAGE:
+        return None
+    if made_by != (_FORMAT, case.code):
         raise InputError(
-            f"file {str(path)!r} was made by another version of the function {case.task.rsplit('.', 1)[-1]!r}, or of"
-            " Python; take another folder, or delete it."
+            f"file {str(path)!r} was made by another version of the function {case.task.rsplit('.', 1)[-1]!r}, of what it"
+            " calls, of Python or of this package; take another folder, or delete it."
         )
+    return result if identity == case.identity else None
+
+
+def stored_cases(folder: Path, like: Case) -> list[Case]:
+    """Return the cases of all files of one task and seed; their names say that they are such files."""
+    found = []
+    for path in sorted(folder.glob(f"{like.stem}-*.npz")):
+        with suppress(*_DAMAGE), path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            case = Case(like.task, json.loads(archive[_HEADER].tobytes())["case"], like.root, like.code)
+            found += [case] if path.name == case.file_name else []
     return found
-
-
-def _damaged(path: Path) -> InputError:
-    """Return the sentence for a file that does not hold the result that its name says."""
-    return InputError(
-        f"file {str(path)!r} of a finished run is damaged or another's; delete it, and the run is made again."
-    )
 
 
 # --- Whether a function is the one that made what is kept: a fingerprint of its code, without its comments and docstrings ---
 
 # Of those that change what a call does; others say whether there is a docstring or an annotation.
 _FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+_LIBRARIES = {"site-packages", "dist-packages"}
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
     """Return a text that is the same for the same code, and another where something in the code was changed.
 
-    It covers the instructions with their constants, the defaults, what is closed over, and the functions below a decorator
-    that names what it wraps. It does not cover the functions that are called, nor values of the module. Another version of
-    Python compiles the same source to other instructions.
+    It covers the instructions with their constants, the defaults, what is closed over, what a decorator wraps, and the
+    functions and classes that the code names, unless they are of an installed library. Another version of Python compiles
+    the same source to other instructions.
 
     >>> def train(with_canary, seed):
     ...     return seed + 1.0
@@ -598,46 +548,71 @@ def fingerprint(function: Callable[..., Any]) -> str:
     >>> fingerprint(train) == fingerprint(changed)
     False
     """
-    return hashlib.sha256(json.dumps(_essence(function, ())).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_essence(function, {})).encode()).hexdigest()
 
 
-def _essence(value: Any, around: tuple[int, ...]) -> Any:
-    """A value in values of JSON, alike in every process; of an object that shows no content, its kind."""
-    if id(value) in around:  # as a function that closes over itself
-        return ["again", around.index(id(value))]
+def _essence(value: Any, seen: dict[int, Any]) -> Any:
+    """Return a value in values of JSON, alike in every process; of an object that shows no content, its kind."""
 
     def inside(part: Any) -> Any:
-        return _essence(part, (*around, id(value)))
+        return _essence(part, seen)
 
-    plain: Any
+    plain: Any = getattr(value, "__qualname__", getattr(value, "__name__", repr(value)))
     match value:
         case types.CodeType():
             # By what each instruction means and not by numbers of constants, which a docstring moves.
             steps = [(step.opname, inside(step.argval)) for step in dis.get_instructions(value)]
             counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount
-            plain = (
-                [step for step in steps if step[0] != "EXTENDED_ARG"],
-                (*counts, value.co_flags & _FLAGS, value.co_exceptiontable.hex()),
-            )
-        case types.FunctionType():
-            defaults = value.__defaults__, value.__kwdefaults__
-            plain = [inside(part) for part in (value.__code__, *defaults, list(_closed_over(value)))]
+            plain = [step for step in steps if step[0] != "EXTENDED_ARG"]
+            plain += [counts, value.co_flags & _FLAGS, value.co_exceptiontable.hex()]
+        case types.FunctionType() | type() if id(value) in seen:  # it calls itself, or is named again
+            plain = list(seen).index(id(value))
+        case types.FunctionType() | type() if not _is_of_library(value):
+            seen[id(value)] = value
+            plain = [inside(part) for part in _parts_of(value)]
         case np.ndarray() | np.generic() if not value.dtype.hasobject:
             plain = str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()
         case tuple() | list():
             plain = [inside(item) for item in value]
-        case set() | frozenset() | dict():  # in another order in every process, or of no matter
-            items = value.items() if isinstance(value, dict) else value
-            plain = sorted(json.dumps(inside(item)) for item in items)
-        case types.ModuleType():
-            plain = value.__name__
-        case _:
-            plain = None if " at 0x" in repr(value) else repr(value)
+        case dict() | set() | frozenset():  # in another order in every process, or of no matter
+            plain = sorted(json.dumps(inside(item)) for item in getattr(value, "items", value.__iter__)())
+        case _ if " at 0x" in str(plain):
+            plain = None
     wrapped = getattr(value, "__wrapped__", None)
     return [type(value).__qualname__, plain, None if wrapped is None else inside(wrapped)]
 
 
-def _closed_over(function: types.FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
+def _parts_of(value: Any) -> list[Any]:
+    """Return what decides what a class or a function does: bases and members, or code, values and what the code names."""
+    if isinstance(value, type):
+        members = {name: getattr(item, "__func__", item) for name, item in vars(value).items()}
+        return [
+            list(value.__bases__),
+            {name: item for name, item in members.items() if inspect.isfunction(item)},
+        ]
+    cells = []
+    for cell in value.__closure__ or ():
         with suppress(ValueError):  # not filled yet
-            yield cell.cell_contents
+            cells.append(cell.cell_contents)
+    names = list(_names(value.__code__))
+    known = [value.__globals__[name] for name in names if name in value.__globals__]
+    modules = [item for item in known if inspect.ismodule(item) and not _is_of_library(item)]
+    known += [vars(module)[name] for module in modules for name in names if name in vars(module)]
+    called = [item for item in known if isinstance(item, types.FunctionType | type)]
+    return [value.__code__, value.__defaults__, value.__kwdefaults__, cells, called]
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield the names in a function and in those within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _is_of_library(value: Any) -> bool:
+    """Return whether a function, class or module is of an installed library, and so not likely to change between two calls."""
+    name = str(value.__name__ if inspect.ismodule(value) else value.__module__)
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    root = name.partition(".")[0]
+    return root in sys.stdlib_module_names or root == "auditor" or bool(_LIBRARIES & {*Path(file).parts})

@@ -1,10 +1,9 @@
 """collect_runs(): one training, run many times, half with a canary and half without."""
 
-import bisect
-import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +15,19 @@ from auditor.collectors.streaming.engines import Engine
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.values import Losses
-from auditor.mechanism import run_cases
+from auditor.mechanism.run_cases import (
+    Case,
+    Reporter,
+    Result,
+    Runs,
+    Tell,
+    fingerprint,
+    in_words,
+    made_folder,
+    outcomes,
+    stored_cases,
+    task_name,
+)
 
 _SEEDS = 2  # the second way to make the seeds of runs; scores of the first are in other files
 _FILES = 1000  # at most, unless the caller asks for more
@@ -56,7 +67,7 @@ def collect_runs(
     batch: int | None = None,
     failed: float | None = None,
     stop: Stop | None = None,
-    progress: run_cases.Tell | None = None,
+    progress: Tell | None = None,
 ) -> Losses:
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
 
@@ -70,7 +81,7 @@ def collect_runs(
     returned ends with the pair of runs at which it had enough, even if later ones are finished: so neither the time that
     a run takes nor the number of processes decides which runs count.
 
-    What is kept remembers the code of ``train``, as `run_cases` says; the functions that it calls are not covered.
+    What is kept remembers the code of ``train``, as `run_cases` says.
 
     Args:
         train: Called as ``train(with_canary, seed)`` with a boolean and an integer in [0, 2^32), another one for
@@ -91,14 +102,14 @@ def collect_runs(
             as 1e9, it says that the canary was not seen. By default such a run ends the collection, so that a mistake is
             noticed. A process that ends ends it always.
         stop: When runs are enough, as `Sequential`; after 4 at the earliest. By default all are run.
-        progress: Told a `Progress` at most once a second and at the end; ``print`` will do.
+        progress: Called with a `Progress` at most once a second and at the end; ``print`` will do.
 
     Returns:
         The scores with the canary as members, those without as non-members, each in the order of the runs. The history
         says how many failed, which is a note too, and where it was stopped; ``stopped_by_evidence`` says whether.
 
     Raises:
-        InputError: Arguments that cannot be used, or a file that is damaged or was made by other code.
+        InputError: Arguments that cannot be used, or a file that was made by other code.
         AuditorError: The training failed, or a score is no finite number; the sentence names the run. With ``failed``:
             all runs failed.
         OutputError: The folder cannot be written.
@@ -116,46 +127,44 @@ def collect_runs(
         )
     size = _sizes(total, batch, stops=stop is not None)
     root = validate.at_least("seed", seed, least=0)
-    name = run_cases.task_name(train, argument="train", kept=folder is not None)
+    name = task_name(train, argument="train", kept=folder is not None)
     if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "watch", None))):
         raise InputError(f"stop must be a rule such as auditor.Sequential(), got {stop!r}.")
-    of_failed = None if failed is None else validate.number("failed", failed)
-    place = None if folder is None else run_cases.made_folder(folder)
-    code = None if place is None else run_cases.fingerprint(train)
-    cases = _batches(name, root=root, code=code, total=total, size=size, folder=place)
-    there = [case for case in cases if place is not None and (place / case.file_name).exists()]
-    run = partial(_scores, train, root, of_failed)
-    work = run_cases.Runs(run, place, _all_there, _shown, sent="train", patient=stop is not None)
-    taken = _Taken(total, of_failed, None if stop is None else stop.watch())
-    run_cases.run_all(
-        work,
-        cases,
-        sizes=[min(_runs(case)[1], total - _runs(case)[0]) for case in cases],
-        engine=engine,
-        limits={"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker},
-        progress=progress,
-        follow=taken.add,
-    )
-    scores = np.array(taken.scores)
-    earlier = sum(min(sum(_runs(case)), scores.size) - min(_runs(case)[0], scores.size) for case in there)
-    short, lost = name.rsplit(".", 1)[-1], taken.failures()
-    history = [f"{scores.size:,} runs of {short}, every second with the canary, seed {root}"]
-    history += [f"{earlier:,} of them read from earlier calls"] if earlier else []
-    about: Any = {"history": (*history, *lost, *taken.ending()), "notes": tuple(lost)}
-    return Losses(scores[0::2], scores[1::2], stopped_by_evidence=taken.enough, **about)
+    lost = None if failed is None else validate.number("failed", failed)
+    place = None if folder is None else made_folder(folder)
+    like = Case(name, {}, root, None if place is None else fingerprint(train))
+    cases = _batches(like, total=total, size=size, folder=place)
+    work = _Batches(partial(_scores, train, root, lost), place, _all_there, patient=stop is not None)
+    limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
+    reporter = Reporter(progress, total=total)
+    taken = _Taken(total, lost, None if stop is None else stop.watch())
+    with closing(outcomes(work, cases, engine=engine, limits=limits)) as finished:
+        for at, result, resumed in finished:
+            new = taken.add(_runs(cases[at])[0], result, resumed=resumed)
+            about: Any = {"failed": len(taken.lost), "evidence": taken.evidence, "enough": taken.enough}
+            reporter.add(new, resumed=resumed, **about)
+            if taken.enough:
+                break
+    return taken.losses(f"runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}")
 
 
-def _runs(case: run_cases.Case) -> tuple[int, int]:
+def _runs(case: Case) -> tuple[int, int]:
     """The first run of a batch, and how many it holds."""
     return int(str(case.setting["first_run"])), int(str(case.setting["runs"]))
 
 
-def _shown(case: run_cases.Case) -> str:
-    first, count = _runs(case)
-    return f"runs {first} to {first + count - 1}"
+class _Batches(Runs):
+    """The work of batches of runs."""
+
+    sent = "train"
+
+    def named(self, unit: tuple[int, Case]) -> str:
+        """Return the runs of a batch."""
+        first, count = _runs(unit[1])
+        return f"runs {first} to {first + count - 1}"
 
 
-# --- What is taken of the runs: in the order of their numbers, until they are enough ---
+# --- The runs that count: in the order of their numbers, until they are enough ---
 
 
 @dataclass
@@ -166,95 +175,100 @@ class _Taken:
         most: How many there can be.
         failed: The score of one that failed; none where that ends the collection.
         watcher: Says when they are enough.
-        early: Batches that are finished before one in front of them, by their place, or what was raised in them.
-        batches: How many were taken.
-        scores: Of the runs in these.
-        lost: The numbers of those that failed.
-        first_failure: What happened in the first of these.
+        early: By its number, each run that is finished before one in front of it: its score, what happened if it failed, and
+            whether an earlier call made it; or what its batch raised.
+        scores: Of the runs that count.
+        earlier: How many of these an earlier call made.
+        lost: By its number, what happened in each of these that failed.
         enough: Whether the watcher said so; Losses are of two pairs at least.
     """
 
     most: int
     failed: float | None
     watcher: Watcher | None
-    early: dict[int, run_cases.Result | Exception] = field(default_factory=dict)
-    batches: int = 0
+    early: dict[int, tuple[float, str | None, bool] | Exception] = field(default_factory=dict)
     scores: list[float] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    first_failure: str = ""
+    earlier: int = 0
+    lost: dict[int, str] = field(default_factory=dict)
     enough: bool = False
 
-    def add(self, place: int, found: run_cases.Result | Exception) -> run_cases.Followed:
-        """Take a batch when all in front of it are taken; an error counts only then."""
-        self.early[place] = found
-        while not self.enough and self.batches in self.early:
-            found = self.early.pop(self.batches)
-            if isinstance(found, Exception):
-                raise found
-            self._take(found)
-            self.batches += 1
-        return run_cases.Followed(len(self.lost), self._evidence, self.enough)
+    def add(self, first: int, result: Result | Exception, *, resumed: bool) -> int:
+        """Take a batch, and return how many of its runs are new; a run counts when all in front of it do."""
+        new = 0
+        if isinstance(result, Exception):
+            self.early[first] = result
+        else:
+            lost = set(np.asarray(result.get("failed", ())).tolist())
+            words = str(result.get("first_failure", "no reason is kept"))
+            for run, score in enumerate(np.asarray(result["scores"]).tolist()[: self.most - first], first):
+                if run >= len(self.scores) and run not in self.early:
+                    self.early[run] = score, words if run in lost else None, resumed
+                    new += 1
+        while not self.enough and len(self.scores) in self.early:
+            self._take(self.early.pop(len(self.scores)))
+        return new
 
-    def _take(self, found: run_cases.Result) -> None:
-        lost = set(np.asarray(found.get("failed", ())).tolist())
-        words = str(found.get("first_failure", "no reason is kept"))
-        for score in np.asarray(found["scores"]).tolist():
-            if self.enough or len(self.scores) == self.most:
-                break
-            self.scores.append(self._of_failed(words) if len(self.scores) in lost else score)
-            if self.watcher is not None and len(self.scores) % 2 == 0:
-                self.enough = self.watcher.add(*self.scores[-2:]) and len(self.scores) >= _LEAST
+    def _take(self, outcome: tuple[float, str | None, bool] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            raise outcome
+        score, failure, resumed = outcome
+        if failure is not None:
+            if self.failed is None:  # a file has it, of a call that had a score for it
+                raise AuditorError(
+                    f"{failure}; an earlier call kept that run as failed: give failed here too."
+                )
+            self.lost[len(self.scores)], score = failure, self.failed
+        self.scores.append(score)
+        self.earlier += resumed
+        if self.watcher is not None and len(self.scores) % 2 == 0:
+            self.enough = self.watcher.add(*self.scores[-2:]) and len(self.scores) >= _LEAST
 
     @property
-    def _evidence(self) -> str | None:
+    def evidence(self) -> str | None:
+        """What the watcher says, if there is one."""
         return None if self.watcher is None else self.watcher.in_words()
 
-    def _of_failed(self, words: str) -> float:
-        if self.failed is None:  # a file has it, of a call to which it was given
-            raise AuditorError(f"{words}; an earlier call kept that run as failed: give failed here too.")
-        if not self.lost:
-            self.first_failure = words
-        self.lost.append(len(self.scores))
-        return self.failed
+    def losses(self, words: str) -> Losses:
+        """Return the scores; the history begins with how many runs they are, and these words.
 
-    def failures(self) -> list[str]:
-        """Say how many failed, if any did; with nothing else there is nothing to audit."""
-        if not self.lost:
-            return []
-        count, with_canary = len(self.scores), sum(run % 2 == 0 for run in self.lost)
-        if len(self.lost) == count:
-            raise AuditorError(
-                f"train must succeed now and then, but all {count:,} runs failed: {self.first_failure}."
+        Raises:
+            AuditorError: All runs failed, so that there is nothing to audit.
+        """
+        count, lost, notes = len(self.scores), list(self.lost), list[str]()
+        history = [f"{count:,} {words}", f"{self.earlier:,} of them read from earlier calls"][
+            : 1 + bool(self.earlier)
+        ]
+        if lost:
+            first, with_canary = self.lost[lost[0]], sum(run % 2 == 0 for run in lost)
+            if len(lost) == count:
+                raise AuditorError(
+                    f"train must succeed now and then, but all {count:,} runs failed: {first}."
+                )
+            said = (
+                f"{len(lost):,} of {count:,} runs failed ({with_canary:,} with the canary) and have the score"
             )
-        said = f"{len(self.lost):,} of {count:,} runs failed ({with_canary:,} with the canary) and have the score"
-        return [f"{said} {self.failed:g}; the first: {self.first_failure}"]
-
-    def ending(self) -> list[str]:
-        """Say where it was stopped, if it could be."""
-        if self.watcher is None:
-            return []
-        count, most = f"{len(self.scores):,}", f"{self.most:,} runs: {self._evidence}"
-        return [f"stopped after {count} of at most {most}" if self.enough else f"not stopped within {most}"]
-
-
-# --- What is made of the runs, and kept in files ---
+            notes.append(f"{said} {self.failed:g}; the first: {first}")
+        history += notes
+        if self.watcher is not None:
+            most = f"{self.most:,} runs: {self.evidence}"
+            stopped = f"stopped after {count:,} of at most {most}"
+            history.append(stopped if self.enough else f"not stopped within {most}")
+        about: Any = {"history": tuple(history), "notes": tuple(notes), "stopped_by_evidence": self.enough}
+        return Losses(np.array(self.scores[0::2]), np.array(self.scores[1::2]), **about)
 
 
-def _all_there(case: run_cases.Case, found: run_cases.Result) -> bool:
+# --- The result of a batch, which is kept in a file ---
+
+
+def _all_there(case: Case, result: Result) -> bool:
     """Whether a file holds a score for each of its runs; with fewer, all later ones would move to the other world."""
     first, count = _runs(case)
-    scores, lost = found.get("scores"), found.get("failed", np.zeros(0, dtype=np.int64))
-    return (
-        isinstance(scores, np.ndarray)
-        and scores.dtype.kind == "f"
-        and scores.shape == (count,)
-        and bool(np.isfinite(scores).all())
-        and isinstance(lost, np.ndarray)
-        and bool(np.isin(lost, np.arange(first, first + count)).all())
-    )
+    scores, lost = (np.asarray(result.get(name, ())) for name in ("scores", "failed"))
+    good = scores.dtype.kind == "f" and scores.shape == (count,) and np.isfinite(scores).all()
+    return bool(good and np.isin(lost, np.arange(first, first + count)).all())
 
 
-def _scores(train: _Train, root: int, failed: float | None, case: run_cases.Case) -> dict[str, Any]:
+def _scores(train: _Train, root: int, failed: float | None, case: Case) -> dict[str, Any]:
     """The scores of one batch; each run has a seed of its own number, so that batches decide nothing.
 
     Where runs failed their numbers are there too, and what happened in the first one.
@@ -267,13 +281,15 @@ def _scores(train: _Train, root: int, failed: float | None, case: run_cases.Case
         except AuditorError as error:
             if failed is None:
                 raise AuditorError(
-                    f"{error}; mend it, or give failed, the score of a training that failed: leaving runs out would"
+                    f"{error}; correct it, or give failed, the score of a training that failed: leaving runs out would"
                     " break the audit."
                 ) from error.__cause__
             scores.append(failed)
             lost[run] = str(error)
-    found: dict[str, Any] = {"scores": np.array(scores)}
-    return found | ({"failed": np.array([*lost]), "first_failure": next(iter(lost.values()))} if lost else {})
+    result: dict[str, Any] = {"scores": np.array(scores)}
+    return result | (
+        {"failed": np.array([*lost]), "first_failure": next(iter(lost.values()))} if lost else {}
+    )
 
 
 def seed_of(run: int, root: int) -> int:
@@ -306,7 +322,7 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
     try:
         score = train(with_canary, own)
     except (Exception, SystemExit) as error:
-        raise AuditorError(f"train failed in {where}: {run_cases.in_words(error)}") from error
+        raise AuditorError(f"train failed in {where}: {in_words(error)}") from error
     alone: Any = score.item() if isinstance(score, np.ndarray) and score.size == 1 else score
     try:
         value = math.nan if isinstance(alone, str | bytes) else float(alone)
@@ -336,50 +352,23 @@ def _sizes(total: int, batch: int | None, *, stops: bool) -> Callable[[int], int
     return lambda first: least * max(1, first // (_SHARE * least))
 
 
-def _batches(
-    task: str, *, root: int, code: str | None, total: int, size: Callable[[int], int], folder: Path | None
-) -> list[run_cases.Case]:
-    """Return a case for every batch of runs, in their order; the last one in the folder may hold more than is needed.
+def _batches(like: Case, *, total: int, size: Callable[[int], int], folder: Path | None) -> list[Case]:
+    """Return a case for every batch of runs, in their order: those in the folder, and new ones for what is between them.
 
-    Args:
-        task: The training's name.
-        root: The seed of the whole collection.
-        code: The training's fingerprint, if scores are kept.
-        total: How many runs there are.
-        size: Of a new batch, by its first run.
-        folder: Where earlier ones are, if anywhere; it is there.
-
-    >>> found = _batches("train", root=0, code=None, total=10, size=lambda _: 4, folder=None)
+    >>> found = _batches(Case("train", {}, 0), total=10, size=lambda _: 4, folder=None)
     >>> [(case.setting["first_run"], case.setting["runs"]) for case in found]
     [(0, 4), (4, 4), (8, 2)]
     """
-    there = [] if folder is None else _there(_batch(task, root, code, 0, 1), folder)
-    longest = dict(sorted(there))
-    starts = [*longest, total]
-    found, first = [], 0
-    while first < total:
-        after = starts[bisect.bisect_right(starts, first, hi=len(longest))]
-        runs = longest.get(first) or min(size(first), total - first, after - first)
-        found.append(_batch(task, root, code, first, runs))
-        first += runs
-    return found
-
-
-def _batch(task: str, root: int, code: str | None, first: int, runs: int) -> run_cases.Case:
-    return run_cases.Case(task, {"first_run": first, "runs": runs, "seeds": _SEEDS}, root, code)
-
-
-def _there(like: run_cases.Case, folder: Path) -> Sequence[tuple[int, int]]:
-    """First run and number of runs of every file of this training and seed; its name says that it is one."""
-    found = []
-    for path in sorted(folder.glob(f"{like.stem}-*.npz")):
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                setting = json.loads(archive["header"].tobytes())["case"]
-            first, runs = setting["first_run"], setting["runs"]
-            name = _batch(like.task, like.root, None, first, runs).file_name
-        except run_cases.DAMAGE:  # if it should have been one of these, then it is met again by its name
-            continue
-        if path.name == name and isinstance(first, int) and isinstance(runs, int) and runs > 0:
-            found.append((first, runs))
-    return found
+    stored = [] if folder is None else stored_cases(folder, like)
+    stored = [case for case in stored if case.setting.get("seeds") == _SEEDS and _runs(case)[0] < total]
+    batches, first = list[Case](), 0
+    for case in (*sorted(stored, key=_runs), None):
+        end = total if case is None else _runs(case)[0]
+        while first < end:
+            setting = {"first_run": first, "runs": min(size(first), end - first), "seeds": _SEEDS}
+            batches.append(Case(like.task, setting, like.root, like.code))
+            first += setting["runs"]
+        if case is not None:
+            batches.append(case)
+            first = max(first, sum(_runs(case)))
+    return batches

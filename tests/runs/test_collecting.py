@@ -10,7 +10,7 @@ import run_tasks
 from run_tasks import both
 
 import auditor
-from auditor.core import AuditorError, InputError
+from auditor.core import AuditorError
 from auditor.mechanism import training_runs
 
 
@@ -95,25 +95,22 @@ def test_a_gap_between_batches_is_filled(tmp_path):
 @pytest.mark.parametrize(
     "scores", [None, np.zeros(9), np.zeros((10, 1)), np.full(10, np.nan), np.arange(10), "text"]
 )
-def test_a_file_with_other_scores_than_its_runs_is_damaged(tmp_path, scores):
+def test_a_file_with_other_scores_than_its_runs_is_made_again(tmp_path, scores):
     """Scores that are missing, too few, no numbers or of another shape would move later runs to the other world."""
     collect = functools.partial(
         auditor.collect_runs, run_tasks.noisy_count, runs=20, workers=1, folder=tmp_path
     )
-    collect(batch=10)
+    whole = both(collect(batch=10))
     path = min(tmp_path.iterdir())
     with np.load(path, allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
-    content = {}
-    if isinstance(scores, np.ndarray):
-        content["array_0"] = scores
-    else:
-        header |= {"arrays": [], "order": [], "values": {}}
-    if isinstance(scores, str):
-        header |= {"order": ["scores"], "values": {"scores": scores}}
+    content = {"array_0": scores} if isinstance(scores, np.ndarray) else {}
+    if not content:
+        header |= {"arrays": [], "order": ["scores"], "values": {"scores": scores}}
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **content)
-    with pytest.raises(InputError, match=r"is damaged or another's; delete it, and the run is made again\.$"):
-        collect(batch=10)
+    told = []
+    assert both(collect(batch=10, progress=told.append)) == whole
+    assert told[-1].resumed == 10
 
 
 def test_an_array_of_one_number_is_a_score():
@@ -127,14 +124,14 @@ def test_an_array_of_one_number_is_a_score():
     [
         (
             run_tasks.undefined,
-            r"got nan from run 0 \(with the canary\); mend it, or give failed, the score of a training that failed",
+            r"got nan from run 0 \(with the canary\); correct it, or give failed, the score of a training that failed",
         ),
         (lambda *_: "1.5", r"must return a finite number, got '1\.5' from run 0"),
         (
             run_tasks.broken,
-            r"train failed in run \d+ \(.* the canary\): RuntimeError: out of memory; mend it",
+            r"train failed in run \d+ \(.* the canary\): RuntimeError: out of memory; correct it",
         ),
-        (lambda *_: sys.exit(0), r"train failed in run 0 .*: SystemExit: 0; mend it"),
+        (lambda *_: sys.exit(0), r"train failed in run 0 .*: SystemExit: 0; correct it"),
     ],
 )
 def test_a_training_without_a_score_is_named_with_its_run(train, words, workers):

@@ -15,6 +15,20 @@ from auditor.core import InputError
 from auditor.mechanism import fingerprint
 
 SOURCE = '''
+import kept_steps
+
+class Net:
+    layers = 2
+    @staticmethod
+    def width():
+        return 8
+
+def scaled(score):
+    return halved(score) * Net.width()
+
+def halved(score):
+    return score / 2
+
 def train(with_canary, seed, noise=1.0, *, power=(1, 2)):
     """A training."""
     import random
@@ -23,18 +37,25 @@ def train(with_canary, seed, noise=1.0, *, power=(1, 2)):
         """Inner."""
         return random.Random(seed).gauss(0, noise)
     # A comment.
+    steps = [kept_steps.step(scaled(number)) for number in (1, 2)]
     return -(with_canary + drawn()) if "north" in {"north", "south", "west"} else 0.0
 '''
 
 
-def loaded(folder, source):
-    """The function `train` of a module of one and the same name with this source."""
-    path = folder / f"kept_{len(list(folder.iterdir()))}.py"
-    path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("kept_task", path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found.train
+STEPS = "def step(score):\n    return score + 1\n"
+
+
+def loaded(folder, change=("", "")):
+    """The function `train` of modules of one and the same name with a change of the source."""
+    place = folder / str(len(list(folder.iterdir())))
+    place.mkdir()
+    for name, text in (("kept_steps", STEPS), ("kept_task", SOURCE)):
+        path = place / f"{name}.py"
+        path.write_text(text.replace(*change), encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module.train
 
 
 @pytest.fixture
@@ -60,16 +81,20 @@ def collected(train, folder):
         ("gauss(0, noise)", "uniform(0, noise)"),
         ('"west"} else', '"east"} else'),
         ("noise=1.0, *, power", "noise=1.0, *more, power"),
+        ("halved(score) *", "halved(score) +"),
+        ("score / 2", "score / 3"),
+        ("return 8", "return 9"),
+        ("score + 1", "score + 2"),
     ],
 )
 def test_results_of_other_code_are_not_read(tmp_path, modules, old, new):
-    """A changed body, default, constant or inner function is one sentence, and the file stays as it is."""
+    """A changed body, default, constant, inner function, helper or class of the user is one sentence; the file stays as it is."""
     folder = tmp_path / "runs"
-    collected(loaded(modules, SOURCE), folder)
+    collected(loaded(modules), folder)
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert SOURCE.count(old) == 1
+    assert (SOURCE + STEPS).count(old) == 1
     with pytest.raises(InputError) as caught:
-        collected(loaded(modules, SOURCE.replace(old, new)), folder)
+        collected(loaded(modules, (old, new)), folder)
     name = str(caught.value).split("'")[1]
     assert "was made by another version of the function 'train'" in str(caught.value)
     assert str(folder) in name
@@ -90,17 +115,17 @@ def test_results_of_other_code_are_not_read(tmp_path, modules, old, new):
 def test_comments_docstrings_and_lines_do_not_count(tmp_path, modules, old, new):
     """The same function loaded again, or with other comments, docstrings and lines, reads what is there."""
     folder = tmp_path / "runs"
-    first = collected(loaded(modules, SOURCE), folder)
-    assert collected(loaded(modules, SOURCE.replace(old, new)), folder) == first
+    first = collected(loaded(modules), folder)
+    assert collected(loaded(modules, (old, new)), folder) == first
     assert len(list(folder.iterdir())) == 4
 
 
 def test_a_fingerprint_is_the_same_in_every_process(modules):
     """Sets of constants have another order in every process; the fingerprint has not."""
-    loaded(modules, SOURCE)
+    loaded(modules)
     program = (
-        f"import sys; sys.path.insert(0, {str(modules)!r}); import kept_0;"
-        "from auditor.mechanism.run_cases import fingerprint; print(fingerprint(kept_0.train))"
+        f"import sys; sys.path.insert(0, {str(modules / '0')!r}); import kept_task;"
+        "from auditor.mechanism import fingerprint; print(fingerprint(kept_task.train))"
     )
     found = set()
     for seed in ("1", "2", "3"):

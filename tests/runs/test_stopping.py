@@ -13,7 +13,8 @@ from run_tasks import Below, InDisorder, both
 import auditor
 from auditor.core import AuditorError, InputError
 from auditor.curves.transforms import published
-from auditor.mechanism.training_runs import seed_of
+from auditor.mechanism.run_cases import Case
+from auditor.mechanism.training_runs import _batches, _sizes, seed_of
 
 MOST = 60
 RULE = Below(4)
@@ -94,10 +95,8 @@ def test_two_pairs_are_the_least():
 @pytest.mark.parametrize(("most", "least"), [(400, 2), (40_000, 2), (10**6, 2), (10**7, 20)])
 def test_new_batches_are_small_and_few(most, least):
     """Where runs may be enough any time batches are of 2 at first, and later of a fiftieth of the runs before them."""
-    from auditor.mechanism.training_runs import _batches, _sizes
-
     size = _sizes(most, None, stops=True)
-    cases = _batches("train", root=0, code=None, total=most, size=size, folder=None)
+    cases = _batches(Case("train", {}, 0), total=most, size=size, folder=None)
     made = [(case.setting["first_run"], case.setting["runs"]) for case in cases]
     assert sum(runs for _, runs in made) == most
     assert len(made) <= 1000
@@ -127,7 +126,7 @@ def test_an_error_counts_only_where_its_run_does():
         ) as caught:
             collect(fails_from(stopped - 2), engine=InDisorder(order), batch=2)
         assert "in train" in caught.value.__notes__[0]
-    with pytest.raises(AuditorError, match="ZeroDivisionError: a bug; mend it, or give failed"):
+    with pytest.raises(AuditorError, match="ZeroDivisionError: a bug; correct it, or give failed"):
         collect(fails_from(stopped), workers=1, stop=None)
 
 
@@ -203,11 +202,13 @@ def test_files_say_by_name_which_runs_failed(tmp_path):
     assert arrays["failed"].tolist() == lost
     words = ("FloatingPointError: the loss is infinite", "train must return a finite number, got nan")
     assert any(word in header["values"]["first_failure"] for word in words)
-    arrays["failed"][0] = MOST  # a run of another file
+    arrays["failed"][0] = MOST  # a run of another file: it is made again
     content = {f"array_{place}": array for place, array in enumerate(arrays.values())}
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **content)
-    with pytest.raises(InputError, match="is damaged or another's"):
-        auditor.collect_runs(run_tasks.diverging, runs=MOST, failed=7.0, folder=tmp_path, workers=1)
+    again = auditor.collect_runs(
+        run_tasks.diverging, runs=MOST, batch=MOST, failed=7.0, folder=tmp_path, workers=1
+    )
+    assert (both(again), len(again.history)) == (expected, 2)
     path.unlink()
     auditor.collect_runs(run_tasks.noisy_count, runs=4, batch=4, failed=7.0, folder=tmp_path, workers=1)
     [path] = tmp_path.iterdir()

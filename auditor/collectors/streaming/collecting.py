@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,23 +13,23 @@ import numpy.typing as npt
 from auditor.collectors.base.named import NamedOutputs, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, labels_beside, spelled
-from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of, refuse_policies
+from auditor.collectors.base.scorer import Scorer, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.streaming import scorers
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.trial import Preflight, columns_noticed, kept, preflight
+from auditor.collectors.streaming.scorers import ScorerRecipe, ScoringOptions, is_scorer, opened_scorer
+from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.files import temporary
-from auditor.core.values import Losses, OutputPolicy, PerGroup
+from auditor.core.files import check_writable, temporary
+from auditor.core.values import Losses, PerGroup
 from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:
-    from auditor.collectors.streaming.run import CollectedReport
+    from auditor.collectors.streaming.resume import CollectedReport
 
 
 _OWN = 2.0**63  # bytes: what has just been collected is read, however much it is
@@ -98,48 +99,30 @@ def collect(
     >>> losses.member, losses.nonmember
     (array([-2., -1.]), array([2., 1.]))
     """
+    options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
-        _refuse_pairs(ids=ids, groups=groups, persons=persons)
+        for name, pair in {"ids": ids, "groups": groups, "persons": persons}.items():
+            if pair is not None:
+                raise InputError(
+                    f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
+                )
+        tables: Any = {"members": members, "nonmembers": nonmembers, "records": records}
         with temporary("losses.parquet") as path:
-            report = collect_to(
-                path,
-                model,
-                members=members,  # type: ignore[arg-type]  # pairs are refused there
-                nonmembers=nonmembers,  # type: ignore[arg-type]
-                records=records,
-                task=task,
-                classes=classes,
-                output=output,
-                batch_size=batch_size,
-                repeats=repeats,
-                allow_shared_rows=allow_shared_rows,
-                policies=policies,
-            )
+            report = collect_to(path, model, **tables, **vars(options), allow_shared_rows=allow_shared_rows)
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=2)
             return read_losses(report.path, memory=_OWN)
-    task = Classification() if task is None else task
-    model = scorers.opened_model(model)
-    member = records_of("member", "members", members, task)
-    nonmember = records_of("nonmember", "nonmembers", nonmembers, task)
-    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    labels = labels_beside((member, nonmember), values="y", id=ids, group=groups, person=persons)
-    labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
-    labels["fingerprint"] = _pair_fingerprint(member, nonmember)
-    scorer, tried = opened_scorer(
-        model,
-        (member, nonmember),
-        task=task,
-        classes=classes,
-        output=output,
-        size=size,
-        repeats=repeats,
-        policies=policies,
-    )
+    of = options.task or Classification()
+    both = records_of("member", "members", members, of), records_of("nonmember", "nonmembers", nonmembers, of)
+    labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
+    is_classifier = isinstance(of, Classification)
+    labels["label"] = PerGroup(both[0].labels, both[1].labels) if is_classifier else None
+    labels["fingerprint"] = _pair_fingerprint(*both)
+    scorer, tried = opened_scorer(model, both, options)
     noticed = () if tried is None else tried.warnings
-    losses = losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
+    losses = losses_of(scorer, both, size=options.batch_size, labels=labels, noticed=noticed)
     if tried is None:
-        noticed = columns_noticed(scorer, (member, nonmember))
+        noticed = columns_noticed(scorer, both)
         losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
     for sentence in (*noticed, *(() if tried is None else tried.provisional)):
         warnings.warn(sentence, stacklevel=2)
@@ -210,39 +193,6 @@ def losses_from_probabilities(
     return replace(found, fingerprint=None, **known)
 
 
-def _refuse_pairs(**pairs: Any) -> None:
-    """Refuse labels beside tables, which hold them."""
-    for name, pair in pairs.items():
-        if pair is not None:
-            raise InputError(
-                f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
-            )
-
-
-def opened_scorer(
-    model: Any,
-    groups: Sequence[Records],
-    *,
-    task: Task,
-    classes: Sequence[Any] | None,
-    output: Output | None,
-    size: int | None = None,
-    repeats: int = 1,
-    policies: Any = (),
-) -> tuple[ModelScorer, Preflight | None]:
-    """Return what scores these records by a model, and what was found on some of them; null where it was not tried."""
-    output = None if output is None else Output.named(output)
-    names = None if classes is None else distinct_classes(classes)
-    found = scorers.predictor(model, task=task, output=output, sample=groups)
-    scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
-    for group in groups:
-        scorer.check(group)  # an unknown label is found before the model spends any time
-    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
-    if size is None and repeats <= 1 and not scorers.is_recognised(model):
-        return kept(scorer), None
-    return scorer, preflight(scorer, groups, batch_size=size)
-
-
 def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
     """Return one group from its pair (X, y)."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
@@ -261,9 +211,6 @@ def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
         return fingerprints(Features(member=member.features, nonmember=nonmember.features))
     except InputError:
         return None
-
-
-# --- In a file ---
 
 
 def collect_to(
@@ -329,49 +276,43 @@ def collect_to(
     >>> report.n_member, report.scored_now
     (2, 4)
     """
-    from auditor.collectors.streaming.run import Collection, checked_target
+    from auditor.collectors.streaming.resume import Collection
 
-    tables = [table.data for table in (members, nonmembers, records) if isinstance(table, RecordTable)]
-    checked_target(path, inputs=[found for data in tables if (found := path_of(data)) is not None])
-    texts = scorers.is_scorer(model)
-    task = None if texts else (task or Classification())
-    under = OutputPolicy.several(policies)
+    options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
+    tables: Any = {"members": members, "nonmembers": nonmembers, "records": records}
+    data = [table.data for table in tables.values() if isinstance(table, RecordTable)]
+    check_writable([Path(path)], inputs=[place for item in data if (place := path_of(item)) is not None])
+    target = Path(path).resolve()
+    if target.suffix.lower() != ".parquet":
+        raise InputError(
+            f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
+        )
+    task = None if is_scorer(model) else options.task
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
-    refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
-    repeats = validate.at_least("repeats", repeats, least=1)
-    batch_size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    output = None if output is None else Output.named(output)
-    sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
-    recipe = scorers.ScorerRecipe(
-        model=model,
-        task=task or Classification(),
-        output=output,
-        classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
-        repeats=repeats,
-        sources=sources,
-        policies=under,
-    )
+    refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
+    sources = open_groups(**tables, task=task)
+    if options.classes is not None:
+        options = replace(options, classes=typed_classes(list(options.classes), sources))
     shared = SharedRows(sources)
-    total = sum(map(len, sources))
 
     def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
         shared_rows = shared.finish(allow=allow_shared_rows)
-        found = preflight(scorer, groups, batch_size=batch_size)
-        announce(found.in_words(total))
-        for sentence in (*shared_rows, *found.warnings, *found.provisional):
+        found = preflight(scorer, groups, batch_size=options.batch_size)
+        sentences = (*shared_rows, *found.warnings, *found.provisional)
+        for sentence in (found.in_words(sum(map(len, sources))), *sentences):
             announce(sentence)
         return replace(found, warnings=(*shared.notes, *found.warnings))
 
     return Collection(
-        path=path,
-        scorer=recipe,
+        path=target,
+        scorer=ScorerRecipe(model, options, sources),
         sources=sources,
-        batch_size=batch_size,
-        engine=LocalEngine() if engine is None else engine,
-        setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
-        overwrite=overwrite,
+        batch_size=options.batch_size,
+        setting={"task": None if task is None else task.words, **_setting(options, sources)},
         watch=shared.add,
         trial=trial,
+        engine=LocalEngine() if engine is None else engine,
+        overwrite=overwrite,
         announce=announce,
         progress=progress,
     ).run()
@@ -387,14 +328,15 @@ def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[An
     return classes if any(isinstance(name, str) for name in found) else found
 
 
-def _setting(recipe: scorers.ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:
-    names = None if recipe.classes is None else [str(name) for name in np.asarray(recipe.classes).tolist()]
+def _setting(options: ScoringOptions, sources: Sequence[TableSource]) -> dict[str, Any]:
+    """Return what decides the numbers beside the model and the data, by name."""
+    names = None if options.classes is None else [str(name) for name in np.asarray(options.classes).tolist()]
     return {
-        "output": None if recipe.output is None else str(recipe.output),
+        "output": None if options.output is None else str(options.output),
         "classes": names,
-        "repeats": recipe.repeats,
+        "repeats": options.repeats,
         "features": [list(source.roles.features) for source in sources],
         "alone": [source.roles.alone for source in sources],
         # Named only where there are any: other collections go on as before.
-        **({"policies": [item.name for item in recipe.policies]} if recipe.policies else {}),
+        **({"policies": [item.name for item in options.policies]} if options.policies else {}),
     }

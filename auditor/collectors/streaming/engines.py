@@ -1,38 +1,51 @@
-"""What gets units of work done, and loses none of them: one after another here, or in other processes of this machine."""
+"""Engines do units of work and lose none: one after another here, in processes of this machine, or on a Ray cluster.
 
+A Ray worker prepares the work once, and reads and writes itself what a unit reads and writes. It computes with as many
+threads as the process that started it, so that the numbers are the same to the last bit on machines of the same kind. A
+worker that dies is started again and gets its unit again; a unit over which several die ends the work, and what is
+finished stays.
+"""
+
+import io
+import logging
+import os
 import pickle
+import sys
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from auditor.core.errors import AuditorError
+from auditor.collectors.base.scorer import import_optional
+from auditor.core import validate
+from auditor.core.errors import AuditorError, InputError
 
 
 class Work(Protocol):
-    """What is done with each unit of something long. It can be pickled, so that another process can do it too."""
+    """What is done with each unit of something long. It can be pickled, so that another process can do it too.
 
-    @property
-    def sent(self) -> str:
-        """The arguments that another process is sent, the subject of error sentences."""
+    Attributes:
+        sent: The arguments that another process is sent, the subject of error sentences.
+        if_not_sent: What to do where they cannot be pickled.
+        if_too_large: What takes less memory.
+    """
 
-    @property
-    def if_not_sent(self) -> str:
-        """What to do where they cannot be pickled."""
-
-    @property
-    def if_too_large(self) -> str:
-        """What takes less memory."""
+    sent: ClassVar[str]
+    if_not_sent: ClassVar[str]
+    if_too_large: ClassVar[str]
 
     def prepare(self) -> None:
-        """Build what takes time to build; called once in each process, before the first unit."""
+        """Build what takes time to build; called in each process before its first unit."""
+        return
 
     def named(self, unit: Any) -> str:
         """Return which unit this is, the subject of error sentences."""
 
     def __call__(self, unit: Any) -> Any:
-        """Do one unit, and return what is known of it; done twice, it leaves the same on disk."""
+        """Do one unit and return its outcome; done twice, it leaves the same on disk."""
 
 
 class Engine(Protocol):
@@ -63,7 +76,7 @@ class LocalEngine:
 
 @dataclass(frozen=True)
 class Processes:
-    """Does units in parallel processes of this machine, each of the others with one thread for its linear algebra.
+    """Does units in parallel processes of this machine, each with one thread for its linear algebra.
 
     Attributes:
         workers: How many; one is this process.
@@ -81,10 +94,9 @@ class Processes:
 
         pool = joblib.Parallel(n_jobs=self.workers, batch_size=1, return_as="generator_unordered")
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            outcomes = pool(joblib.delayed(attempted)(_prepared, work, unit) for unit in units)
+            outcomes = pool(joblib.delayed(attempted)(work, unit) for unit in units)
         try:
-            for outcome in outcomes:
-                yield result_of(outcome)
+            yield from map(result_of, outcomes)
         except TerminatedWorkerError as error:
             raise AuditorError(
                 "a worker process ended at its work, most often for want of memory; give memory and"
@@ -96,40 +108,217 @@ class Processes:
                 outcomes.close()
 
 
-def _prepared(work: Work, unit: Any) -> Any:
-    work.prepare()
-    return work(unit)
+# An exception of another process comes back as data, since not every one can be pickled and built again.
 
 
-# --- The way back from another process: what was raised there comes as data, for not every exception survives it ---
-
-
-def attempted(do: Callable[..., Any], *given: Any) -> tuple[Any, Exception | None]:
-    """Return what a call returns, or else what it raises, with its trace as a note, in words where it cannot be pickled."""
+def attempted(do: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
+    """Return what a call returns, or what it raises with its trace as a note, in words where it cannot be pickled."""
     try:
-        return do(*given), None
+        return do(*arguments), None
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        note = "Where it happened:\n" + traceback.format_exc()
+        raised: Exception = error
         try:
             pickle.loads(pickle.dumps(error))  # noqa: S301 - just made; some can be pickled, and not built again
-            found = error
         except Exception:  # noqa: BLE001 - whatever cannot be pickled, in whatever way
-            found = RuntimeError(f"{type(error).__name__}: {error}")
-        found.add_note(note)
-        return None, found
+            raised = RuntimeError(f"{type(error).__name__}: {error}")
+        raised.add_note(f"Where it happened:\n{traceback.format_exc()}")
+        return None, raised
 
 
 def result_of(outcome: tuple[Any, Exception | None]) -> Any:
-    """Return what was returned in another process, or raise what was raised there."""
+    """Return what another process returned, or raise what it raised."""
     result, error = outcome
     if error is not None:
         raise error
     return result
 
 
-# --- How long it takes ---
+# --- Ray ---
 
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_ATTEMPTS = 3  # workers that may die over a unit
+_STORE = 80 * 2**20  # bytes of shared memory; Ray's least is 75 MiB, and a larger model lies on disk
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the workers see the GPUs that this process sees
+}
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Does units in several processes, on this machine or on a Ray cluster.
+
+    Attributes:
+        workers: How many processes, each with its own model or training; 1 or more.
+        address: Of a running cluster (``auto``, ``ray://host:10001``), all of whose machines must have this package
+            installed, and see under the same paths what the work reads and writes: the tables, the model's file and the
+            output's folder of a collection; of runs what the training reads, while their folder is this process's own.
+            Default: Ray is started on this machine and stopped at the end, unless this process is connected already.
+
+    >>> RayEngine(workers=4)
+    RayEngine(workers=4, address=None)
+    """
+
+    workers: int = 2
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workers", validate.at_least("workers", self.workers, least=1))
+
+    def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
+        """Yield what the work returns, in the order in which workers are free.
+
+        Raises:
+            MissingExtraError: Ray is not installed.
+            InputError: What the work raises, something that cannot be sent to another process, a cluster that is not
+                there or too small, or a unit over which workers died.
+        """
+        if not units:
+            return
+        import_optional("ray", purpose="the Ray engine", extra="ray")
+        from ray import cloudpickle
+
+        try:
+            # As bytes, since arrays that Ray itself carries arrive read only, which some models refuse.
+            packed = bytes(cloudpickle.dumps((work, _thread_counts())))
+        except Exception as error:
+            raise InputError(
+                f"{work.sent} must be such that Ray's workers can be sent a copy, got what cannot be pickled"
+                f" ({validate.one_line(error)}); {work.if_not_sent}."
+            ) from error
+        with ray_session(self.workers, self.address):
+            yield from _by_actors(packed, units, workers=min(self.workers, len(units)), work=work)
+
+
+class _Worker:
+    """An actor in a process of its own: it prepares the work once, and does one unit after another."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        # The model's class may be in one of the user's own modules.
+        sys.path.extend(path for path in paths if path not in sys.path)
+        self._work: Work | None = None
+
+    def outcome(self, packed: list[Any], unit: Any) -> tuple[Any, Exception | None]:
+        """Return the outcome of a unit as data: raised inside Ray it would come out as Ray's traceback."""
+        return attempted(self._done, packed, unit)
+
+    def _done(self, packed: list[Any], unit: Any) -> Any:
+        if self._work is None:
+            import ray
+
+            work, threads = pickle.loads(ray.get(packed[0]))  # noqa: S301 - of the process that started this one
+            _use_threads(threads)
+            work.prepare()
+            _use_threads(threads)  # of the libraries that came with the model
+            self._work = work
+        return self._work(unit)
+
+
+def _by_actors(packed: bytes, units: Sequence[Any], *, workers: int, work: Work) -> Iterator[Any]:
+    """Yield the result of each unit as it is there, to callers who may print."""
+    import ray
+
+    # This process holds it, so that it is there for the worker that takes a dead one's place.
+    place = [ray.put(packed)]
+    actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=_ATTEMPTS - 1)(_Worker)
+    pool = [actor.remote(sys.path) for _ in range(workers)]
+    free, waiting, running = list(pool), deque(units), dict[Any, tuple[Any, Any]]()
+    try:
+        while waiting or running:
+            with _silence():
+                while free and waiting:
+                    worker, unit = free.pop(), waiting.popleft()
+                    running[worker.outcome.remote(place, unit)] = worker, unit
+                [ended], _ = ray.wait(list(running), num_returns=1)
+                worker, unit = running.pop(ended)
+                free.append(worker)
+                outcome = ray.get(ended)
+            yield result_of(outcome)
+    except ray.exceptions.RayActorError as error:
+        raise InputError(
+            f"{work.named(unit)} could not be done: {_ATTEMPTS} Ray workers died of it one after another; if memory ran"
+            f" out, use fewer workers or {work.if_too_large}."
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise InputError(
+            f"Ray must stay up while its workers are at work, got {type(error).__name__} from it; start again with the"
+            " same settings."
+        ) from error
+    finally:
+        # The next collection in the same session would wait for their processors.
+        with _silence(), suppress(ray.exceptions.RayError):  # it is down itself
+            for worker in pool:
+                ray.kill(worker)
+
+
+def _thread_counts() -> dict[str, int]:
+    """Return the number of threads of each kind of library: sums in another order would change the last bits of losses."""
+    from threadpoolctl import threadpool_info
+
+    counts = {pool["user_api"]: pool["num_threads"] for pool in threadpool_info()}
+    torch = sys.modules.get("torch")
+    return counts if torch is None else {**counts, "torch": torch.get_num_threads()}
+
+
+def _use_threads(counts: dict[str, int]) -> None:
+    """Compute with as many threads; Ray gives its workers one otherwise."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits({name: count for name, count in counts.items() if name != "torch"})
+    if "torch" in counts and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(counts["torch"])
+
+
+@contextmanager
+def ray_session(workers: int, address: str | None) -> Iterator[None]:
+    """Connect to Ray, or start it, without its words on the terminal; stop only what was started here."""
+    import ray
+
+    connected = ray.is_initialized()
+    if connected and address is not None:
+        raise InputError(
+            f"address must be left out where this process is connected to Ray already, got {address!r}."
+        )
+    before = dict(os.environ)
+    os.environ.update(_QUIET)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"ray\.")  # of its own settings
+            if not connected:
+                _start(workers, address)
+            processors = int(ray.cluster_resources().get("CPU", 0))
+            if processors < workers:
+                raise InputError(
+                    f"workers must be at most the cluster's {processors} processors, got {workers}; ask for fewer."
+                )
+            yield
+    finally:
+        with _silence():
+            if not connected:
+                ray.shutdown()
+        for name in _QUIET:
+            del os.environ[name]
+        os.environ.update({name: before[name] for name in _QUIET if name in before})
+
+
+def _start(workers: int, address: str | None) -> None:
+    import ray
+
+    here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _STORE}
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        with _silence():
+            ray.init(address=address or "local", **quiet, **({} if address else here))
+    except Exception as error:
+        what = f"Ray at {address!r} cannot be reached" if address else "Ray cannot be started here"
+        raise InputError(f"{what}: {validate.one_line(error)}.") from error
+
+
+def _silence() -> redirect_stdout[io.StringIO]:
+    """Keep Ray's words about its workers from standard output."""
+    return redirect_stdout(io.StringIO())
+
+
+# --- How long it takes ---
 
 
 def duration(seconds: float) -> str:
@@ -138,7 +327,7 @@ def duration(seconds: float) -> str:
     >>> [duration(time) for time in (0.2, 45, 600, 9000, 400_000)]
     ['a second', '45 seconds', '10 minutes', '2.5 hours', '4.6 days']
     """
-    for size, name in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
+    for size, name, digits in ((86400, "days", 1), (3600, "hours", 1), (60, "minutes", 0)):
         if seconds >= 2 * size:
-            return f"{seconds / size:.{0 if size == _MINUTE else 1}f} {name}"
+            return f"{seconds / size:.{digits}f} {name}"
     return "a second" if seconds < 1.5 else f"{seconds:.0f} seconds"  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Any model, with what was said of it, becomes a scorer; the recipe travels where the scorer cannot."""
+"""Any model becomes a scorer; the recipe of a scorer can be sent to another process, where the scorer cannot."""
 
 import importlib
 import os
@@ -9,13 +9,23 @@ from typing import Any
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, Source, sampled
-from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained, is_a, with_kind
-from auditor.collectors.base.tasks import Task
+from auditor.collectors.base.scorer import (
+    ModelScorer,
+    Predictor,
+    Scorer,
+    distinct_classes,
+    explained,
+    is_a,
+    with_kind,
+)
+from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
+from auditor.collectors.streaming.trial import Preflight, kept, preflight
 from auditor.collectors.texts.models import LongTexts, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
+from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import OutputPolicy
 
@@ -74,7 +84,7 @@ class LanguageModelFile:
         )
 
 
-# --- Which kind of model this is: each kind has a module that says whether it accepts an object and what it returns ---
+# --- A model of any kind becomes a predictor ---
 
 
 # Each module has accepts(model) and predictor(model, task=, output=, sample=); the first that accepts is used. Every
@@ -97,7 +107,7 @@ def predictor(
     Args:
         model: A model of a supported kind, or a callable from features to outputs.
         task: What it was trained to predict.
-        output: What its outputs are, where the caller knows; otherwise it is found out from the model and the sample.
+        output: What its outputs are, where the caller knows; by default the model and the sample say it.
         sample: Some records of each group, on which the model may be tried.
 
     Raises:
@@ -122,11 +132,6 @@ def predictor(
     return _of_callable(model, output=output, task=task)
 
 
-def is_recognised(model: Any) -> bool:
-    """Return whether a model is of a kind that is known, and not just any callable."""
-    return _maker(model) is not None
-
-
 def _maker(model: Any) -> Callable[..., Predictor] | None:
     """Return what makes a predictor of a model of this kind; none where the kind is not known."""
     for kind, accepts, makes in _KINDS:
@@ -141,28 +146,71 @@ def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
     name = str(getattr(model, "__name__", type(model).__name__))
     name = "the callable" if name == "<lambda>" else name
     kind = (output or Output.PROBABILITIES) if task.has_output else None
-    source = f"the {kind or 'predictions'} that {name} returned"
 
     def predict(records: Records) -> Any:
         # Whatever it raises becomes one sentence, with the cause kept.
         with explained(f"{name} failed on the {records.name} records", reason=with_kind):
             return model(records.features)
 
+    source = f"the {kind or 'predictions'} that {name} returned"
     return Predictor(predict=predict, source=source, output=kind, fixed_columns=False)
 
 
-# --- A scorer, built wherever it is needed ---
+# --- A scorer, built in the process that needs it ---
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How a model's outputs are scored; see `collect`.
+
+    Attributes:
+        task: What the model was trained to predict; default `Classification()`.
+        classes: The label of each output column.
+        output: What the model returns.
+        batch_size: Records for each call of the model.
+        repeats: Calls for each batch.
+        policies: What the model might answer instead.
+
+    Raises:
+        InputError: A value that cannot be used.
+    """
+
+    task: Task | None = None
+    classes: Sequence[Any] | None = None
+    output: Output | None = None
+    batch_size: int | None = None
+    repeats: int = 1
+    policies: Any = ()
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {
+            "task": self.task or Classification(),
+            "classes": None if self.classes is None else distinct_classes(self.classes),
+            "output": None if self.output is None else Output.named(self.output),
+            "batch_size": None
+            if self.batch_size is None
+            else validate.at_least("batch_size", self.batch_size, least=1),
+            "repeats": validate.at_least("repeats", self.repeats, least=1),
+            "policies": OutputPolicy.several(self.policies),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
+        """Return the scorer of an opened model, which may be tried on a sample of each group."""
+        task = self.task or Classification()
+        found = predictor(model, task=task, output=self.output, sample=sample)
+        return ModelScorer(found, task, self.classes, self.repeats, self.policies)
 
 
 def is_scorer(model: Any) -> bool:
     """Return whether a model turns records into losses by itself, as a `TextScorer` does."""
-    return isinstance(model, LanguageModelFile) or (
-        hasattr(model, "score") and hasattr(model, "records_at_once") and hasattr(model, "scale")
-    )
+    parts = ("score", "records_at_once", "scale")
+    return isinstance(model, LanguageModelFile) or all(hasattr(model, name) for name in parts)
 
 
 def opened_model(model: Any) -> Any:
-    """Return the model itself, where a file or an address was given."""
+    """Return the model of a file or an address; any other as it is."""
     if isinstance(model, str) and model.lower().startswith(("http://", "https://")):
         from auditor.collectors.served.endpoint import Endpoint
 
@@ -172,27 +220,33 @@ def opened_model(model: Any) -> Any:
     return model.load() if isinstance(model, ModelFile | LanguageModelFile) else model
 
 
+def opened_scorer(
+    model: Any, groups: Sequence[Records], options: ScoringOptions
+) -> tuple[ModelScorer, Preflight | None]:
+    """Return what scores these records by a model, and its trial on some of them; null where it was not tried."""
+    model = opened_model(model)
+    scorer = options.scorer(model, groups)
+    for group in groups:
+        scorer.check(group)  # an unknown label is refused before the model spends any time
+    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
+    if options.batch_size is None and options.repeats == 1 and _maker(model) is None:
+        return kept(scorer), None
+    return scorer, preflight(scorer, groups, batch_size=options.batch_size)
+
+
 @dataclass(frozen=True, eq=False)
 class ScorerRecipe:
-    """Builds the scorer of a model in whatever process is to score.
+    """Builds the scorer of a model in the process that is to score.
 
     Attributes:
         model: A model, the path of its file, a `ModelFile`, the address of a served model, an `Endpoint`, or a scorer.
-        task: What it was trained to predict.
-        output: What it returns, if the caller knows.
-        classes: The label of each output column, if the caller knows.
-        repeats: Calls of the model for each batch.
+        options: How its outputs are scored.
         sources: The tables; the model is tried on records spread over each, the same in every process.
-        policies: What the model might answer instead.
     """
 
     model: Any
-    task: Task
-    output: Output | None
-    classes: Sequence[Any] | None
-    repeats: int
+    options: ScoringOptions
     sources: Sequence[Source]
-    policies: tuple[OutputPolicy, ...] = ()
 
     def __call__(self) -> Scorer:
         """Return the scorer."""
@@ -200,6 +254,4 @@ class ScorerRecipe:
         if is_scorer(model):
             scorer: Scorer = model
             return scorer
-        sample = [sampled(source)[0] for source in self.sources]
-        found = predictor(model, task=self.task, output=self.output, sample=sample)
-        return ModelScorer(found, self.task, self.classes, self.repeats, self.policies)
+        return self.options.scorer(model, [sampled(source)[0] for source in self.sources])

@@ -48,13 +48,13 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.scorer import import_optional
-from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.streaming.engines import Engine, LocalEngine, Work
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table
@@ -88,11 +88,11 @@ class Summary:
         bin: Shape (k,), whole numbers, ascending: the first ``bits`` bits of a double without its sign, as a number with
             that sign. A bin without records need not be there.
         member: Shape (k,), how many members' losses each bin holds.
-        nonmember: Likewise of the non-members.
+        nonmember: The same of the non-members.
         bits: How many bits of a loss decide its bin, 13 to 24. Sign and exponent take 12; each bin is then up to a
             2^(bits - 12)-th of its value wide, by default 1/1,024.
         loss: The name of what was counted, which summaries must share to be added.
-        scale: What the loss is, likewise.
+        scale: What the loss is, which they must share too.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         notes: What was noticed when the losses were collected.
         stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
@@ -160,10 +160,10 @@ class Summary:
             bits: See `Summary`.
         """
         bits = _checked_bits(bits)
-        found, units = _Bins(bits), default_units(losses).losses
-        for group, member in ((units.member, True), (units.nonmember, False)):
-            found.add(group, np.full(group.size, member))
-        return replace(found.summary(), **{name: getattr(losses, name) for name in _OF_LOSSES})
+        units = default_units(losses).losses
+        groups = ((units.member, True), (units.nonmember, False))
+        counted = _counted(((group, np.full(group.size, member)) for group, member in groups), bits)
+        return replace(counted, **{name: getattr(losses, name) for name in _OF_LOSSES})
 
     def __add__(self, other: Any) -> "Summary":
         """Return the summary of the records of both.
@@ -181,14 +181,15 @@ class Summary:
                     " them of one loss, with the same bits."
                 )
         both, at = np.unique(np.concatenate([self.bin, other.bin]), return_inverse=True)
-        member, nonmember = counts = np.zeros((2, both.size), dtype=np.int64)
-        parts = [np.stack([item.member, item.nonmember], axis=1) for item in (self, other)]
-        np.add.at(counts.T, at, np.concatenate(parts))
-        saturated = (self.saturated[0] + other.saturated[0], self.saturated[1] + other.saturated[1])
-        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        stopped = self.stopped_by_evidence or other.stopped_by_evidence
-        about: Any = {"saturated": saturated, "notes": notes, "stopped_by_evidence": stopped}
-        return replace(self, bin=both, member=member, nonmember=nonmember, **about)
+        counts = np.zeros((2, both.size), dtype=np.int64)
+        parts = [np.stack([item.member, item.nonmember]) for item in (self, other)]
+        np.add.at(counts, (slice(None), at), np.concatenate(parts, axis=1))
+        about: Any = {
+            "saturated": tuple(np.add(self.saturated, other.saturated).tolist()),
+            "notes": tuple(dict.fromkeys((*self.notes, *other.notes))),
+            "stopped_by_evidence": self.stopped_by_evidence or other.stopped_by_evidence,
+        }
+        return replace(self, bin=both, member=counts[0], nonmember=counts[1], **about)
 
     def __radd__(self, other: Any) -> "Summary":
         """Let `sum` begin with its 0."""
@@ -432,25 +433,20 @@ def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: in
     return np.where(differ < 0, 0, high >> zeros << zeros)
 
 
-class _Bins:
-    """The counts of all bins there are, of which most are empty: one addition for each record."""
+def _counted(stretches: Iterable[tuple[Floats, npt.NDArray[np.bool_]]], bits: int) -> Summary:
+    """Return the summary of finite losses that come in stretches, with which of them are members'.
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-        self.counts = np.zeros((2, 2, 1 << (bits - 1)), dtype=np.int64)  # by group and by sign
-
-    def add(self, values: Floats, members: npt.NDArray[np.bool_]) -> None:
-        """Count finite losses."""
-        bins = (values.view(np.uint64) >> np.uint64(64 - self.bits)).view(np.int64)
-        np.add.at(self.counts.reshape(-1), bins + (members.astype(np.int64) << self.bits), 1)
-
-    def summary(self) -> Summary:
-        """Return what was counted."""
-        positive, negative = self.counts[:, 0], self.counts[:, 1]
-        zero = positive[:, :1] + negative[:, :1]
-        nonmember, member = np.concatenate([negative[:, :0:-1], zero, positive[:, 1:]], axis=1)
-        used = np.flatnonzero(member + nonmember)
-        return Summary(used - (positive.shape[1] - 1), member[used], nonmember[used], bits=self.bits)
+    Most of the bins are empty; each record is one addition.
+    """
+    counts = np.zeros((2, 2, 1 << (bits - 1)), dtype=np.int64)  # by group and by sign
+    for values, members in stretches:
+        bins = (values.view(np.uint64) >> np.uint64(64 - bits)).view(np.int64)
+        np.add.at(counts.reshape(-1), bins + (members.astype(np.int64) << bits), 1)
+    positive, negative = counts[:, 0], counts[:, 1]
+    zero = positive[:, :1] + negative[:, :1]
+    nonmember, member = np.concatenate([negative[:, :0:-1], zero, positive[:, 1:]], axis=1)
+    used = np.flatnonzero(member + nonmember)
+    return Summary(used - (positive.shape[1] - 1), member[used], nonmember[used], bits=bits)
 
 
 # --- Tables, of which stretches are counted, here or in other processes ---
@@ -493,19 +489,22 @@ class _Losses:
         Raises:
             InputError: A loss or a membership that cannot be counted.
         """
-        found = _Bins(bits)
         with _readable(self.table):
-            for begin in range(start, stop, _STRETCH):
-                stretch = self.reader.read(begin, min(stop, begin + _STRETCH))
-                where: Any = {"rows": self.table.rows, "first_row": begin}
-                (loss, place), (member, of_marks) = (
-                    (sources.without_gaps(stretch.column(name)), f"column {name!r} of {self.table.place}")
-                    for name in (self.loss, self.member)
-                )
-                values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
-                marks = sources.marks(member, place=of_marks, **where)
-                found.add(-values if self.higher_is_member else values, marks)
-        return replace(found.summary(), **self._about(first=start == 0))
+            counted = _counted(self._stretches(start, stop), bits)
+        return replace(counted, **self._about(first=start == 0))
+
+    def _stretches(self, start: int, stop: int) -> Iterator[tuple[Floats, npt.NDArray[np.bool_]]]:
+        """Yield the losses of some rows, and which of them are members'."""
+        for begin in range(start, stop, _STRETCH):
+            stretch = self.reader.read(begin, min(stop, begin + _STRETCH))
+            loss, member = (sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member))
+            place, of_marks = (f"column {name!r} of {self.table.place}" for name in (self.loss, self.member))
+            where: Any = {"rows": self.table.rows, "first_row": begin}
+            values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
+            yield (
+                (-values if self.higher_is_member else values),
+                sources.marks(member, place=of_marks, **where),
+            )
 
     def _about(self, *, first: bool) -> dict[str, Any]:
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
@@ -521,14 +520,14 @@ class _Losses:
 
 
 @dataclass(frozen=True, eq=False)
-class _Counting:
+class _Counting(Work):
     """What is done with each stretch of a table, in this process or in another one."""
 
     tables: tuple[_Losses, ...]
     bits: int
-    sent = "tables"
-    if_not_sent = "write them to files"
-    if_too_large = "fewer bits"
+    sent: ClassVar[str] = "tables"
+    if_not_sent: ClassVar[str] = "write them to files"
+    if_too_large: ClassVar[str] = "fewer bits"
 
     @property
     def units(self) -> list[_Unit]:
@@ -536,9 +535,6 @@ class _Counting:
         sizes = [(at, len(item.reader), item.table.path) for at, item in enumerate(self.tables)]
         steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
         return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
-
-    def prepare(self) -> None:
-        """Nothing takes time to build."""
 
     def named(self, unit: _Unit) -> str:
         """Return whose rows these are."""

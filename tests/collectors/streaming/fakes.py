@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base import Batch, BatchLosses, Records
-from auditor.collectors.streaming import Collection, Preflight
+from auditor.collectors.streaming import Collection, Preflight, Scoring
+from auditor.collectors.tables.collected import Manifest
 from auditor.core import LossScale
 
 
@@ -113,7 +114,22 @@ def stream_to(path, *, scorer, sources, deterministic=True, warnings=(), tried=l
         tried(*arguments)
         return Preflight(1, deterministic, None, 1.0, warnings)
 
-    return Collection(path=path, scorer=lambda: scorer, sources=sources, trial=trial, **settings).run()
+    return Collection(path=Path(path), scorer=lambda: scorer, sources=sources, trial=trial, **settings).run()
+
+
+def scoring(folder, scorer, sources, *, batch_size, unit_size, factory=None, **setting):
+    """The work of scoring tables, without a collection around it."""
+    manifest = Manifest(
+        model=scorer.identity,
+        losses=scorer.words,
+        data={},
+        records=tuple(map(len, sources)),
+        counts=(0, 0),
+        setting=setting,
+        batch_size=batch_size,
+        unit_size=unit_size,
+    )
+    return Scoring(factory or (lambda: scorer), tuple(sources), folder, manifest, scorer)
 
 
 def parts_of(path):

@@ -87,7 +87,7 @@ def test_nothing_is_said_to_be_kept_where_nothing_is(tmp_path, at):
             raise KeyboardInterrupt
 
     with pytest.raises(
-        KeyboardInterrupt, match=r"^interrupted: nothing is scored yet, and the same call begins anew\.$"
+        KeyboardInterrupt, match=r"^interrupted: nothing is scored yet, and the same call starts again\.$"
     ):
         stream_to(path, scorer=FakeScorer(meanwhile=stop), sources=tables())
     assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 102
@@ -282,7 +282,7 @@ def test_the_lock_goes_where_open_files_cannot_be_removed(tmp_path, monkeypatch)
             raise PermissionError(errno.EACCES, "in use")
         removed(path, **arguments)
 
-    monkeypatch.setattr("auditor.collectors.streaming.output._HELD_FILES_CAN_GO", False)
+    monkeypatch.setattr("auditor.collectors.streaming.parts._HELD_FILES_CAN_GO", False)
     for owner, name, function in ((os, "open", opens), (os, "close", closes), (Path, "unlink", unlink)):
         monkeypatch.setattr(owner, name, function)
     with locked(tmp_path / "folder"):

@@ -1,6 +1,5 @@
 """Long collections into a file: the same losses as in memory, and nothing scored twice, mixed or lost."""
 
-import pickle
 import resource
 import sys
 from dataclasses import replace
@@ -11,8 +10,8 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, FakeSource, asked, digest, parts_of, stream_to, tables
 from pyarrow import parquet
 
+import auditor
 from auditor.collectors.base import finite_pair, losses_of
-from auditor.collectors.streaming import Scoring, part_path, unit_size
 from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError
 
@@ -218,18 +217,6 @@ def test_a_damaged_part_is_scored_again(tmp_path, damage):
     assert digest(path) == digest(whole)
 
 
-def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
-    """What a killed run left unfinished takes no room on the disk while the next one works."""
-    path, _ = interrupted(tmp_path)
-    draft = tmp_path / "losses.parquet.parts" / f".draft-{'0' * 32}"
-    draft.write_text("half a part")
-
-    def look(_):
-        assert not draft.exists()
-
-    assert stream_to(path, scorer=FakeScorer(meanwhile=look), sources=tables()).resumed == 87
-
-
 OTHERS = {"columns": pa.table({"loss": [1.0]})}
 OTHERS["version"] = OTHERS["columns"].replace_schema_metadata({"auditor": "{}"})
 
@@ -362,30 +349,6 @@ def test_tables_that_change_meanwhile_are_found_out(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            {"loss": np.array([0.0, np.nan, 1.0])},
-            r"members losses must be numbers, got 1 NaN \(first at row 4,",
-        ),
-        ({"loss": np.zeros(2)}, r"members must get one loss for each of 3 records, got shape \(2,\)"),
-        ({"more": {"other": np.zeros((3, 2))}}, r"got shape \(3, 2\)"),
-    ],
-)
-def test_what_a_scorer_must_not_return_is_not_written(tmp_path, change, words):
-    """NaN, and another number of losses than records, never get into a part."""
-
-    class Bad(FakeScorer):
-        def score(self, records):
-            return replace(super().score(records), **change)
-
-    work = Scoring(Bad, tables(), tmp_path, batch_size=3, unit_size=3, key="k", scorer=Bad())
-    with pytest.raises(InputError, match=words):
-        work(work.units[1])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_table_that_loses_records_is_refused(tmp_path):
     """A table that gives fewer records than it said is named with the row."""
 
@@ -424,11 +387,12 @@ def test_too_few_records_leave_nothing_behind(tmp_path, sources, words):
     ],
 )
 def test_a_path_that_cannot_be_is_refused(tmp_path, name, words):
-    """An output that cannot be written is refused before anything is read."""
+    """An output that cannot be written is refused before anything is scored."""
     (tmp_path / "folder.parquet").mkdir()
     (tmp_path / "taken.parquet.parts").write_text("a file")
+    records = auditor.RecordTable({"x": np.arange(9.0), "y": [0] * 9, "member": [0, 1, 1] * 3}, label="y")
     with pytest.raises((InputError, OutputError), match=words):
-        stream_to(tmp_path / name, scorer=FakeScorer(), sources=tables())
+        auditor.collect_to(tmp_path / name, lambda _: 1 / 0, records=records)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "null", "[" * 100_000])
@@ -488,34 +452,6 @@ def test_each_stretch_is_watched_before_any_is_scored(tmp_path):
         done = [step[1] for step in told if step[0] == stage]
         assert done == sorted(done)
         assert done[-1] == EVERY
-
-
-def test_a_unit_scored_twice_gives_the_same_part(tmp_path):
-    """Two workers that race for a unit write the same bytes; a collection survives the way to another process."""
-    log = tmp_path / "log"
-    work = Scoring(FakeScorer, tables(), tmp_path, batch_size=4, unit_size=12, key="k", identity="model-1")
-    work.scorer = FakeScorer(log=log)
-    other = pickle.loads(pickle.dumps(work))  # noqa: S301
-    assert other.scorer is None
-    unit, found = work.units[1], []
-    for each in (work, other):
-        each.prepare()
-        assert each(unit) == unit
-        found.append(digest(part_path(tmp_path, unit)))
-    assert found[0] == found[1]
-    assert asked(log)[:12] == list(range(12, 24))
-    assert log.read_text().splitlines()[0] == "12 13 14 15"
-
-
-@pytest.mark.parametrize(
-    ("n", "batch"), [(10**7, 10_000), (10**7, 8), (10**9, 64), (100, 7), (10**8, 10_000)]
-)
-def test_there_are_few_units_of_whole_batches(n, batch):
-    """A unit is a whole number of batches, one where that gives at most 10,000 units."""
-    size = unit_size([FakeSource("members", n, member=True)], batch_size=batch)
-    assert size % batch == 0
-    assert -(-n // size) <= 10_000
-    assert size == batch or -(-n // (size - batch)) > 10_000
 
 
 def test_the_stretches_read_do_not_show_in_the_hashes(tmp_path):

@@ -2,69 +2,75 @@
 
 import datetime as dt
 import functools
+import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from collectors.streaming.fakes import FakeScorer, tables
+from collectors.streaming.fakes import FakeScorer, FakeSource, asked, scoring, tables
 
 from auditor.collectors.base import BatchLosses
-from auditor.collectors.streaming import (
-    Unit,
-    locked,
-    output,
-    read_part,
-    read_stretch,
-    refuse_other_model,
-    write_part,
-)
+from auditor.collectors.streaming import Unit, locked, parts, refuse_other_losses, unit_size
 from auditor.core import InputError, LossScale, OutputError
-
-UNIT = Unit(3, 0, 0, 5)
-
-
-def written(path, *, columns=None, more=None):
-    """A part of five records, one of them saturated, and a way to read it."""
-    batch = read_stretch(tables()[0], start=0, stop=5)
-    if columns is not None:
-        batch = type(batch)(batch.records, batch.member, columns)
-    losses = BatchLosses(
-        loss=np.array([0.5, -np.inf, 2.0, -3.0, 1 / 3]),
-        saturated=np.array([False, True, False, False, False]),
-        eps=1e-7,
-        more={} if more is None else more,
-    )
-    write_part(path, unit=UNIT, key="key", batch=batch, losses=losses)
-    return functools.partial(read_part, path, unit=UNIT, key="key")
 
 
 def test_a_part_is_one_unit_of_one_collection(tmp_path):
-    """It comes back as it was written, and is none of another unit or another collection."""
-    path = tmp_path / "part"
-    read = written(path)
-    table = read()
-    assert table["loss"].to_pylist() == [0.5, -np.inf, 2.0, -3.0, 1 / 3]
-    assert table["saturated"].to_pylist() == [False, True, False, False, False]
-    assert read(key="another") is None
-    assert read(unit=Unit(4, 0, 0, 5)) is None
-    assert read_part(tmp_path / "missing", unit=UNIT, key="key") is None
+    """It comes back as it was written, infinite losses too, and is none of another unit or another collection."""
+    work = scoring(tmp_path, FakeScorer(), tables(), batch_size=10, unit_size=20)
+    assert work(work.units[0]) == Unit(0, 0, 0, 20)
+    table, expected = work.part(work.units[0]), FakeScorer().score(tables()[0].read(0, 20).records)
+    assert table["loss"].to_pylist() == expected.loss.tolist()
+    assert table["saturated"].to_pylist() == expected.saturated.tolist()
+    assert np.isinf(expected.loss).any()
+    assert (
+        scoring(tmp_path, FakeScorer(), tables(), batch_size=10, unit_size=20, a=1).part(work.units[0])
+        is None
+    )
+    work.path(work.units[0]).rename(work.path(work.units[1]))
+    assert work.part(work.units[0]) is work.part(work.units[1]) is None
 
 
 def test_no_altered_byte_goes_by(tmp_path):
     """Whichever byte of a part is altered, and wherever it is cut off, it is refused."""
-    path = tmp_path / "part"
-    read = written(path)
+    work = scoring(tmp_path, FakeScorer(), tables(), batch_size=5, unit_size=5)
+    path = work.path(work(work.units[0]))
     content = path.read_bytes()
     for place in range(0, len(content), 7):
-        for other in (
-            content[:place] + bytes([content[place] ^ 0x11]) + content[place + 1 :],
-            content[:place],
-        ):
+        altered = bytes([content[place] ^ 0x11])
+        for other in (content[:place] + altered + content[place + 1 :], content[:place]):
             path.write_bytes(other)
-            assert read() is None
+            assert work.part(work.units[0]) is None
+
+
+def test_a_unit_scored_twice_gives_the_same_part(tmp_path):
+    """Two workers that race for a unit write the same bytes; the work survives the way to another process, with no scorer."""
+    log = tmp_path / "log"
+    factory = functools.partial(FakeScorer, log=log)
+    work = scoring(tmp_path, factory(), tables(), batch_size=4, unit_size=12, factory=factory)
+    other = pickle.loads(pickle.dumps(work))  # noqa: S301
+    assert other.scorer is None
+    made = []
+    for each in (work, other):
+        each.prepare()
+        made.append(work.path(each(work.units[1])).read_bytes())
+    assert made[0] == made[1]
+    assert asked(log) == [*range(12, 24)] * 2
+    assert log.read_text().splitlines()[0] == "12 13 14 15"
+
+
+@pytest.mark.parametrize(
+    ("n", "batch"), [(10**7, 10_000), (10**7, 8), (10**9, 64), (100, 7), (10**8, 10_000)]
+)
+def test_there_are_few_units_of_whole_batches(n, batch):
+    """A unit is a whole number of batches, one where that gives at most 10,000 units."""
+    size = unit_size([FakeSource("members", n, member=True)], batch_size=batch)
+    assert size % batch == 0
+    assert -(-n // size) <= 10_000
+    assert size == batch or -(-n // (size - batch)) > 10_000
 
 
 @pytest.mark.parametrize(
@@ -74,11 +80,7 @@ def test_no_altered_byte_goes_by(tmp_path):
         (np.array(list("abcde")), list("abcde"), pa.string()),
         (np.array(["a", None, np.nan, "d", "e"], dtype=object), ["a", None, None, "d", "e"], pa.string()),
         (np.array([1, "b", None, 2.5, True], dtype=object), ["1", "b", None, "2.5", "True"], pa.string()),
-        (
-            np.array(["a", pd.NA, 3, pd.NaT, "e"], dtype=object),
-            ["a", None, "3", None, "e"],
-            pa.string(),
-        ),
+        (np.array(["a", pd.NA, 3, pd.NaT, "e"], dtype=object), ["a", None, "3", None, "e"], pa.string()),
         (np.array([None] * 5, dtype=object), [None] * 5, pa.null()),
         (np.array([2**70, 1, 2, 3, 4], dtype=object), [str(2**70), "1", "2", "3", "4"], pa.string()),
         (np.array([True, False, True, True, True]), [True, False, True, True, True], pa.bool_()),
@@ -91,21 +93,46 @@ def test_no_altered_byte_goes_by(tmp_path):
 )
 def test_columns_of_any_type_are_kept(tmp_path, values, stored, kind):
     """Ids of any type are stored in the nearest type of Arrow, mixed ones as text, missing ones as null."""
-    column = written(tmp_path / "part", columns={"id": np.asarray(values)})()["id"]
+
+    class Named(FakeSource):
+        def read(self, start, stop):
+            return replace(super().read(start, stop), columns={"id": np.asarray(values)})
+
+    work = scoring(tmp_path, FakeScorer(), [Named("members", 5, member=True)], batch_size=5, unit_size=5)
+    column = work.part(work(work.units[0]))["id"]
     assert (column.to_pylist(), column.type) == (stored, kind)
 
 
-def test_a_column_of_that_name_is_there_already(tmp_path):
-    """Another score that is called like a column of the file is refused."""
-    with pytest.raises(InputError, match=r"must have each column once, got 'member' twice"):
-        written(tmp_path / "part", more={"member": np.zeros(5)})
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"loss": np.array([0.0, np.nan, 1.0])},
+            r"members losses must be numbers, got 1 NaN \(first at row 4,",
+        ),
+        ({"loss": np.zeros(2)}, r"members must get one loss for each of 3 records, got shape \(2,\)"),
+        ({"more": {"other": np.zeros((3, 2))}}, r"got shape \(3, 2\)"),
+        ({"more": {"member": np.zeros(3)}}, "must have each column once, got 'member' twice"),
+    ],
+)
+def test_what_a_scorer_must_not_return_is_not_written(tmp_path, change, words):
+    """NaN, another number of losses than records, and a score named as a column never get into a part."""
+
+    class Bad(FakeScorer):
+        def score(self, records):
+            return replace(super().score(records), **change)
+
+    work = scoring(tmp_path, Bad(), tables(), batch_size=3, unit_size=3)
+    with pytest.raises(InputError, match=words):
+        work(work.units[1])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
     """While another process holds a folder it is refused; once that process is killed it is free."""
     folder = tmp_path / "losses.parquet.parts"
     code = (
-        "import sys, pathlib, time\nfrom auditor.collectors.streaming.output import locked\n"
+        "import sys, pathlib, time\nfrom auditor.collectors.streaming import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE) as holder:
@@ -120,7 +147,7 @@ def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
 
 def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     """Who waits at the door while the holder removes the folder is sent away, and comes in the next time."""
-    folder, take = tmp_path / "losses.parquet.parts", output.take
+    folder, take = tmp_path / "losses.parquet.parts", parts.take
 
     def removed_meanwhile(handle):
         (folder / "lock").unlink()
@@ -128,7 +155,7 @@ def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
         take(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr(output, "take", removed_meanwhile)
+        patched.setattr(parts, "take", removed_meanwhile)
         with pytest.raises(OutputError, match="by another process"), locked(folder):
             pass
     with locked(folder):
@@ -145,7 +172,7 @@ def probed(old, new, *, scale=LossScale.LOG_ODDS, eps=2.0**-23):
             return BatchLosses(loss=loss, saturated=np.zeros(n, dtype=bool), eps=eps)
 
     try:
-        refuse_other_model(
+        refuse_other_losses(
             Fixed(scale=scale),
             records=tables()[0].read(0, len(old)).records,
             expected=np.asarray(old, dtype=float),

@@ -16,20 +16,12 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from collectors.streaming import fakes
 from ray_faults import Deadly, EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
 import auditor
 from auditor.collectors.base import Classification, ModelScorer
-from auditor.collectors.streaming import (
-    RayEngine,
-    Scoring,
-    attempted,
-    part_path,
-    predictor,
-    ray_session,
-    read_part,
-    result_of,
-)
+from auditor.collectors.streaming import RayEngine, attempted, predictor, ray_session, result_of
 from auditor.core import InputError, MissingExtraError
 
 # Ray leaves files and processes to the garbage collector.
@@ -62,16 +54,7 @@ def scoring(scorer, tables, folder, factory=None):
     """The work of scoring everything, in units of two batches."""
     folder.mkdir(exist_ok=True)
     build = factory or functools.partial(copy.copy, scorer)
-    return Scoring(
-        build,
-        tables,
-        folder,
-        batch_size=BATCH,
-        unit_size=UNIT,
-        key="k",
-        identity=scorer.identity,
-        scorer=scorer,
-    )
+    return fakes.scoring(folder, scorer, tables, batch_size=BATCH, unit_size=UNIT, factory=build)
 
 
 def run(engine, scorer, tables, tmp_path, done=lambda _: None, factory=None):
@@ -185,7 +168,7 @@ def test_records_that_kill_their_worker(tables, tmp_path):
         run(RayEngine(workers=2), scorer, tables, tmp_path)
     assert sum(made[1:] == ("member", 200) for made in calls(scorer.log)) == 3
     work = scoring(scorer, tables, tmp_path / "parts")
-    kept = [read_part(part_path(work.folder, unit), unit=unit, key="k") is not None for unit in work.units]
+    kept = [work.part(unit) is not None for unit in work.units]
     assert any(kept)
     assert not kept[2]
 
@@ -307,11 +290,11 @@ def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from ray_faults import FirstColumn, Table\n"
-        "from auditor.collectors.streaming.ray import RayEngine\nfrom auditor.collectors.streaming.units import Scoring\n"
+        "from auditor import RayEngine\nfrom collectors.streaming.fakes import scoring\n"
         f"here = Path({str(tmp_path)!r})\n"
         "scorer = FirstColumn(here / 'log')\n"
         "table = Table('member', np.arange(20.0)[:, None], np.zeros(20), member=True)\n"
-        "work = Scoring(scorer.itself, (table,), here, batch_size=5, unit_size=10, key='k')\n"
+        "work = scoring(here, scorer, [table], batch_size=5, unit_size=10, factory=scorer.itself)\n"
         "said = []\n"
         "for unit in RayEngine(2).results(work, work.units):\n"
         "    said.append((unit.index, os.environ['RAY_USAGE_STATS_ENABLED']))\n"
