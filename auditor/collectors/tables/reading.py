@@ -339,7 +339,7 @@ _STOPPED = "stopped_by_evidence"
 
 def stopped_by_evidence(table: Table) -> bool:
     """Return whether a table marks any of its rows as runs whose number their evidence decided."""
-    alone = sorted(getattr(table, "later", set()) & {_STOPPED, _ODDS, "id", "person"})
+    alone = sorted(table.later & {_STOPPED, _ODDS, "id", "person"})
     if alone:
         raise InputError(
             f"{table.place} must have the column {alone[0]!r} in each of its parts or in none, got one that the first part lacks;"

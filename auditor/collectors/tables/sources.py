@@ -1,6 +1,7 @@
 """Tables to read from: what every kind of them becomes, where they lie, and their cells as numbers."""
 
 import errno
+import io
 import os
 import re
 import stat
@@ -8,8 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -82,11 +84,13 @@ class Table(ABC):
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
         path: Its file or folder, whose damage may show only while it is read; none in memory.
         memory: Bytes that what is decoded of a file at once may take.
+        later: Columns that only a later part of a folder has.
     """
 
     rows = validate.FROM_ZERO
     memory = MEMORY
     asides: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
 
     def __init__(self, names: Sequence[str], *, place: str, path: Path | None = None) -> None:
         """Keep the names."""
@@ -101,6 +105,10 @@ class Table(ABC):
     def title(self) -> str:
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
+
+    def note(self, key: bytes) -> bytes | None:  # noqa: ARG002 - only a Parquet file has notes
+        """Return what the file says of itself under a key."""
+        return None
 
     def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
         """Return the name of a column that is there exactly once; see `validate.column_name`."""
@@ -144,6 +152,65 @@ class Table(ABC):
             self.hold(WORD * len(reader) * len(reader.kinds))
             stretch = reader.read(0, len(reader))
             return {name: without_gaps(stretch.column(name)) for name in names}
+
+
+# --- A file that is opened once, however often and by however many it is read ---
+
+
+class OnceOpened:
+    """A file that is opened when it is first read."""
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path."""
+        self.path = path
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    @cached_property
+    def handle(self) -> Any:
+        """The file as Arrow reads it: not mapped, for one that is cut off while it is mapped ends the process."""
+        import pyarrow as pa
+
+        try:
+            return pa.OSFile(str(self.path))
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from None
+
+    def stream(self) -> BinaryIO:
+        """Return the file from its beginning, beside other streams of it."""
+        return _Stream(self.handle)  # type: ignore[return-value]
+
+
+class _Stream(io.RawIOBase):
+    """One way through a file."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle, self._at = handle, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._handle.size()}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._handle.read_at(size if size >= 0 else self._handle.size() - self._at, self._at)
+        self._at += len(content)
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 # --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
