@@ -124,7 +124,7 @@ class NpzTable(ArrayTable):
         """Read the names."""
         super().__init__({}, place=place)
         self.path, self._file = path, OnceOpened(path)
-        if not zipfile.is_zipfile(self._file.stream()):
+        if not zipfile.is_zipfile(self._file.handle):
             raise InputError(f"{place} is not a whole .npz archive; write it again with numpy.savez.")
         entries = [name for name in self.archive.namelist() if name.endswith(".npy")]
         self.names = [name.removesuffix(".npy") for name in entries]
@@ -135,7 +135,7 @@ class NpzTable(ArrayTable):
     @cached_property
     def archive(self) -> zipfile.ZipFile:
         """The open archive."""
-        return zipfile.ZipFile(self._file.stream())
+        return zipfile.ZipFile(self._file.handle)
 
     def _array(self, name: str, words: str) -> "_NpzArray":
         array: _NpzArray = _without_fields(_NpzArray(self, name, words), words)
@@ -189,7 +189,9 @@ class _NpzArray:
         return _plain(self._whole[start:stop])
 
     def _read(self, start: int, stop: int) -> Column:
-        self._stream = self._stream or self._table.archive.open(self._entry)  # which stays open for the next rows
+        self._stream = self._stream or self._table.archive.open(
+            self._entry
+        )  # which stays open for the next rows
         self._stream.seek(self._start + start * self._row)
         size = (stop - start) * self._row
         content = self._stream.read(size)

@@ -3,7 +3,6 @@
 All are read onwards in record batches, of which stretches from anywhere are made.
 """
 
-import io
 import itertools
 import json
 import math
@@ -501,7 +500,9 @@ class ParquetTable(SchemaTable):
         # A text that is listed once may stand for every row: one row, and the list with it, says how long they are.
         few = {"row_groups": [group.at], "columns": texts, "use_threads": False}
         first = next(listed.iter_batches(1, **few), None) if texts else None
-        lists = [] if first is None else [column for column in first.columns if types.is_dictionary(column.type)]
+        lists = (
+            [] if first is None else [column for column in first.columns if types.is_dictionary(column.type)]
+        )
         longest = sum(_longest(column.dictionary) for column in lists)
         rows = min(rows, max(_LEAST, _AT_ONCE // max(1, longest)))
         self.hold(min(rows, group.rows) * longest)
@@ -544,7 +545,7 @@ class IpcTable(SchemaTable):
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the schema, and what the file says of its batches."""
         self._file = OnceOpened(path)
-        stream = self._file.stream()
+        stream = self._file.handle
         self._is_file = stream.read(len(_MAGIC)) == _MAGIC
         stream.seek(_START if self._is_file else 0)
         self._rows, self._largest, self._listed = [], 0, 0
@@ -565,7 +566,9 @@ class IpcTable(SchemaTable):
         """Yield the record batches from a block on, each checked: damaged offsets would lead anywhere."""
         self.hold(self._largest + self._listed)
         with self._opened([self.names.index(name) for name in names]) as opened:
-            blocks = map(opened.get_batch, range(first, opened.num_record_batches)) if self._is_file else opened
+            blocks = (
+                map(opened.get_batch, range(first, opened.num_record_batches)) if self._is_file else opened
+            )
             for batch in blocks:
                 batch.validate(full=True)
                 yield from (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
@@ -574,11 +577,12 @@ class IpcTable(SchemaTable):
     def _opened(self, fields: Sequence[int]) -> Iterator[Any]:
         """Yield a reader of some columns; of all, if none is named."""
         options = ipc.IpcReadOptions(included_fields=list(fields), use_threads=False)
-        if self._is_file:
-            opening = ipc.open_file(self._file.handle, options=options)
-        else:
-            opening = ipc.open_stream(self._file.stream(), options=options)
-        with opening as opened:
+        file = self._file
+        with (
+            ipc.open_file(file.handle, options=options)
+            if self._is_file
+            else ipc.open_stream(file.stream(), options=options)
+        ) as opened:
             yield opened
 
 
@@ -618,7 +622,7 @@ def _messages(stream: Any) -> Iterator[tuple[int, int, int]]:
     while len(head := stream.read(8)) == 8:  # noqa: PLR2004 - the mark and the length
         length, after = struct.unpack("<II", head)
         if length != _MARK:
-            stream.seek(-4, io.SEEK_CUR)
+            stream.seek(stream.tell() - 4)
             after = length
         if after == 0:
             return

@@ -1,7 +1,6 @@
 """CSV files: whole columns, and records that are read onwards in constant memory."""
 
 import csv
-import gzip
 import io
 import itertools
 import re
@@ -26,14 +25,14 @@ _PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each col
 class _Quotes(io.RawIOBase):
     """A stream that counts the quotation marks that pass."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream, self.count = stream, 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(size)
+        content: bytes = self._stream.read(size)
         self.count += content.count(b'"')
         return content
 
@@ -136,10 +135,10 @@ class CsvTable(BatchTable):
     def _bytes(self) -> Any:
         """Return the file from its beginning, as it was before it was compressed."""
         stream = self._file.stream()
-        return gzip.GzipFile(fileobj=stream) if self._packed else stream
+        return pa.CompressedInputStream(stream, "gzip") if self._packed else stream
 
     def _text(self) -> IO[str]:
-        return io.TextIOWrapper(io.BufferedReader(self._bytes()), encoding="utf-8-sig", newline="")
+        return io.TextIOWrapper(self._bytes(), encoding="utf-8-sig", newline="")
 
     def _short(self, line: str) -> str:
         if len(line) > _BLOCK:

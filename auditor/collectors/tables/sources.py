@@ -1,7 +1,6 @@
 """Tables to read from: what every kind of them becomes, where they lie, and their cells as numbers."""
 
 import errno
-import io
 import os
 import re
 import stat
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -157,6 +156,9 @@ class Table(ABC):
 # --- A file that is opened once, however often and by however many it is read ---
 
 
+_ENDLESS = 2**62  # bytes, more than any file has
+
+
 class OnceOpened:
     """A file that is opened when it is first read."""
 
@@ -177,40 +179,9 @@ class OnceOpened:
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
-    def stream(self) -> BinaryIO:
+    def stream(self) -> Any:
         """Return the file from its beginning, beside other streams of it."""
-        return _Stream(self.handle)  # type: ignore[return-value]
-
-
-class _Stream(io.RawIOBase):
-    """One way through a file."""
-
-    def __init__(self, handle: Any) -> None:
-        self._handle, self._at = handle, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._handle.size()}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        content: bytes = self._handle.read_at(size if size >= 0 else self._handle.size() - self._at, self._at)
-        self._at += len(content)
-        return content
-
-    def readinto(self, buffer: Any) -> int:
-        content = self.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
+        return self.handle.get_stream(0, _ENDLESS)
 
 
 # --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
