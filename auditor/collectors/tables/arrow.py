@@ -454,6 +454,8 @@ class _RowGroup(NamedTuple):
 class ParquetTable(SchemaTable):
     """A Parquet file, or several one after another, whose blocks are their row groups; each file is opened once."""
 
+    path: Path
+
     def __init__(self, files: Sequence[Path], *, place: str, path: Path) -> None:
         """Read the schemas, and where the row groups are."""
         schemas: dict[str, Any] = {}
@@ -470,11 +472,10 @@ class ParquetTable(SchemaTable):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_open": {}}
 
-    def note(self, key: bytes) -> bytes | None:
-        """Return what the only file says of itself under a key."""
-        schema, *others = self._schemas.values()
-        note: bytes | None = (schema.metadata or {}).get(key)
-        return None if others else note
+    def note(self, key: bytes) -> tuple[bytes | None, int]:
+        """Return what the file says of itself under a key, and its number of rows; a folder says nothing."""
+        schema = next(iter(self._schemas.values()))
+        return None if self.path.is_dir() else (schema.metadata or {}).get(key), sum(self.sizes())
 
     def sizes(self) -> list[int]:
         """Return how many rows each row group has."""

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor._version import __version__
-from auditor.collectors.tables.sources import path_of
+from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.sources import kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
@@ -177,15 +178,12 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
     What is wrong with the file as a whole is found where its columns are read.
     """
-    from pyarrow import ArrowException, parquet
-
     path = path_of(data)
-    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
+    if path is None or kind_of(path) != ".parquet" or not path.is_file():
         return None, 0
     try:
-        with parquet.ParquetFile(str(path)) as file:
-            return (file.schema_arrow.metadata or {}).get(key), file.metadata.num_rows
-    except (OSError, ArrowException):
+        return open_table(data).note(key)
+    except InputError:
         return None, 0
 
 

@@ -23,20 +23,22 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     """Return the table.
 
     Args:
-        data: What `RecordTable.data` may be.
+        data: What `RecordTable.data` may be; a table that is open already is returned as it is.
         name: What error sentences call data in memory; files are called by their paths.
         memory: Bytes that what is decoded of a file at once may take.
 
     Raises:
         InputError: Data of no supported kind, or a file that cannot be read or may be pickled.
     """
+    if isinstance(data, sources.Table):
+        return data
     path, memory = sources.path_of(data), validate.positive("memory", memory)
     if path is None:
         return _in_memory(data, name)
     with sources.readable(path):
-        found = _file(path)
-    found.memory = memory
-    return found
+        table = _file(path)
+    table.memory = memory
+    return table
 
 
 def _in_memory(data: Any, name: str) -> sources.Table:

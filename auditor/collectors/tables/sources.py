@@ -105,9 +105,9 @@ class Table(ABC):
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
 
-    def note(self, key: bytes) -> bytes | None:  # noqa: ARG002 - only a Parquet file has notes
-        """Return what the file says of itself under a key."""
-        return None
+    def note(self, key: bytes) -> tuple[bytes | None, int]:  # noqa: ARG002 - only a Parquet file has notes
+        """Return what the file says of itself under a key, and its number of rows."""
+        return None, 0
 
     def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
         """Return the name of a column that is there exactly once; see `validate.column_name`."""
@@ -197,6 +197,8 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
 def path_of(data: Any) -> Path | None:
     """Return where data lie, or none if they are in memory; refuse what no reader or report could name."""
+    if isinstance(data, Table):
+        return data.path
     if not isinstance(data, str | os.PathLike):
         return None
     result = Path(os.fsdecode(data))
