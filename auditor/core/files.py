@@ -369,22 +369,7 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
 MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless somebody allows more
 
 
-def within_memory(place: str, needed: float, *, memory: float) -> None:
-    """Refuse a table, before it is decoded, that needs more bytes of memory than it may take.
-
-    >>> within_memory("file 'a.npz'", 3.9e9, memory=MEMORY)
-    Traceback (most recent call last):
-    auditor.core.errors.InputError: file 'a.npz' would need 3.9 GB of memory once decoded, more than the 1 GB that a table may take; allow more with memory (--memory, in bytes), or write it with fewer rows or shorter texts.
-    """
-    if needed > memory:
-        raise InputError(
-            f"{place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
-            f" {memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or write it"
-            " with fewer rows or shorter texts."
-        )
-
-
-_MEGABYTE, _GIGABYTE = 10**6, 10**9
+_MEGABYTE = 10**6
 _NO_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 

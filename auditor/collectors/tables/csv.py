@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import Column, Kind, OnceOpened, kind_of, readable
+from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -73,10 +73,16 @@ class CsvTable(BatchTable):
         with readable(self.path):
             try:
                 table = self.joined(self._batches(types), pa.schema(types.items()))
+                return {name: plain_array(table[name]) for name in names}
             except pa.ArrowInvalid:  # a cell that is no number
-                types = dict.fromkeys(types, pa.string())
-                table = self.joined(self._batches(types), pa.schema(types.items()))
-        return {name: plain_array(table[name]) for name in names}
+                words = dict.fromkeys(types, pa.string())
+                table = self.joined(self._batches(words), pa.schema(words.items()))
+        values = {
+            name: None if name in text else _parsed(_with_gaps(table[name]), pa.float64()) for name in names
+        }
+        return {
+            name: plain_array(table[name] if column is None else column) for name, column in values.items()
+        }
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
@@ -177,11 +183,6 @@ class CsvTable(BatchTable):
 # --- Cells of text as what they spell ---
 
 
-# What pandas reads as missing, and as true and false.
-_MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
-    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 _TRUE, _FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 
@@ -222,7 +223,7 @@ def _with_gaps(column: Any) -> Any:
     """Return the text with what is missing as null."""
     import pyarrow.compute as pc
 
-    missing = pc.is_in(column, value_set=pa.array(_MISSING))
+    missing = pc.is_in(column, value_set=pa.array(MISSING))
     return pc.if_else(missing, pa.scalar(None, pa.string()), column) if pc.any(missing).as_py() else column
 
 

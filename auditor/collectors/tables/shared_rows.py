@@ -1,7 +1,7 @@
 """Records that both groups hold: counted in one pass over all records, and compared with what a random split gives."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,14 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import about, percent
 from auditor.core.values import PerGroup
 from auditor.estimators.twins import SURELY, Twins, twins
-from auditor.records import labels
 from auditor.records.features import hashes_of
+from auditor.records.labels import text
 
 _Hashes = npt.NDArray[np.uint64]
 
 _NEVER = 1e-6  # chance of a random split below which shared contents are refused
 _MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
-_WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
 _TOO_MANY = "more than natural twins explain, so that some records seem to be in both groups"
 _ALLOW = "or allow it with allow_shared_rows=True (--allow-shared-rows)"
 
@@ -184,30 +183,7 @@ def _content(features: _Hashes, labels: Column) -> _Hashes:
 
 def _id_hashes(ids: Column) -> tuple[_Hashes, npt.NDArray[np.bool_]]:
     """Return a hash of each id, and which records have one; 7, 7.0 and "7" are the same id."""
-    if ids.dtype.kind in "iub":
-        return ids.astype(np.int64).view(np.uint64), np.ones(ids.size, dtype=np.bool_)
-    import pyarrow.compute as pc
     from pandas.util import hash_array
 
-    words = _words(ids)
-    known = np.asarray(pc.fill_null(pc.not_equal(words, ""), fill_value=False))
-    words = pc.fill_null(words, "")
-    whole = np.asarray(pc.match_substring_regex(words, _WHOLE_NUMBER))
-    result = np.empty(ids.size, dtype=np.uint64)
-    result[whole] = np.asarray(words.filter(whole).cast("int64")).view(np.uint64)
-    result[~whole] = hash_array(words.filter(~whole).to_numpy(zero_copy_only=False), categorize=False)
-    return result, known
-
-
-def _words(ids: Column) -> Any:
-    """Return the ids as Arrow text without padding, null where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if ids.dtype.kind in "OU":
-        try:
-            return pc.utf8_trim_whitespace(pa.array(ids, pa.string()))
-        except (pa.ArrowException, UnicodeError):  # not only text
-            pass
-    words, missing = labels.text(ids)
-    return pa.array(words.astype(object), pa.string(), mask=missing)
+    words, missing = text(ids)
+    return hash_array(words, categorize=False), ~missing

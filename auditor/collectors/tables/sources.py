@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
-from auditor.core.files import MEMORY, within_memory
+from auditor.core.files import MEMORY
 from auditor.core.values import Floats
 from auditor.records.labels import is_missing
 
 Column = npt.NDArray[Any]
 
+_GIGABYTE = 1e9
 WORD = 8  # bytes that a cell takes at least: a number, or where its text is
 
 # Columns beside the features, by the names that they have unless others are given.
@@ -97,8 +98,12 @@ class Table(ABC):
 
     def hold(self, needed: float) -> None:
         """Refuse, before it is decoded, what takes more memory than it may; what is in memory takes none."""
-        if self.path is not None:
-            within_memory(self.place, needed, memory=self.memory)
+        if self.path is not None and needed > self.memory:
+            raise InputError(
+                f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
+                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or"
+                " write it with fewer rows or shorter texts."
+            )
 
     @property
     def title(self) -> str:
@@ -329,7 +334,12 @@ def _damaged(path: Path, error: Exception) -> InputError:
 # --- Cells of a column ---
 
 
-_BLANK = ("", "na", "n/a", "nan", "null", "none", "<na>")
+# What pandas reads as missing.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+_BLANK = {word.casefold() for word in MISSING}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _FIX = "write it with a decimal point and without other characters"
 
@@ -352,7 +362,7 @@ def numbers(
         )
     result = np.empty(column.shape)
     for row, value in enumerate(column.tolist()):
-        word = str(value).strip().lower()
+        word = str(value).strip().casefold()
         try:
             # 1_000 is no number here
             result[row] = words[word] if word in words else float(word.replace("_", "?"))
