@@ -147,8 +147,8 @@ def _resolved(path: Path) -> Path:
         step = path
         for _ in range(40):  # more links in a row lead nowhere
             step = step.parent.resolve() / step.name
-            if found := re.fullmatch(rf"(/dev|/proc/{os.getpid()}(/task/\d+)?)/fd/(\d+)", str(step)):
-                return _HANDLES / found[3]
+            if handle := re.fullmatch(rf"(/dev|/proc/{os.getpid()}(/task/\d+)?)/fd/(\d+)", str(step)):
+                return _HANDLES / handle[3]
             if not step.is_symlink():
                 break
             step = step.parent / step.readlink()
@@ -390,18 +390,18 @@ def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
             raise InputError(f"{named} is a folder; name an ordinary file.")
         handle = os.open(path, flags)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                kind = next((word for holds, word in _NO_FILES if holds(found.st_mode)), "a device")
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                kind = next((word for holds, word in _NO_FILES if holds(status.st_mode)), "a device")
                 raise InputError(f"{named} is {kind}; name an ordinary file.")
-            content = b"" if found.st_size > most else file.read(most + 1)
+            content = b"" if status.st_size > most else file.read(most + 1)
     except OSError as error:
         raise InputError(f"{named} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
-    size = max(found.st_size, len(content))
+    size = max(status.st_size, len(content))
     if size > most:
         shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
         raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")

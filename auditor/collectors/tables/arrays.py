@@ -90,14 +90,6 @@ _KINDS = {
     **dict.fromkeys("UST", Kind.TEXT),
     **dict.fromkeys("Mm", Kind.TIME),
 }
-_INFERRED = {
-    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "boolean", "decimal"), Kind.NUMBER),
-    **dict.fromkeys(
-        ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"), Kind.TIME
-    ),
-    "string": Kind.TEXT,
-    "empty": Kind.BLANK,
-}  # by the names of pandas
 
 
 def _kind_of(values: Any) -> Kind:
@@ -107,9 +99,14 @@ def _kind_of(values: Any) -> Kind:
     kind = getattr(values.dtype, "kind", "O")
     if kind != "O":
         return _KINDS.get(kind, Kind.OTHER)
-    from pandas.api.types import infer_dtype
+    import pyarrow as pa
 
-    return _INFERRED.get(infer_dtype(np.asarray(values, dtype=object), skipna=True), Kind.OTHER)
+    from auditor.collectors.tables.arrow import kind_of
+
+    try:
+        return kind_of(pa.infer_type(values, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return Kind.OTHER
 
 
 # --- Arrays of an ``.npz`` archive, of which only the rows that are read are in memory; never pickled ---

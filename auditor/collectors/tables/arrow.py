@@ -54,6 +54,11 @@ _KINDS = {
 }
 
 
+def kind_of(plain: Any) -> Kind:
+    """Return what the cells of a column of this type are."""
+    return next((kind for kind, tests in _KINDS.items() if _is(plain, tests)), Kind.OTHER)
+
+
 def _plain_type(kind: Any) -> Any:
     """Return the type that a column is read in: of categories that of their values, of an extension its storage."""
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
@@ -156,7 +161,7 @@ class ColumnPlan:
     @property
     def kind(self) -> Kind:
         """What the cells are."""
-        return next((kind for kind, tests in _KINDS.items() if _is(self.type, tests)), Kind.OTHER)
+        return kind_of(self.type)
 
     @property
     def unknown(self) -> bool:

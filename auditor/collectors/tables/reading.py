@@ -364,13 +364,13 @@ def stopped_by_evidence(table: Table) -> bool:
         return False
     place, column = _place(_STOPPED, table), table.columns([_STOPPED])[_STOPPED]
     # Blank in the rows of a table that was added to it.
-    found = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
-    if not np.isin(found, (0, 1)).all():
+    marked = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
+    if not np.isin(marked, (0, 1)).all():
         raise InputError(
             f"{place} must hold only 0 and 1 (runs whose number their evidence decided), got"
-            f" {found[~np.isin(found, (0, 1))][0]:g}; give the column another name if it means something else."
+            f" {marked[~np.isin(marked, (0, 1))][0]:g}; give the column another name if it means something else."
         )
-    return bool(found.any())
+    return bool(marked.any())
 
 
 def _loss_name(name: str, table: Table) -> str:
@@ -438,9 +438,9 @@ def read_features(
     """
     table = open_table(path, memory=memory)
     names = _feature_names(columns, table, not_features, member_column)
-    found = table.columns([_member_name(member_column, table), *names])
-    mask = _membership(found.pop(member_column), table, member_column)
-    cells = {name: _feature(column, table, name) for name, column in found.items()}
+    values = table.columns([_member_name(member_column, table), *names])
+    mask = _membership(values.pop(member_column), table, member_column)
+    cells = {name: _feature(column, table, name) for name, column in values.items()}
     return Features(*({name: column[side] for name, column in cells.items()} for side in (mask, ~mask)))
 
 
@@ -474,8 +474,8 @@ def read_feature_pair(
     sides = []
     for path in (member_path, nonmember_path):
         table = open_table(path, memory=memory)
-        found = table.columns(_feature_names(columns, table, not_features))
-        sides.append({name: _feature(column, table, name) for name, column in found.items()})
+        values = table.columns(_feature_names(columns, table, not_features))
+        sides.append({name: _feature(column, table, name) for name, column in values.items()})
     return Features(*sides)
 
 
@@ -567,17 +567,17 @@ def read_schedule(
 
 def _of_steps(column: Column, table: Table, name: str) -> Floats:
     """Return one column of a schedule, each value within what it may be."""
-    found = numbers(column, place=_place(name, table), rows=table.rows)
-    rule, good = "above 0", found > 0
+    values = numbers(column, place=_place(name, table), rows=table.rows)
+    rule, good = "above 0", values > 0
     if name == "sampling_rate":
-        rule, good = "in (0, 1]", (found > 0) & (found <= 1)
+        rule, good = "in (0, 1]", (values > 0) & (values <= 1)
     elif name == "steps":
-        rule, good = "a whole number of 1 or more", (found >= 1) & (found == np.floor(found))
-    for words, wrong in (("a finite number", ~np.isfinite(found)), (rule, ~good)):
+        rule, good = "a whole number of 1 or more", (values >= 1) & (values == np.floor(values))
+    for words, wrong in (("a finite number", ~np.isfinite(values)), (rule, ~good)):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} ({validate.at_row(row, table.rows)});"
+                f"{_place(name, table)} must be {words} in every row, got {values[row]:g} ({validate.at_row(row, table.rows)});"
                 " correct that step."
             )
-    return found
+    return values

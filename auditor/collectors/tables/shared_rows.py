@@ -84,22 +84,22 @@ class SharedRows:
         return f"there are {seen}: the groups overlap, which was allowed."
 
     def _of_contents(self, overlap: "_Overlap", *, allow: bool) -> str:
-        found, smaller = overlap.twins, min(overlap.sizes)
-        counts = found.nonmembers_with_twin, found.members_with_twin
+        counted, smaller = overlap.twins, min(overlap.sizes)
+        counts = counted.nonmembers_with_twin, counted.members_with_twin
         share = counts[int(np.argmin(overlap.sizes))] / smaller
         seen = (
             f"{counts[0]:,} non-member and {counts[1]:,} member records ({percent(share)} of the smaller group) that are"
-            f" equal to one of the other group in features and label (first {overlap.where}), and have {found.shared:,}"
-            f" different contents where a random split of all records gives about {found.expected:,.1f}"
+            f" equal to one of the other group in features and label (first {overlap.where}), and have {counted.shared:,}"
+            f" different contents where a random split of all records gives about {counted.expected:,.1f}"
         )
-        whole = found.p_more < SURELY and share == 1
-        excess = found.shared - found.expected > _MOST * smaller
-        if not allow and (whole or (found.p_more < _NEVER and excess)):
+        whole = counted.p_more < SURELY and share == 1
+        excess = counted.shared - counted.expected > _MOST * smaller
+        if not allow and (whole or (counted.p_more < _NEVER and excess)):
             raise InputError(
                 f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
                 f" take them out of one group, {_ALLOW}."
             )
-        why = _TOO_MANY if found.p_more < SURELY else BY_CHANCE
+        why = _TOO_MANY if counted.p_more < SURELY else BY_CHANCE
         alike = " non-member and ".join(map(about, counts))
         self.notes.append(f"{alike} member records are equal to one of the other group: {why}.")
         return f"there are {seen}: {why}."

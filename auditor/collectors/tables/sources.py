@@ -120,11 +120,11 @@ class Table(ABC):
             raise InputError(f"{argument} must be the name of a column, got {name!r}.")
         return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
 
-    def beside(self, asked: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
+    def beside(self, choices: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
         """Return which columns say what is known beside the records: default names if they are there, others in any case."""
         return {
             part: self.named(name, what=_PARTS[part], argument=f"{part}{ending}")
-            for part, name in asked.items()
+            for part, name in choices.items()
             if name is not None and (name != part or name in self.names)
         }
 
@@ -280,17 +280,17 @@ def checked_kind(path: Path) -> str:
 
 def parts(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
-    found = sorted(
+    files = sorted(
         path
         for path in folder.iterdir()
         if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
     )
-    if not found:
+    if not files:
         raise InputError(
             f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
             " holds the parts."
         )
-    return found
+    return files
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -418,12 +418,12 @@ def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Co
     Raises:
         InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
     """
-    found = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
-    if found.dtype.kind in "OU":
-        for row, value in enumerate(found.tolist()):
+    labels = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    if labels.dtype.kind in "OU":
+        for row, value in enumerate(labels.tolist()):
             if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
                 raise InputError(
                     f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
                     " write the text again as UTF-8."
                 )
-    return found
+    return labels
