@@ -90,7 +90,7 @@ def _looked_at(
     kept = _first_of(rng.permutation(hashes.size), content)
     if person is not None:
         found = codes(person)
-        owner = np.concatenate([found.member, found.nonmember])
+        owner = found.pooled
         blank = owner < 0
         owner[blank] = owner.size + np.arange(int(blank.sum()))
         kept = _first_of(kept, owner)

@@ -147,8 +147,8 @@ def _resolved(path: Path) -> Path:
         step = path
         for _ in range(40):  # more links in a row lead nowhere
             step = step.parent.resolve() / step.name
-            if found := re.fullmatch(rf"(/dev|/proc/{os.getpid()}(/task/\d+)?)/fd/(\d+)", str(step)):
-                return _HANDLES / found[3]
+            if handle := re.fullmatch(rf"(/dev|/proc/{os.getpid()}(/task/\d+)?)/fd/(\d+)", str(step)):
+                return _HANDLES / handle[3]
             if not step.is_symlink():
                 break
             step = step.parent / step.readlink()
@@ -369,22 +369,7 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
 MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless somebody allows more
 
 
-def within_memory(place: str, needed: float, *, memory: float) -> None:
-    """Refuse a table, before it is decoded, that needs more bytes of memory than it may take.
-
-    >>> within_memory("file 'a.npz'", 3.9e9, memory=MEMORY)
-    Traceback (most recent call last):
-    auditor.core.errors.InputError: file 'a.npz' would need 3.9 GB of memory once decoded, more than the 1 GB that a table may take; allow more with memory (--memory, in bytes), or write it with fewer rows or shorter texts.
-    """
-    if needed > memory:
-        raise InputError(
-            f"{place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
-            f" {memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or write it"
-            " with fewer rows or shorter texts."
-        )
-
-
-_MEGABYTE, _GIGABYTE = 10**6, 10**9
+_MEGABYTE = 10**6
 _NO_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
@@ -405,18 +390,18 @@ def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
             raise InputError(f"{named} is a folder; name an ordinary file.")
         handle = os.open(path, flags)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                kind = next((word for holds, word in _NO_FILES if holds(found.st_mode)), "a device")
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                kind = next((word for holds, word in _NO_FILES if holds(status.st_mode)), "a device")
                 raise InputError(f"{named} is {kind}; name an ordinary file.")
-            content = b"" if found.st_size > most else file.read(most + 1)
+            content = b"" if status.st_size > most else file.read(most + 1)
     except OSError as error:
         raise InputError(f"{named} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
-    size = max(found.st_size, len(content))
+    size = max(status.st_size, len(content))
     if size > most:
         shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
         raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")

@@ -18,7 +18,7 @@ SURELY = 0.01
 
 
 @dataclass(frozen=True)
-class _Twins:
+class Twins:
     """Counts of labels and of the records that carry them.
 
     Attributes:
@@ -26,6 +26,7 @@ class _Twins:
         expected: How many of them a random split gives on average.
         p_more: Probability that a random split gives as many or more.
         p_fewer: Probability that a random split gives as many or fewer.
+        members_with_twin: Member records whose label occurs among the non-members.
         nonmembers_with_twin: Non-member records whose label occurs among the members.
         repeats: Records beyond the first of each label, in each group.
     """
@@ -34,11 +35,12 @@ class _Twins:
     expected: float
     p_more: float
     p_fewer: float
+    members_with_twin: int
     nonmembers_with_twin: int
     repeats: tuple[int, int]
 
 
-def twins(labels: PerGroup) -> _Twins:
+def twins(labels: PerGroup) -> Twins:
     """Count the labels that several records carry.
 
     >>> found = twins(PerGroup(np.array([1, 1, 2, 3]), np.array([2, 4])))
@@ -46,19 +48,20 @@ def twins(labels: PerGroup) -> _Twins:
     (1, (1, 0))
     """
     n1, n0 = labels.member.size, labels.nonmember.size
-    unit, size = np.unique(np.concatenate(labels), return_inverse=True, return_counts=True)[1:]
-    member = np.bincount(unit[:n1], minlength=size.size)
-    nonmember = size - member
-    both = (member > 0) & (nonmember > 0)
-    law = by_chance(size, n1=n1, n0=n0)
-    shared = int(both.sum())
-    return _Twins(
-        shared=shared,
+    (members, several1), (nonmembers, several0) = (np.unique(side, return_counts=True) for side in labels)
+    _, at1, at0 = np.intersect1d(members, nonmembers, assume_unique=True, return_indices=True)
+    both = several1[at1], several0[at0]
+    law = by_chance(
+        np.concatenate([np.delete(several1, at1), np.delete(several0, at0), sum(both)]), n1=n1, n0=n0
+    )
+    return Twins(
+        shared=at1.size,
         expected=law.expected,
-        p_more=law.p_more(shared),
-        p_fewer=law.p_fewer(shared),
-        nonmembers_with_twin=int(nonmember[both].sum()),
-        repeats=(n1 - int((member > 0).sum()), n0 - int((nonmember > 0).sum())),
+        p_more=law.p_more(at1.size),
+        p_fewer=law.p_fewer(at1.size),
+        members_with_twin=int(both[0].sum()),
+        nonmembers_with_twin=int(both[1].sum()),
+        repeats=(n1 - members.size, n0 - nonmembers.size),
     )
 
 

@@ -344,13 +344,13 @@ def classified(known: Floats, label: _Labels, new: Floats) -> Floats:
 
 def differences(values: Floats, *, member: _Labels) -> Floats:
     """Return, for each column, the larger |t| of the two groups' means and of the means of its square."""
-    found = []
+    distances = []
     for part in (values, np.square(values)):
         one, other = part[member], part[~member]
         variance = one.var(axis=0) / one.shape[0] + other.var(axis=0) / other.shape[0]
         gap = one.mean(axis=0) - other.mean(axis=0)
-        found.append(np.abs(gap / np.sqrt(np.maximum(variance, 1e-12))))
-    return np.asarray(np.maximum(*found))
+        distances.append(np.abs(gap / np.sqrt(np.maximum(variance, 1e-12))))
+    return np.asarray(np.maximum(*distances))
 
 
 # --- A 64-bit hash of each record's features, so that records of equal content are found without keeping the content ---
@@ -384,8 +384,8 @@ def fingerprints(features: Features) -> PerGroup:
     Raises:
         InputError: A cell that is no number, text, date or other plain value.
 
-    >>> found = fingerprints(Features(member=[[1, 2], [3, 4]], nonmember=[[3.0, 4.0], [4.0, 3.0]]))
-    >>> (found.member[:, None] == found.nonmember).tolist()
+    >>> hashes = fingerprints(Features(member=[[1, 2], [3, 4]], nonmember=[[3.0, 4.0], [4.0, 3.0]]))
+    >>> (hashes.member[:, None] == hashes.nonmember).tolist()
     [[False, False], [True, False]]
     """
     member, nonmember = features.tables

@@ -39,6 +39,25 @@ class Codes:
     nonmember: Integers
     labels: Column
 
+    @property
+    def pooled(self) -> Integers:
+        """The codes of both groups, members first."""
+        return np.concatenate([self.member, self.nonmember])
+
+    @property
+    def in_both(self) -> Integers:
+        """The codes that occur in both groups."""
+        shared = np.intersect1d(self.member, self.nonmember)
+        return shared[shared >= 0]
+
+    @property
+    def units(self) -> PerGroup:
+        """The unit of each record; a record without a label is one of its own."""
+        pooled = self.pooled.copy()
+        blank = pooled < 0
+        pooled[blank] = self.labels.size + np.arange(int(blank.sum()))
+        return PerGroup(*np.split(pooled, [self.member.size]))
+
 
 def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     """Return the labels as text, and which records have none.
@@ -69,15 +88,15 @@ def is_missing(value: Any) -> bool:
 def codes(pair: PerGroup) -> Codes:
     """Return a column of labels as numbers that are equal where the labels are, in both groups.
 
-    >>> found = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
-    >>> found.member, found.nonmember, found.labels.tolist()
+    >>> coded = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
+    >>> coded.member, coded.nonmember, coded.labels.tolist()
     (array([ 0,  1, -1]), array([1, 2]), ['b', 'a', 'c'])
     """
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
         words: list[Any] = np.concatenate(pair).tolist()  # no blanks to find, and no text to make
     else:
-        said = [text(column) for column in pair]
-        words = np.concatenate([np.where(missing, np.array(None), found) for found, missing in said]).tolist()
+        sides = [np.where(missing, np.array(None), spelled) for spelled, missing in map(text, pair)]
+        words = np.concatenate(sides).tolist()
     seen: dict[Any, int] = {}
     numbers = [-1 if word is None else seen.setdefault(word, len(seen)) for word in words]
     member, nonmember = np.split(np.array(numbers, dtype=np.int64), [pair.member.size])
@@ -182,8 +201,8 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
         by: ``mean``, ``min`` or ``max`` of the losses.
 
     >>> losses = Losses(member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], id=(["a", "a", "b"], ["c", "d"]))
-    >>> found = per_record(losses, by="min")
-    >>> found.losses.member, found.sizes.member, found.largest
+    >>> records = per_record(losses, by="min")
+    >>> records.losses.member, records.sizes.member, records.largest
     (array([0.1, 0.4]), array([2, 1]), 2)
     """
     rows = losses.n_member, losses.n_nonmember
@@ -202,14 +221,14 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
 
 def _within_persons(losses: Losses) -> Codes:
     """The ids as numbers; equal ids of different people are different records."""
-    found = codes(cast("PerGroup", losses.id))
+    ids = codes(cast("PerGroup", losses.id))
     if losses.person is None:
-        return found
+        return ids
     who = codes(losses.person)
-    code, owner = (np.concatenate([each.member, each.nonmember]) for each in (found, who))
+    code, owner = ids.pooled, who.pooled
     joined = np.where(code < 0, -1, code * (who.labels.size + 1) + owner + 1)
     numbers = np.where(code < 0, -1, np.unique(joined, return_inverse=True)[1])
-    member, nonmember = np.split(numbers, [found.member.size])
+    member, nonmember = np.split(numbers, [ids.member.size])
     return Codes(member, nonmember, np.arange(numbers.max() + 1))
 
 
@@ -287,25 +306,25 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
     >>> losses = Losses(
     ...     member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], person=(["ann", "ann", "bob"], ["cy", "di"])
     ... )
-    >>> found = per_person(losses, choice=options.OnePerPerson("min"))
-    >>> found.losses.member, found.records, found.persons
+    >>> units = per_person(losses, choice=options.OnePerPerson("min"))
+    >>> units.losses.member, units.records, units.persons
     (array([0.1, 0.4]), (3, 2), (2, 2))
     """
     validate.instance("losses", losses, (Losses,))
     validate.instance("persons", choice, get_args(options.Persons))
     by_id = per_record(losses, by=choice.by)
-    found = _spread(by_id, choice)
+    units = _spread(by_id, choice)
     if not isinstance(choice, options.OnePerPerson):
-        return found
-    if not found.named:
+        return units
+    if not units.named:
         raise InputError(
             "persons must be auditor.EachRecord() where records do not name their person, got"
             f" {choice!r}; give the losses a person column."
         )
-    if found.in_both and found.by_person:
-        by_id, names = without_split(found)
-        found = replace(_spread(by_id, choice), left_out=names)
-    sides = _in_units(found.losses, codes(cast("PerGroup", found.losses.person)), choice.by)
+    if units.in_both and units.by_person:
+        by_id, names = without_split(units)
+        units = replace(_spread(by_id, choice), left_out=names)
+    sides = _in_units(units.losses, codes(cast("PerGroup", units.losses.person)), choice.by)
     for side, items in zip(("member", "non-member"), sides, strict=True):
         if items.scores.size < _LEAST:
             raise InputError(
@@ -314,16 +333,16 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
             )
     pairs = zip(_trained(by_id, choice), sides, strict=True)
     held = np.concatenate([np.add.reduceat(size[items.order], items.starts) for size, items in pairs])
-    combined = _combined(found.losses, sides, f"one score per person: the {choice.by} of their losses")
-    return replace(found, losses=combined, trained=(int(held.min()), int(held.max())))
+    combined = _combined(units.losses, sides, f"one score per person: the {choice.by} of their losses")
+    return replace(units, losses=combined, trained=(int(held.min()), int(held.max())))
 
 
 def default_units(losses: Losses) -> PersonsFound:
     """Return people, where the records name them and were not split record by record; else one unit per record."""
-    found = per_person(losses, choice=options.EachRecord())
-    split = found.in_both and not found.by_person
-    if found.largest == 1 or split or min(found.persons) < _LEAST:
-        return found
+    units = per_person(losses, choice=options.EachRecord())
+    split = units.in_both and not units.by_person
+    if units.largest == 1 or split or min(units.persons) < _LEAST:
+        return units
     return per_person(losses, choice=options.OnePerPerson())
 
 
@@ -336,11 +355,11 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     if losses.person is None:
         alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
         return PersonsFound(losses, choice, by_id, False, *alone)
-    found = codes(losses.person)
-    owners = _owners(found)
+    persons = codes(losses.person)
+    owners = persons.units
     sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]
-    both, by_chance = _in_both(found, losses.inclusion)
-    together = np.bincount(np.concatenate([found.member, found.nonmember]) + 1)[1:]
+    both, by_chance = _in_both(persons, losses.inclusion)
+    together = np.bincount(persons.pooled + 1)[1:]
     return PersonsFound(
         losses=losses,
         choice=choice,
@@ -348,7 +367,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
         named=True,
         records=records,
         persons=(sizes[0].size, sizes[1].size),
-        unlabelled=(int((found.member < 0).sum()), int((found.nonmember < 0).sum())),
+        unlabelled=(int((persons.member < 0).sum()), int((persons.nonmember < 0).sum())),
         largest=int(max(sizes[0].max(), sizes[1].max())),
         in_both=both,
         in_both_by_chance=by_chance,
@@ -367,26 +386,25 @@ def _trained(by_id: RecordsFound, choice: options.Persons) -> PerGroup:
 def row_units(losses: Losses, *, persons: bool) -> PerGroup:
     """Return the unit of each row as a whole number: its person with ``persons``, else its id; itself where it has none."""
     if persons and losses.person is not None:
-        return _owners(codes(losses.person))
+        return codes(losses.person).units
     if losses.id is not None:
-        return _owners(_within_persons(losses))
+        return _within_persons(losses).units
     return PerGroup(np.arange(losses.n_member), losses.n_member + np.arange(losses.n_nonmember))
 
 
 def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
     """Return the records of all people but those with records in both groups, and the names of these; all where too few are left."""
     by_id = units.by_id
-    found = codes(cast("PerGroup", by_id.losses.person))
-    both = np.intersect1d(found.member, found.nonmember)
-    both = both[both >= 0]
-    kept = [~np.isin(column, both) for column in (found.member, found.nonmember)]
-    left = [np.unique(owner[side]).size for owner, side in zip(_owners(found), kept, strict=True)]
+    persons = codes(cast("PerGroup", by_id.losses.person))
+    both = persons.in_both
+    remaining = [~np.isin(column, both) for column in (persons.member, persons.nonmember)]
+    left = [np.unique(owner[side]).size for owner, side in zip(persons.units, remaining, strict=True)]
     if min(left) < _LEAST:
         return by_id, ()
     step = f"{about(both.size)} people with records in both groups left out"
-    losses = by_id.losses.take(member=kept[0], nonmember=kept[1], step=step)
-    sizes = PerGroup(*(size[side] for size, side in zip(by_id.sizes, kept, strict=True)))
-    return replace(by_id, losses=losses, sizes=sizes), tuple(map(str, found.labels[both].tolist()))
+    losses = by_id.losses.take(member=remaining[0], nonmember=remaining[1], step=step)
+    sizes = PerGroup(*(size[side] for size, side in zip(by_id.sizes, remaining, strict=True)))
+    return replace(by_id, losses=losses, sizes=sizes), tuple(map(str, persons.labels[both].tolist()))
 
 
 def _tail(seen: int, expected: float, count: int) -> float:
@@ -400,7 +418,7 @@ def _tail(seen: int, expected: float, count: int) -> float:
     return math.exp(-count * float(rel_entr(share, mean) + rel_entr(1 - share, 1 - mean)))
 
 
-def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None:
+def mechanism_reason(units: PersonsFound, *, strata: bool = False) -> str | None:
     """Return why these units support no statement about the training algorithm, or None.
 
     Three things forbid one. A combined score of a person in both groups rests on as many records as happened to be
@@ -410,24 +428,24 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
     dealt out between the groups, unless pairs are drawn within persons. So were rows of one id that could not be combined.
 
     Args:
-        found: The units.
+        units: The units.
         strata: Whether pairs are drawn within strata, which persons may be.
     """
-    if found.by_id.largest > 1 and not found.by_id.combined:
+    if units.by_id.largest > 1 and not units.by_id.combined:
         return "ids repeat, and a group has fewer than two of them, so that records are not independent"
-    if found.combined and found.in_both:
+    if units.combined and units.in_both:
         return (
-            f"{about(found.in_both)} people have records in both groups, so how many records their combined score rests on"
+            f"{about(units.in_both)} people have records in both groups, so how many records their combined score rests on"
             " depends on which of them were members; audit each record, or split by person"
         )
-    expected, seen = found.in_both_by_chance, found.in_both
-    if not found.combined and found.by_person:
+    expected, seen = units.in_both_by_chance, units.in_both
+    if not units.combined and units.by_person:
         return (
             f"{about(seen)} people have records in both groups where independent coins would have put about"
             f" {expected:,.0f}: membership was decided by person, so records are not independent; audit one score per"
             " person"
         )
-    if not (found.combined or strata) and seen > expected and _tail(seen, expected, found.several) < _SURELY:
+    if not (units.combined or strata) and seen > expected and _tail(seen, expected, units.several) < _SURELY:
         return (
             f"{about(seen)} people have records in both groups where independent coins would have put about {expected:,.0f}: the"
             " records of a person were dealt between the groups, so they are not independent; give the person as the group of each"
@@ -436,19 +454,19 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
     return None
 
 
-def claim_reason(found: PersonsFound, claim: options.TrainingClaim | None = None) -> str | None:
+def claim_reason(units: PersonsFound, claim: options.TrainingClaim | None = None) -> str | None:
     """Return why a bound on these units cannot judge a claim, or None.
 
     Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record. A
     claim for people, or for groups of records (`PersonsFound.group`), allows for that.
     """
-    most = found.trained[1]
-    if found.combined and most > 1 and not options.for_persons(claim):
+    most = units.trained[1]
+    if units.combined and most > 1 and not options.for_persons(claim):
         return (
             f"scores combine up to {most:,} records of one person, so the bound is about adding or removing a person,"
             " and a claim about single records allows a person with several records a larger epsilon"
         )
-    return group_reason(found.trained, claim)
+    return group_reason(units.trained, claim)
 
 
 def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) -> str | None:
@@ -469,22 +487,10 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
     return None
 
 
-def _owners(found: Codes) -> PerGroup:
-    """The person of each record; a record that names nobody is a person of its own."""
-    result, free = [], found.labels.size
-    for column in (found.member, found.nonmember):
-        owner, blank = column.copy(), column < 0
-        owner[blank] = free + np.arange(int(blank.sum()))
-        free += int(blank.sum())
-        result.append(owner)
-    return PerGroup(*result)
-
-
-def _in_both(found: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
+def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """How many persons have records in both groups, and how many would by independent coins, of their own odds where known."""
-    count, shared = found.labels.size, np.intersect1d(found.member, found.nonmember)
-    owner = np.concatenate([found.member, found.nonmember])
-    chance = np.full(owner.size, found.member.size / owner.size)
+    count, owner = persons.labels.size, persons.pooled
+    chance = np.full(owner.size, persons.member.size / owner.size)
     if inclusion is not None:
         chance = np.concatenate(inclusion)
     known = owner >= 0
@@ -492,7 +498,7 @@ def _in_both(found: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
         np.exp(np.bincount(owner[known], weights=log[known], minlength=count))
         for log in (np.log(chance), np.log1p(-chance))
     )
-    return int((shared >= 0).sum()), max(0.0, float(np.sum(1 - alone)))
+    return persons.in_both.size, max(0.0, float(np.sum(1 - alone)))
 
 
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
@@ -515,9 +521,9 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 # --- One score per person --------------------------------------------------------------------------
 
 
-def _in_units(losses: Losses, found: Codes, by: str) -> list["_PerPerson"]:
+def _in_units(losses: Losses, units: Codes, by: str) -> list["_PerPerson"]:
     """Both groups in order of their units."""
-    pairs = zip((losses.member, losses.nonmember), _owners(found), strict=True)
+    pairs = zip((losses.member, losses.nonmember), units.units, strict=True)
     return [_PerPerson.of(values, owner, by) for values, owner in pairs]
 
 
@@ -568,15 +574,17 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """One label per person: the one they share. Where they differ it is "(mixed)", or the column goes."""
-    found = codes(pair)
-    kept = []
-    for column, code, side in zip(pair, (found.member, found.nonmember), sides, strict=True):
+    coded = codes(pair)
+    firsts = []
+    for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
-        kept.append((first, same))
-    if all(same.all() for _, same in kept):
-        return PerGroup(*(first for first, _ in kept))
+        firsts.append((first, same))
+    if all(same.all() for _, same in firsts):
+        return PerGroup(*(first for first, _ in firsts))
     if not mixed:
         return None
-    told = ((text(first), same) for first, same in kept)
-    return PerGroup(*(np.where(same, np.where(missing, "", words), MIXED) for (words, missing), same in told))
+    spelled = ((text(first), same) for first, same in firsts)
+    return PerGroup(
+        *(np.where(same, np.where(missing, "", words), MIXED) for (words, missing), same in spelled)
+    )

@@ -59,15 +59,15 @@ def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, o
     Raises:
         InputError: A name that is no class, or an answer without a class of which nothing can be known.
 
-    >>> found = NamedOutputs(["b", "a"], np.array([[0.2, 0.8]]))
-    >>> in_order(found, records=Records("member", [], np.array(["a"])), classes=["a", "b"], output=None).tolist()
+    >>> own = NamedOutputs(["b", "a"], np.array([[0.2, 0.8]]))
+    >>> in_order(own, records=Records("member", [], np.array(["a"])), classes=["a", "b"], output=None).tolist()
     [[0.8, 0.2]]
     """
     if not isinstance(outputs, NamedOutputs):
-        found = column_names(outputs)
-        if found is None:
+        own = column_names(outputs)
+        if own is None:
             return outputs
-        outputs = NamedOutputs(found, np.asarray(outputs))
+        outputs = NamedOutputs(own, np.asarray(outputs))
     names, values, frame = outputs.names, outputs.values, outputs.absent is None
     one_label, known = records.labels.ndim == 1, () if classes is None else list(classes)
     if classes is None and one_label and -1 not in places([*dict.fromkeys(records.labels.tolist())], names):

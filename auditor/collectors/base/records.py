@@ -49,10 +49,7 @@ class Records:
         """Return the records from ``start`` to before ``stop``, of features in their own type."""
         if start == 0 and stop >= len(self):
             return self
-        some = slice(start, stop)
-        rows = None if self.rows is None else self.rows[some]
-        features = take_rows(self.features, rows=some)
-        return Records(self.name, features, self.labels[some], self.first_row + start, rows)
+        return self.take(slice(start, stop))
 
     def take(self, rows: Rows) -> "Records":
         """Return some of the records, which keep their numbers."""
@@ -106,10 +103,10 @@ class Records:
         if not known.is_unique:
             raise InputError(f"classes must be distinct, got {listed(known.tolist())}.")
         try:
-            found = known.get_indexer(self.labels.astype(object))
+            positions = known.get_indexer(self.labels.astype(object))
         except TypeError:
             raise InputError(f"{self.name} labels must be numbers or strings, got others.") from None
-        bad = found < 0
+        bad = positions < 0
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
@@ -117,7 +114,7 @@ class Records:
                 f" such records) is not one of the model's classes {listed(classes)}; leave those records out, or name the"
                 " class of each output column with classes=."
             )
-        return np.asarray(found)
+        return np.asarray(positions)
 
 
 def listed(names: Sequence[Any], *, most: int = 10) -> str:
@@ -135,13 +132,13 @@ def places(names: Sequence[Any], classes: Sequence[Any]) -> list[int]:
     >>> places(["1", "0"], [0, 1]), places(["cat", "fox"], ["fox"])
     ([1, 0], [-1, 0])
     """
-    found: list[int] = []
-    for given, known in ((names, classes), (spelled(names), spelled(classes))):
-        position = {name: place for place, name in enumerate(known)}
-        found = [position.get(name, -1) for name in given]
-        if -1 not in found:
+    positions: list[int] = []
+    for these, those in ((names, classes), (spelled(names), spelled(classes))):
+        position = {name: place for place, name in enumerate(those)}
+        positions = [position.get(name, -1) for name in these]
+        if -1 not in positions:
             break
-    return found
+    return positions
 
 
 def spelled(classes: Sequence[Any]) -> list[Any]:
@@ -150,9 +147,9 @@ def spelled(classes: Sequence[Any]) -> list[Any]:
     >>> spelled(["0", "1.5", "true", "other"]), spelled(["1", "01"])
     ([0, 1.5, True, 'other'], ['1', '01'])
     """
-    found = [_value(text) if isinstance(text, str) else text for text in classes]
-    values = [value for value in found if not isinstance(value, str)]
-    return found if len(set(values)) == len(values) else list(classes)
+    values = [_value(text) if isinstance(text, str) else text for text in classes]
+    numbers = [value for value in values if not isinstance(value, str)]
+    return values if len(set(numbers)) == len(numbers) else list(classes)
 
 
 def _value(text: str) -> Any:
@@ -203,15 +200,17 @@ def labels_beside(groups: tuple[Records, Records], *, values: str, **pairs: Any)
         values: What the records have one of each: ``y``.
         pairs: One label for each record of both groups, or None, by the name of the argument without its s: ``id``.
     """
-    found: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     for name, pair in pairs.items():
         if pair is not None:
             columns = zip(groups, validate.pair(f"{name}s", pair), strict=True)
-            found[name] = PerGroup(*(validate.column(f"{of.name} {name}s", column) for of, column in columns))
-            for group, column in zip(groups, found[name], strict=True):
+            labels[name] = PerGroup(
+                *(validate.column(f"{of.name} {name}s", column) for of, column in columns)
+            )
+            for group, column in zip(groups, labels[name], strict=True):
                 names = (f"{group.name} {values}", f"{group.name} {name}s")
                 validate.same_length(names, (len(group), column.size))
-    return found
+    return labels
 
 
 def take_rows(features: Any, *, rows: Rows) -> Any:
@@ -282,16 +281,16 @@ _STRETCH = 5  # records in a row
 
 def spread(sample: Sequence[Records], *, most: int = _SPREAD) -> list[Records]:
     """Return at most ``most`` records of each group that has any, evenly spread."""
-    found: list[Records] = []
+    groups: list[Records] = []
     for group in sample:
         step = -(-len(group) // most)
         if step > 1:
             # An index array, where it can be had, for a slice would not be contiguous in memory.
             plain = isinstance(group.features, np.ndarray)
-            found.append(group.take(np.arange(0, len(group), step) if plain else slice(None, None, step)))
+            groups.append(group.take(np.arange(0, len(group), step) if plain else slice(None, None, step)))
         elif step:
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 def sampled(source: Source) -> tuple[Records, npt.NDArray[np.bool_]]:
@@ -310,16 +309,16 @@ def sampled(source: Source) -> tuple[Records, npt.NDArray[np.bool_]]:
 
 def sampled_groups(sources: Sequence[Source]) -> list[Records]:
     """Return records spread over the members of each table that has any, and over its non-members."""
-    found: list[Records] = []
+    groups: list[Records] = []
     for source in sources:
         if not len(source):
             continue
         records, member = sampled(source)
         if member.all() or not member.any():
-            found.append(records)
+            groups.append(records)
         else:
-            found += [records.take(np.flatnonzero(member == group)) for group in (True, False)]
-    return found
+            groups += [records.take(np.flatnonzero(member == group)) for group in (True, False)]
+    return groups
 
 
 def _joined(batches: Sequence[Batch]) -> Records:
@@ -439,12 +438,12 @@ def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
         cells = array.ravel().tolist()
         if any(isinstance(cell, str | bytes) for cell in cells):
             return array
-        found = np.stack([np.asarray(np.nan if cell is None else cell) for cell in cells])
+        stacked = np.stack([np.asarray(np.nan if cell is None else cell) for cell in cells])
     except ValueError:
         raise InputError(f"{what} must hold vectors of equal length, got different ones; pad them.") from None
     except TypeError as error:
         raise InputError(f"{what} must be numbers, got {validate.one_line(error)}; {_ENCODE}.") from error
-    return found.reshape(array.shape + found.shape[1:])
+    return stacked.reshape(array.shape + stacked.shape[1:])
 
 
 # --- Where the value stands that a model refused: the model's own sentence says what it is, and seldom where ---

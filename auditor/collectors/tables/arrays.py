@@ -1,7 +1,6 @@
-"""Records in arrays by name: a dictionary, an ``.npz`` archive of which only the rows asked for are read, or a DataFrame."""
+"""Records in arrays by name: a dictionary, an ``.npz`` archive of which only some rows are read, or a DataFrame."""
 
 import math
-import weakref
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from auditor.collectors.tables.sources import Column, Kind, Table
+from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -73,8 +72,8 @@ class _ArrayReader:
         return _ArrayReader({name: array[start:stop] for name, array in self.arrays.items()})
 
     def column(self, name: str) -> Column:
-        found: Column = self.arrays[name]
-        return found
+        array: Column = self.arrays[name]
+        return array
 
     def table(self, names: Sequence[str]) -> Any:
         import pandas as pd
@@ -91,14 +90,6 @@ _KINDS = {
     **dict.fromkeys("UST", Kind.TEXT),
     **dict.fromkeys("Mm", Kind.TIME),
 }
-_INFERRED = {
-    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "boolean", "decimal"), Kind.NUMBER),
-    **dict.fromkeys(
-        ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"), Kind.TIME
-    ),
-    "string": Kind.TEXT,
-    "empty": Kind.BLANK,
-}  # by the names of pandas
 
 
 def _kind_of(values: Any) -> Kind:
@@ -108,12 +99,17 @@ def _kind_of(values: Any) -> Kind:
     kind = getattr(values.dtype, "kind", "O")
     if kind != "O":
         return _KINDS.get(kind, Kind.OTHER)
-    from pandas.api.types import infer_dtype
+    import pyarrow as pa
 
-    return _INFERRED.get(infer_dtype(np.asarray(values, dtype=object), skipna=True), Kind.OTHER)
+    from auditor.collectors.tables.arrow import kind_of
+
+    try:
+        return kind_of(pa.infer_type(values, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return Kind.OTHER
 
 
-# --- Arrays of an ``.npz`` archive, of which the rows asked for are read; never pickled ---
+# --- Arrays of an ``.npz`` archive, of which only the rows that are read are in memory; never pickled ---
 
 
 class NpzTable(ArrayTable):
@@ -123,22 +119,24 @@ class NpzTable(ArrayTable):
 
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the names."""
-        if not zipfile.is_zipfile(path):
-            raise InputError(f"{place} is not a whole .npz archive; write it again with numpy.savez.")
-        with zipfile.ZipFile(path) as archive:
-            entries = [name for name in archive.namelist() if name.endswith(".npy")]
         super().__init__({}, place=place)
-        self.names, self.path = [name.removesuffix(".npy") for name in entries], path
+        self.path, self._file = path, OnceOpened(path)
+        if not zipfile.is_zipfile(self._file.handle):
+            raise InputError(f"{place} is not a whole .npz archive; write it again with numpy.savez.")
+        entries = [name for name in self.archive.namelist() if name.endswith(".npy")]
+        self.names = [name.removesuffix(".npy") for name in entries]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "archive"}
+
+    @cached_property
+    def archive(self) -> zipfile.ZipFile:
+        """The open archive."""
+        return zipfile.ZipFile(self._file.handle)
 
     def _array(self, name: str, words: str) -> "_NpzArray":
-        found: _NpzArray = _without_fields(_NpzArray(self, name, words), words)
-        return found
-
-    def whole_reader(self, names: Sequence[str], *, text: Sequence[str]) -> "_ArrayReader":
-        """Return a reader of some arrays, which may all be in memory at once."""
-        found = self.reader(names, text=text)
-        self.hold(sum(array.nbytes for array in found.arrays.values()))
-        return found
+        array: _NpzArray = _without_fields(_NpzArray(self, name, words), words)
+        return array
 
 
 class _NpzArray:
@@ -147,23 +145,22 @@ class _NpzArray:
     Attributes:
         shape: Of the whole array.
         dtype: Of its cells.
-        nbytes: What the whole array takes.
     """
 
-    def __init__(self, table: Table, name: str, words: str) -> None:
-        path = self._path = Path(table.path or "")
+    def __init__(self, table: NpzTable, name: str, words: str) -> None:
         self._table, self._entry, self._words = table, f"{name}.npy", words
         self._stream: IO[bytes] | None = None
         self._whole: Column | None = None
-        with zipfile.ZipFile(path) as archive, archive.open(self._entry) as stream:
+        with table.archive.open(self._entry) as stream:
             try:
-                read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-                self.shape, columns_first, self.dtype = read[np.lib.format.read_magic(stream)[0]](stream)
+                headers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+                header = headers[np.lib.format.read_magic(stream)[0]](stream)
             except (KeyError, ValueError) as error:
                 raise InputError(
                     f"{words} must be a NumPy array; write the file again with numpy.savez."
                 ) from error
-            self._start, size = stream.tell(), archive.getinfo(self._entry).file_size
+            self.shape, columns_first, self.dtype = header
+            self._start, size = stream.tell(), table.archive.getinfo(self._entry).file_size
         if self.dtype.hasobject:
             raise InputError(
                 f"{words} is refused: it holds Python objects, and loading a pickle runs whatever code is in it; save it as"
@@ -171,8 +168,7 @@ class _NpzArray:
             )
         self._columns_first = columns_first and len(self.shape) >= _TABLE
         self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
-        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        if self._start + self.nbytes != size:
+        if self._start + math.prod(self.shape) * self.dtype.itemsize != size:
             raise InputError(f"{words} is damaged: it is not as long as it says; write the file again.")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,19 +177,18 @@ class _NpzArray:
     def __getitem__(self, rows: slice) -> Column:
         """Some rows; quick where calls follow the order of the array."""
         start, stop, _ = rows.indices(self.shape[0])
-        self._table.hold(self.nbytes if self._columns_first else (stop - start) * self._row)
+        self._table.hold((self.shape[0] if self._columns_first else stop - start) * self._row)
         if not self._columns_first:
             return _plain(self._read(start, stop))
         if self._whole is None:  # where columns lie together, no row could be read alone
-            with np.load(self._path, allow_pickle=False) as archive:
-                self._whole = archive[self._entry]
+            with self._table.archive.open(self._entry) as stream:
+                self._whole = np.lib.format.read_array(stream, allow_pickle=False)
         return _plain(self._whole[start:stop])
 
     def _read(self, start: int, stop: int) -> Column:
-        if self._stream is None:
-            with zipfile.ZipFile(self._path) as archive:
-                self._stream = archive.open(self._entry)  # which stays open for the next rows
-            weakref.finalize(self, self._stream.close)
+        self._stream = self._stream or self._table.archive.open(
+            self._entry
+        )  # which stays open for the next rows
         self._stream.seek(self._start + start * self._row)
         size = (stop - start) * self._row
         content = self._stream.read(size)

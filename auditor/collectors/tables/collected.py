@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor._version import __version__
-from auditor.collectors.tables.sources import path_of
+from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.sources import kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
@@ -97,12 +98,12 @@ def _checked(values: Any) -> Manifest:
     Raises:
         ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
     """
-    found: Manifest = converter.read(Manifest, values)
-    texts = all(isinstance(value, str) for value in found.data.values())
-    sizes = min(found.batch_size, found.unit_size) > 0 and len(found.counts) == 2  # noqa: PLR2004
-    if found.format != _FORMAT or not texts or not sizes:
+    manifest: Manifest = converter.read(Manifest, values)
+    texts = all(isinstance(value, str) for value in manifest.data.values())
+    sizes = min(manifest.batch_size, manifest.unit_size) > 0 and len(manifest.counts) == 2  # noqa: PLR2004
+    if manifest.format != _FORMAT or not texts or not sizes:
         raise ValueError
-    return found
+    return manifest
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
@@ -115,16 +116,16 @@ def what_changed(old: Manifest, new: Manifest) -> str | None:
     return None if old.key == new.key else "the setting changed"
 
 
-def _decisive(found: Manifest) -> dict[str, Any]:
+def _decisive(manifest: Manifest) -> dict[str, Any]:
     """What decides the numbers of a collection, by what is said where it changed."""
     return {
-        "the model changed: its hash": found.model,
-        "the numbers of records changed: they": list(found.records),
-        **{f"the data changed: the hash of {name}": found.data[name] for name in sorted(found.data)},
-        **{f"the setting changed: {name}": found.setting[name] for name in sorted(found.setting)},
-        "the setting changed: kind of losses": found.losses,
-        "the setting changed: batch_size": found.batch_size,
-        "the setting changed: version": found.version,
+        "the model changed: its hash": manifest.model,
+        "the numbers of records changed: they": list(manifest.records),
+        **{f"the data changed: the hash of {name}": manifest.data[name] for name in sorted(manifest.data)},
+        **{f"the setting changed: {name}": manifest.setting[name] for name in sorted(manifest.setting)},
+        "the setting changed: kind of losses": manifest.losses,
+        "the setting changed: batch_size": manifest.batch_size,
+        "the setting changed: version": manifest.version,
     }
 
 
@@ -177,15 +178,12 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
     What is wrong with the file as a whole is found where its columns are read.
     """
-    from pyarrow import ArrowException, parquet
-
     path = path_of(data)
-    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
+    if path is None or kind_of(path) != ".parquet" or not path.is_file():
         return None, 0
     try:
-        with parquet.ParquetFile(str(path)) as file:
-            return (file.schema_arrow.metadata or {}).get(key), file.metadata.num_rows
-    except (OSError, ArrowException):
+        return open_table(data).note(key)
+    except InputError:
         return None, 0
 
 
@@ -207,9 +205,9 @@ def read_metadata(data: Any) -> CollectedMetadata | None:
         ) from error
 
 
-def metadata_text(found: CollectedMetadata) -> str:
+def metadata_text(metadata: CollectedMetadata) -> str:
     """Return what is written into the file."""
-    values = {**asdict(found), "scale": str(found.scale), "format": _FORMAT, "version": __version__}
+    values = {**asdict(metadata), "scale": str(metadata.scale), "format": _FORMAT, "version": __version__}
     return json.dumps(values, sort_keys=True)
 
 
@@ -219,23 +217,25 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     values = json.loads(text)
     if values["format"] != _FORMAT:
         raise ValueError
-    found: CollectedMetadata = converter.read(CollectedMetadata, {**values, "manifest": None}, closed=False)
-    (members, nonmembers), (eps, low, high) = found.counts, found.placing
-    saturated = zip(found.saturated, found.counts, strict=True)
+    metadata: CollectedMetadata = converter.read(
+        CollectedMetadata, {**values, "manifest": None}, closed=False
+    )
+    (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
+    saturated = zip(metadata.saturated, metadata.counts, strict=True)
     sound = (
         all(type(some) is type(all_) is int and 0 <= some <= all_ for some, all_ in saturated)
         and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
-        and all(isinstance(value, str) for value in found.content.values())
+        and all(isinstance(value, str) for value in metadata.content.values())
     )
     if not sound:
         raise ValueError
     whole = members + nonmembers == rows
     return replace(
-        found,
-        history=printable_lines(found.history),
-        notes=printable_lines(found.notes),
-        scores=printable_lines(found.scores),
-        saturated=found.saturated if whole else (0, 0),
+        metadata,
+        history=printable_lines(metadata.history),
+        notes=printable_lines(metadata.notes),
+        scores=printable_lines(metadata.scores),
+        saturated=metadata.saturated if whole else (0, 0),
         manifest=_manifest(values["manifest"]) if whole else None,
     )
 
@@ -290,12 +290,14 @@ def content_of(stretches: Iterable[Any]) -> dict[str, str]:
     return content.result()
 
 
-def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMetadata, *, place: str) -> bool:
+def refuse_altered(
+    columns: Mapping[str, npt.NDArray[Any]], metadata: CollectedMetadata, *, place: str
+) -> bool:
     """Refuse a collected file whose losses or members are no longer those that were collected.
 
     Args:
         columns: Of which ``loss`` and ``member`` are compared, if both are there.
-        found: What the file says of itself.
+        metadata: What the file says of itself.
         place: The file in error sentences.
 
     Returns:
@@ -304,13 +306,13 @@ def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMeta
     Raises:
         InputError: They are others.
     """
-    if not {"loss", "member"} <= set(columns) or columns["loss"].size != sum(found.counts):
+    if not {"loss", "member"} <= set(columns) or columns["loss"].size != sum(metadata.counts):
         return False
     both = {name: columns[name] for name in ("loss", "member")}
     sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
     starts = range(0, both["loss"].size if sound else 0, _ROWS)
     stretches = ({name: column[at : at + _ROWS] for name, column in both.items()} for at in starts)
-    if content_of(stretches) != dict(found.content):
+    if content_of(stretches) != dict(metadata.content):
         raise InputError(
             f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"
             " purpose, write the columns to a new file without the metadata 'auditor'."

@@ -1,7 +1,6 @@
 """CSV files: whole columns, and records that are read onwards in constant memory."""
 
 import csv
-import gzip
 import io
 import itertools
 import re
@@ -14,13 +13,28 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import Column, Kind, kind_of, readable
+from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
 _DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # what spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
 _PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each column
+
+
+class _Quotes(io.RawIOBase):
+    """A stream that counts the quotation marks that pass."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self.count = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._stream.read(size)
+        self.count += content.count(b'"')
+        return content
 
 
 class CsvTable(BatchTable):
@@ -38,8 +52,8 @@ class CsvTable(BatchTable):
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the names."""
         self._separator = "\t" if kind_of(path).startswith(".tsv") else ","
-        self.place = place
-        with _text(path) as stream:
+        self._file, self.place, self._packed = OnceOpened(path), place, path.suffix.lower() == ".gz"
+        with self._text() as stream:
             # A line at a time, and none longer than any row may be.
             text = iter(lambda: self._short(stream.readline(_BLOCK + 1)), "")
             first = next(text, "")
@@ -57,52 +71,52 @@ class CsvTable(BatchTable):
         """Return whole columns, as numbers where all cells are, and else as text."""
         types = {name: pa.string() if name in text else pa.float64() for name in names}
         with readable(self.path):
-            self._refuse_open_quote()
             try:
-                found = self.joined(self._batches(types), pa.schema(types.items()))
+                table = self.joined(self._batches(types), pa.schema(types.items()))
+                return {name: plain_array(table[name]) for name in names}
             except pa.ArrowInvalid:  # a cell that is no number
-                types = dict.fromkeys(types, pa.string())
-                found = self.joined(self._batches(types), pa.schema(types.items()))
-        return {name: plain_array(found[name]) for name in names}
-
-    def _short(self, line: str) -> str:
-        if len(line) > _BLOCK:
-            raise self._too_long()
-        return line
-
-    def _too_long(self) -> InputError:
-        return InputError(
-            f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
-        )
+                words = dict.fromkeys(types, pa.string())
+                table = self.joined(self._batches(words), pa.schema(words.items()))
+        values = {
+            name: None if name in text else _parsed(_with_gaps(table[name]), pa.float64()) for name in names
+        }
+        return {
+            name: plain_array(table[name] if column is None else column) for name, column in values.items()
+        }
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
-        self._refuse_open_quote()
-        found = {name: _Cells() for name in names if name not in text}
+        plans: dict[str, ColumnPlan] = {
+            name: ColumnPlan(pa.string()) if name in text else _Cells() for name in names
+        }
         rows = 0
         for batch in self.batches(names):
-            for name, cells in found.items():
-                cells.look(batch[name], name)
+            for name, plan in plans.items():
+                plan.look(batch[name])
             rows += batch.num_rows
-        texts = {name: ColumnPlan(pa.string()) for name in text}
-        return BatchReader(self, {name: found.get(name) or texts[name] for name in names}, [rows])
+        return BatchReader(self, plans, [rows])
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
         return self._batches(dict.fromkeys(names, pa.string()))
 
     def _batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
+        stream = _Quotes(self._bytes())
         try:
-            with arrow.open_csv(str(self.path), **self._options(types)) as reader:
+            with arrow.open_csv(stream, **self._options(types)) as reader:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(batch.columns, names=list(types))
         except pa.ArrowInvalid as error:
             if "skip initial" in str(error):
                 return  # the header is all there is
+            self._refuse_open_quote()
             if "straddl" in str(error):
                 raise self._too_long() from None
-            self._refuse_ragged()
+            if "Expected" in str(error):
+                self._refuse_ragged()
             raise
+        if stream.count % 2:
+            self._refuse_open_quote()
 
     def _options(self, types: Mapping[str, Any]) -> dict[str, Any]:
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
@@ -124,19 +138,38 @@ class CsvTable(BatchTable):
             ),
         }
 
+    def _bytes(self) -> Any:
+        """Return the file from its beginning, as it was before it was compressed."""
+        stream = self._file.stream()
+        return pa.CompressedInputStream(stream, "gzip") if self._packed else stream
+
+    def _text(self) -> IO[str]:
+        return io.TextIOWrapper(self._bytes(), encoding="utf-8-sig", newline="")
+
+    def _short(self, line: str) -> str:
+        if len(line) > _BLOCK:
+            raise self._too_long()
+        return line
+
+    def _too_long(self) -> InputError:
+        return InputError(
+            f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
+        )
+
     def _refuse_open_quote(self) -> None:
         """Refuse a file with an odd number of quotation marks."""
         # A quote that is never closed would silently swallow every row below it.
-        with _opened(self.path) as stream:
-            count = sum(block.count(b'"') for block in iter(lambda: stream.read(2**20), b""))
-        if count % 2:
+        stream = _Quotes(self._bytes())
+        while stream.read(2**20):
+            pass
+        if stream.count % 2:
             raise InputError(
-                f"{self.place} must close every quotation mark, got {count} of them; write the file again, or double the"
-                " marks inside quoted text."
+                f"{self.place} must close every quotation mark, got {stream.count} of them; write the file again, or double"
+                " the marks inside quoted text."
             )
 
     def _refuse_ragged(self) -> None:
-        with _text(self.path) as stream:
+        with self._text() as stream:
             every = csv.reader(stream, delimiter=self._separator)
             lines = (fields for fields in every if fields and every.line_num > self._header_lines)
             for row, fields in enumerate(lines):
@@ -147,23 +180,9 @@ class CsvTable(BatchTable):
                     )
 
 
-def _opened(path: Path) -> Any:
-    """The bytes of a file, as they were before it was compressed."""
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _text(path: Path) -> IO[str]:
-    return io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="")
-
-
 # --- Cells of text as what they spell ---
 
 
-# What pandas reads as missing, and as true and false.
-_MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
-    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 _TRUE, _FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 
@@ -180,7 +199,7 @@ class _Cells(ColumnPlan):
         """What the cells are."""
         return Kind.BLANK if self._blank else super().kind
 
-    def look(self, column: Any, words: str) -> None:  # noqa: ARG002 - text may be anything
+    def look(self, column: Any) -> None:
         """Take up some cells."""
         cells = _with_gaps(column)
         self.gaps |= cells.null_count > 0
@@ -192,19 +211,19 @@ class _Cells(ColumnPlan):
             self._left.remove(pa.bool_())  # numbers and truth values in one column are text
         self._blank, self.type = False, self._left[0]
 
-    def typed(self, column: Any, words: str) -> Any:
+    def typed(self, column: Any, place: str) -> Any:
         """Return cells in the type that was settled."""
-        found = _parsed(_with_gaps(column), self.type)
-        if found is None:
-            raise InputError(f"{words} changed while it was read; collect it again.")
-        return found
+        cells = _parsed(_with_gaps(column), self.type)
+        if cells is None:
+            raise InputError(f"{place} changed while it was read; collect it again.")
+        return cells
 
 
 def _with_gaps(column: Any) -> Any:
     """Return the text with what is missing as null."""
     import pyarrow.compute as pc
 
-    missing = pc.is_in(column, value_set=pa.array(_MISSING))
+    missing = pc.is_in(column, value_set=pa.array(MISSING))
     return pc.if_else(missing, pa.scalar(None, pa.string()), column) if pc.any(missing).as_py() else column
 
 
@@ -217,8 +236,8 @@ def _parsed(cells: Any, kind: Any) -> Any:
     if kind == pa.bool_():
         true, false = (pc.is_in(cells, value_set=pa.array(words)) for words in (_TRUE, _FALSE))
         known = pc.or_(pc.or_(true, false), pc.is_null(cells))
-        found = pc.if_else(pc.is_null(cells), pa.scalar(None, pa.bool_()), true)
-        return found if pc.all(known).as_py() is not False else None
+        values = pc.if_else(pc.is_null(cells), pa.scalar(None, pa.bool_()), true)
+        return values if pc.all(known).as_py() is not False else None
     try:
         return cells.cast(kind)
     except pa.ArrowInvalid:

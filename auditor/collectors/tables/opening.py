@@ -23,20 +23,22 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     """Return the table.
 
     Args:
-        data: What `RecordTable.data` may be.
+        data: What `RecordTable.data` may be; a table that is open already is returned as it is.
         name: What error sentences call data in memory; files are called by their paths.
         memory: Bytes that what is decoded of a file at once may take.
 
     Raises:
         InputError: Data of no supported kind, or a file that cannot be read or may be pickled.
     """
+    if isinstance(data, sources.Table):
+        return data
     path, memory = sources.path_of(data), validate.positive("memory", memory)
     if path is None:
         return _in_memory(data, name)
     with sources.readable(path):
-        found = _file(path)
-    found.memory = memory
-    return found
+        table = _file(path)
+    table.memory = memory
+    return table
 
 
 def _in_memory(data: Any, name: str) -> sources.Table:
@@ -198,8 +200,11 @@ def _roles(table: RecordTable, opened: sources.Table) -> _Roles:
             f"{opened.place} must have a column of features beside the others, got"
             f" {', '.join(map(repr, opened.names[:_LISTED])) or 'no columns'}; name the features."
         )
-    for argument, found, answers in (("label", labels, {member}), ("features", features, {*labels, member})):
-        for name in found:
+    for argument, columns, answers in (
+        ("label", labels, {member}),
+        ("features", features, {*labels, member}),
+    ):
+        for name in columns:
             if name in answers:
                 part = "membership" if name == member else "labels"
                 raise InputError(
@@ -349,26 +354,26 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
         InputError: A table that cannot be read, has no records, or lacks a column.
     """
     validate.instance("table", table, [RecordTable])
-    found = open_table(table.data, name=name, memory=table.memory)
+    opened = open_table(table.data, name=name, memory=table.memory)
     if member is None:
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
-        found.named(str(table.member), what="membership", hint=hint)
+        opened.named(str(table.member), what="membership", hint=hint)
     if task is not None and table.label is None:
         raise InputError(
-            f"label must name the column of true labels of {found.place}, got none; its columns are"
-            f" {', '.join(map(repr, found.names[:_LISTED]))}."
+            f"label must name the column of true labels of {opened.place}, got none; its columns are"
+            f" {', '.join(map(repr, opened.names[:_LISTED]))}."
         )
-    roles = _roles(table, found)
-    with sources.readable(found.path):
-        reader = found.reader(roles.names, text=roles.text)
+    roles = _roles(table, opened)
+    with sources.readable(opened.path):
+        reader = opened.reader(roles.names, text=roles.text)
     if len(reader) == 0:
-        raise InputError(f"{found.place} must hold records, got none; write it again.")
-    source = TableSource(reader, roles, task, member, found.place, found.rows, found.path)
+        raise InputError(f"{opened.place} must hold records, got none; write it again.")
+    source = TableSource(reader, roles, task, member, opened.place, opened.rows, opened.path)
     vectors = [name for name, kind in source.kinds.items() if kind is sources.Kind.VECTOR]
-    if isinstance(found, arrays.ArrayTable) and table.features is None and vectors and len(source.kinds) > 1:
+    if isinstance(opened, arrays.ArrayTable) and table.features is None and vectors and len(source.kinds) > 1:
         raise InputError(
-            f"features must be named for {found.place}, in which {vectors[0]!r} is a table and not the only array beside"
+            f"features must be named for {opened.place}, in which {vectors[0]!r} is a table and not the only array beside"
             f" the labels; name one or more of {', '.join(map(repr, roles.features[:_LISTED]))}."
         )
     return source

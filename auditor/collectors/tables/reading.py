@@ -24,6 +24,9 @@ from auditor.records.features import Features
 
 _NAMED_BY = "--{0}-column, {0}_column of auditor.read_losses"
 _TWO_FILES = ", or give the two files as members and non-members instead"
+_MEMBER_HINT = (
+    f"Name the column of membership ({_NAMED_BY.format('member')}) if it is called otherwise{_TWO_FILES}."
+)
 
 
 def _place(name: str, table: Table) -> str:
@@ -32,16 +35,13 @@ def _place(name: str, table: Table) -> str:
 
 def _member_name(name: str, table: Table) -> str:
     """Return the name of the membership column, or list what the file has."""
-    hint = (
-        f"Name the column of membership ({_NAMED_BY.format('member')}) if it is called otherwise{_TWO_FILES}."
-    )
-    return table.named(name, what="membership", hint=hint, argument="member_column")
+    return table.named(name, what="membership", hint=_MEMBER_HINT, argument="member_column")
 
 
 def _membership(column: Column, table: Table, name: str) -> npt.NDArray[np.bool_]:
     """Return a mask of the members; both groups must be there."""
-    place = _place(name, table)
-    return _with_both(marks(column, place=place, rows=table.rows), place=place, fix=_TWO_FILES)
+    mask = marks(column, place=_place(name, table), rows=table.rows)
+    return _with_both(mask, place=_place(name, table), fix=_TWO_FILES)
 
 
 def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt.NDArray[np.bool_]:
@@ -114,41 +114,42 @@ def from_columns(
     """
     values = validate.finite_column("the loss column", loss)
     mask = marks(validate.column("the member column", member), place="the member column")
-    given = {"id": id, "group": group, "person": person, "label": label}
-    given |= {"fingerprint": fingerprint, "correct": correct, "inclusion": inclusion}
-    labels = {
+    labels = {"id": id, "group": group, "person": person, "label": label, "fingerprint": fingerprint}
+    columns = {
         name: validate.label_column(f"the {name} column", column)
-        for name, column in given.items()
+        for name, column in {**labels, "correct": correct, "inclusion": inclusion}.items()
         if column is not None
     }
     under = {name: validate.finite_column(f"the {name} losses", column) for name, column in policies.items()}
-    under = {name: -column for name, column in under.items()} if higher_is_member else under
+    others = (*columns.values(), *under.values())
     validate.same_length(
-        ["loss", "member", *labels, *under],
-        [values.size, mask.size, *(column.size for column in (*labels.values(), *under.values()))],
+        ["loss", "member", *columns, *under], [column.size for column in (values, mask, *others)]
     )
     _with_both(mask, place="the member column")
     return _of_groups(
-        values[mask],
-        values[~mask],
+        _split(values, mask),
         higher_is_member=higher_is_member,
         history=history or ["loss and membership columns"],
         scale=scale,
         saturated=saturated,
         notes=tuple(notes),
         stopped_by_evidence=stopped_by_evidence,
-        policies={name: PerGroup(column[mask], column[~mask]) for name, column in under.items()},
-        **{name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()},
+        policies={
+            name: _split(-column if higher_is_member else column, mask) for name, column in under.items()
+        },
+        **{name: _split(column, mask) for name, column in columns.items()},
     )
 
 
-def _of_groups(
-    member: Floats, nonmember: Floats, *, higher_is_member: bool, history: Sequence[str], **known: Any
-) -> Losses:
-    """Build losses from two checked columns, negated if asked."""
+def _split(column: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> PerGroup:
+    return PerGroup(column[mask], column[~mask])
+
+
+def _of_groups(losses: PerGroup, *, higher_is_member: bool, history: Sequence[str], **facts: Any) -> Losses:
+    """Build losses from two checked columns, negated if they are scores of membership."""
     if higher_is_member:
-        member, nonmember, history = -member, -nonmember, (*history, _NEGATED)
-    return Losses(member=member, nonmember=nonmember, history=tuple(history), **known)
+        losses, history = PerGroup(-losses.member, -losses.nonmember), (*history, _NEGATED)
+    return Losses(*losses, history=tuple(history), **facts)
 
 
 # --- Files of losses ---
@@ -205,49 +206,66 @@ def read_losses(
     array([0.1, 0.2])
     """
     table = open_table(path, memory=memory)
-    if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
+    if (
+        isinstance(table, NpzTable)
+        and loss_column not in table.names
+        and {*PerGroup._fields} <= {*table.names}
+    ):
         return _two_arrays(table, higher_is_member)
-    given: dict[str, Any] = {"stopped_by_evidence": stopped_by_evidence(table)}
-    collected = read_metadata(path)
-    own = table.names if collected else ()
-    if label_column is None and "label" in own:
+    collected = read_metadata(table)
+    own = _OWN if collected else ()
+    if label_column is None and collected and "label" in table.names:
         label_column = "label"
-    asked = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
-    labels = table.beside(asked, ending="_column")
-    names = [_loss_name(loss_column, table), _member_name(member_column, table)]
-    known = [name for name in ("fingerprint", "correct") if name in own]
-    odds = [name for name in (_ODDS,) if name in table.names]
+    labels = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
+    fields = _fields(table, labels, own)
+    names = _loss_name(loss_column, table), _member_name(member_column, table)
     under = OutputPolicy.columns_among(table.names if loss_column == "loss" else ())
-    columns = table.columns([*names, *labels.values(), *known, *odds, *under], text=list(labels.values()))
-    given |= {field: columns[name] for field, name in labels.items()}
-    given |= {name: _probabilities(columns[name], table) for name in odds}
-    given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
-    given["policies"] = {policy: _losses(columns[name], table, name) for name, policy in under.items()}
+    columns = _columns(table, names[0], fields, others=(names[1], *under))
+    facts: dict[str, Any] = {field: columns[name] for field, name in fields.items()}
+    facts["stopped_by_evidence"] = stopped_by_evidence(table)
+    facts["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
+    facts["policies"] = {policy: _losses(columns[name], table, name) for name, policy in under.items()}
     if collected is not None:
-        given["notes"] = collected.notes
-        given |= {name: columns[name] for name in known}
-        if "fingerprint" in known:
-            _check_hashes(columns["fingerprint"], table)
+        facts["notes"] = collected.notes
         checked = refuse_altered(columns, collected, place=table.place)
         if loss_column == "loss":  # and no other score that stands beside it
-            given["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
+            facts["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
             if not higher_is_member:  # turned round, they are no longer on their scale
-                given |= {"scale": collected.scale, "saturated": collected.saturated}
+                facts |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
         _losses(columns[loss_column], table, loss_column),
         member=_membership(columns[member_column], table, member_column),
-        **given,
+        **facts,
         higher_is_member=higher_is_member,
     )
 
 
-def _check_hashes(column: Column, table: Table) -> None:
-    """Refuse hashes of the features of a collected file that are none."""
-    if column.dtype != np.uint64:
+_ODDS = "inclusion"
+_OWN = ("fingerprint", "correct")  # what only a collected file holds under these names
+
+
+def _fields(table: Table, names: Mapping[str, str | None], own: Sequence[str] = ()) -> dict[str, str]:
+    """Return which columns hold what is known of each record beside its loss, by the field of `Losses`."""
+    beside = table.beside(names, ending="_column")
+    return beside | {name: name for name in (*own, _ODDS) if name in table.names}
+
+
+def _columns(
+    table: Table, loss: str, fields: Mapping[str, str], others: Sequence[str] = ()
+) -> dict[str, Column]:
+    """Return the columns of losses and of what is known beside them, which are checked."""
+    text = [name for field, name in fields.items() if field not in (*_OWN, _ODDS)]
+    columns = table.columns([loss, *others, *fields.values()], text=text)
+    if _ODDS in fields:
+        odds = _losses(columns[_ODDS], table, _ODDS)
+        columns[_ODDS] = validate.coin_column(_place(_ODDS, table), odds, rows=table.rows)
+    hashes = columns.get(fields.get("fingerprint", ""))
+    if hashes is not None and hashes.dtype != np.uint64:
         raise InputError(
             f"{_place('fingerprint', table)} must hold whole numbers of 64 bits, got"
-            f" {column.dtype}; collect the losses again, or leave the column out."
+            f" {hashes.dtype}; collect the losses again, or leave the column out."
         )
+    return columns
 
 
 def read_loss_pair(
@@ -293,29 +311,27 @@ def read_loss_pair(
     """
     refuse_same(member_path, nonmember_path)
     tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
-    wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
-    found = [table.beside(wanted, ending="_column") for table in tables]
-    shared = {field: name for field, name in found[0].items() if field in found[1]}
-    losses, labels, texts = [], [], list(shared.values())
-    odds = [name for name in (_ODDS,) if all(name in table.names for table in tables)]
+    labels = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
+    first, second = (_fields(table, labels) for table in tables)
+    shared = {field: name for field, name in first.items() if field in second}
+    losses, sides = [], []
     for table, group in zip(tables, (True, False), strict=True):
-        labels.append(table.columns([_loss_name(loss_column, table), *texts, *odds], text=texts))
-        labels[-1] |= {name: _probabilities(labels[-1][name], table) for name in odds}
-        losses.append(_losses(labels[-1][loss_column], table, loss_column))
+        columns = _columns(table, _loss_name(loss_column, table), shared)
+        losses.append(_losses(columns[loss_column], table, loss_column))
+        sides.append(columns)
         if member_column != loss_column:
             _refuse_mixed(table, member_column, group=group)
     history = [
         f"column {loss_column!r} of {tables[0].title} (members) and of {tables[1].title} (non-members)"
     ]
-    alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
+    alone = sorted({*first.values(), *second.values()} - {*shared.values(), _ODDS})
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    known: Any = {
-        field: PerGroup(labels[0][name], labels[1][name])
-        for field, name in (shared | {name: name for name in odds}).items()
+    facts: dict[str, Any] = {
+        field: PerGroup(*(columns[name] for columns in sides)) for field, name in shared.items()
     }
-    known["stopped_by_evidence"] = any(map(stopped_by_evidence, tables))
-    return _of_groups(*losses, higher_is_member=higher_is_member, history=history, **known)
+    facts["stopped_by_evidence"] = any(map(stopped_by_evidence, tables))
+    return _of_groups(PerGroup(*losses), higher_is_member=higher_is_member, history=history, **facts)
 
 
 def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
@@ -333,13 +349,12 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
     return validate.finite_column(place, column, rows=table.rows)
 
 
-_ODDS = "inclusion"
 _STOPPED = "stopped_by_evidence"
 
 
 def stopped_by_evidence(table: Table) -> bool:
     """Return whether a table marks any of its rows as runs whose number their evidence decided."""
-    alone = sorted(getattr(table, "later", set()) & {_STOPPED, _ODDS, "id", "person"})
+    alone = sorted(table.later & {_STOPPED, _ODDS, "id", "person"})
     if alone:
         raise InputError(
             f"{table.place} must have the column {alone[0]!r} in each of its parts or in none, got one that the first part lacks;"
@@ -349,17 +364,13 @@ def stopped_by_evidence(table: Table) -> bool:
         return False
     place, column = _place(_STOPPED, table), table.columns([_STOPPED])[_STOPPED]
     # Blank in the rows of a table that was added to it.
-    found = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
-    if not np.isin(found, (0, 1)).all():
+    marked = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
+    if not np.isin(marked, (0, 1)).all():
         raise InputError(
             f"{place} must hold only 0 and 1 (runs whose number their evidence decided), got"
-            f" {found[~np.isin(found, (0, 1))][0]:g}; give the column another name if it means something else."
+            f" {marked[~np.isin(marked, (0, 1))][0]:g}; give the column another name if it means something else."
         )
-    return bool(found.any())
-
-
-def _probabilities(column: Column, table: Table) -> Floats:
-    return validate.coin_column(_place(_ODDS, table), _losses(column, table, _ODDS), rows=table.rows)
+    return bool(marked.any())
 
 
 def _loss_name(name: str, table: Table) -> str:
@@ -382,14 +393,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-_TWO_ARRAYS = ("member", "nonmember")
-
-
 def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
-    losses = [_losses(table.columns([name])[name], table, name) for name in _TWO_ARRAYS]
+    losses = PerGroup(*(_losses(table.columns([name])[name], table, name) for name in PerGroup._fields))
     history = [f"arrays 'member' and 'nonmember' of {table.title}"]
-    known: Any = {"higher_is_member": higher_is_member, "stopped_by_evidence": stopped_by_evidence(table)}
-    return _of_groups(*losses, history=history, **known)
+    stopped = stopped_by_evidence(table)
+    return _of_groups(losses, higher_is_member=higher_is_member, history=history, stopped_by_evidence=stopped)
 
 
 # --- Columns that describe the records become `Features`, in the order of the losses ---
@@ -430,12 +438,10 @@ def read_features(
     """
     table = open_table(path, memory=memory)
     names = _feature_names(columns, table, not_features, member_column)
-    member_column = _member_name(member_column, table)
-    mask = _membership(table.columns([member_column])[member_column], table, member_column)
-    found = _feature_columns(table, names)
-    for name, column in found.items():
-        validate.same_length([member_column, name], [mask.size, column.size])
-    return Features(*({name: column[side] for name, column in found.items()} for side in (mask, ~mask)))
+    values = table.columns([_member_name(member_column, table), *names])
+    mask = _membership(values.pop(member_column), table, member_column)
+    cells = {name: _feature(column, table, name) for name, column in values.items()}
+    return Features(*({name: column[side] for name, column in cells.items()} for side in (mask, ~mask)))
 
 
 def read_feature_pair(
@@ -465,10 +471,12 @@ def read_feature_pair(
     ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
     2
     """
-    tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
-    return Features(
-        *(_feature_columns(table, _feature_names(columns, table, not_features)) for table in tables)
-    )
+    sides = []
+    for path in (member_path, nonmember_path):
+        table = open_table(path, memory=memory)
+        values = table.columns(_feature_names(columns, table, not_features))
+        sides.append({name: _feature(column, table, name) for name, column in values.items()})
+    return Features(*sides)
 
 
 def _feature_names(
@@ -488,18 +496,14 @@ def _feature_names(
     return [table.named(name, what="features", argument="columns") for name in dict.fromkeys(columns)]
 
 
-def _feature_columns(table: Table, names: list[str]) -> dict[str, Column]:
-    """Return columns, text that holds only numbers as numbers, and what is blank among other text as None."""
-    found = table.columns(names)
-    for name, column in found.items():
-        if column.dtype.kind in "OUT":
-            try:
-                found[name] = numbers(column, place=_place(name, table), rows=table.rows)
-            except InputError:
-                found[name] = np.array(
-                    [None if cell == "" else cell for cell in column.tolist()], dtype=object
-                )
-    return found
+def _feature(column: Column, table: Table, name: str) -> Column:
+    """Return a column, text that holds only numbers as numbers, and what is blank among other text as None."""
+    if column.dtype.kind not in "OUT":
+        return column
+    try:
+        return numbers(column, place=_place(name, table), rows=table.rows)
+    except InputError:
+        return np.array([None if cell == "" else cell for cell in column.tolist()], dtype=object)
 
 
 # --- A DP-SGD run, described step by step ---
@@ -538,16 +542,16 @@ def read_schedule(
     """
     table = open_table(path)
     # A column that is there in other capitals must not be passed over.
-    known = {found.casefold() for found in table.names}
-    names = [*_NEEDED, *(name for name in _OPTIONAL if name in known)]
+    spelled = {name.casefold() for name in table.names}
+    names = [*_NEEDED, *(name for name in _OPTIONAL if name in spelled)]
     for name in names:
         table.named(name, what=name.replace("_", " "), hint=_SCHEDULE_HINT)
-    found = {name: _of_steps(column, table, name) for name, column in table.columns(names).items()}
-    if not found[_NEEDED[0]].size:
+    values = {name: _of_steps(column, table, name) for name, column in table.columns(names).items()}
+    if not values[_NEEDED[0]].size:
         raise InputError(
             f"{table.place} must describe at least one step, got a table without rows; add a row for each step."
         )
-    steps = found.pop("steps", np.ones(found[_NEEDED[0]].size))
+    steps = values.pop("steps", np.ones(values[_NEEDED[0]].size))
     with np.errstate(over="ignore"):
         total = steps.sum()
     if total > _MOST_STEPS:
@@ -556,24 +560,24 @@ def read_schedule(
             " by one noise multiplier, sampling rate and number of steps."
         )
     repeated: dict[str, Any] = {
-        name: np.repeat(column, steps.astype(np.int64)) for name, column in found.items()
+        name: np.repeat(column, steps.astype(np.int64)) for name, column in values.items()
     }
     return DPSGD(**repeated, sampling=sampling)
 
 
 def _of_steps(column: Column, table: Table, name: str) -> Floats:
     """Return one column of a schedule, each value within what it may be."""
-    found = numbers(column, place=_place(name, table), rows=table.rows)
-    rule, good = "above 0", found > 0
+    values = numbers(column, place=_place(name, table), rows=table.rows)
+    rule, good = "above 0", values > 0
     if name == "sampling_rate":
-        rule, good = "in (0, 1]", (found > 0) & (found <= 1)
+        rule, good = "in (0, 1]", (values > 0) & (values <= 1)
     elif name == "steps":
-        rule, good = "a whole number of 1 or more", (found >= 1) & (found == np.floor(found))
-    for words, wrong in (("a finite number", ~np.isfinite(found)), (rule, ~good)):
+        rule, good = "a whole number of 1 or more", (values >= 1) & (values == np.floor(values))
+    for words, wrong in (("a finite number", ~np.isfinite(values)), (rule, ~good)):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} ({validate.at_row(row, table.rows)});"
+                f"{_place(name, table)} must be {words} in every row, got {values[row]:g} ({validate.at_row(row, table.rows)});"
                 " correct that step."
             )
-    return found
+    return values

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,12 +17,13 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
-from auditor.core.files import MEMORY, within_memory
+from auditor.core.files import MEMORY
 from auditor.core.values import Floats
 from auditor.records.labels import is_missing
 
 Column = npt.NDArray[Any]
 
+_GIGABYTE = 1e9
 WORD = 8  # bytes that a cell takes at least: a number, or where its text is
 
 # Columns beside the features, by the names that they have unless others are given.
@@ -82,11 +84,13 @@ class Table(ABC):
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
         path: Its file or folder, whose damage may show only while it is read; none in memory.
         memory: Bytes that what is decoded of a file at once may take.
+        later: Columns that only a later part of a folder has.
     """
 
     rows = validate.FROM_ZERO
     memory = MEMORY
     asides: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
 
     def __init__(self, names: Sequence[str], *, place: str, path: Path | None = None) -> None:
         """Keep the names."""
@@ -94,13 +98,21 @@ class Table(ABC):
 
     def hold(self, needed: float) -> None:
         """Refuse, before it is decoded, what takes more memory than it may; what is in memory takes none."""
-        if self.path is not None:
-            within_memory(self.place, needed, memory=self.memory)
+        if self.path is not None and needed > self.memory:
+            raise InputError(
+                f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
+                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or"
+                " write it with fewer rows or shorter texts."
+            )
 
     @property
     def title(self) -> str:
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
+
+    def note(self, key: bytes) -> tuple[bytes | None, int]:  # noqa: ARG002 - only a Parquet file has notes
+        """Return what the file says of itself under a key, and its number of rows."""
+        return None, 0
 
     def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
         """Return the name of a column that is there exactly once; see `validate.column_name`."""
@@ -108,11 +120,11 @@ class Table(ABC):
             raise InputError(f"{argument} must be the name of a column, got {name!r}.")
         return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
 
-    def beside(self, asked: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
+    def beside(self, choices: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
         """Return which columns say what is known beside the records: default names if they are there, others in any case."""
         return {
             part: self.named(name, what=_PARTS[part], argument=f"{part}{ending}")
-            for part, name in asked.items()
+            for part, name in choices.items()
             if name is not None and (name != part or name in self.names)
         }
 
@@ -146,6 +158,37 @@ class Table(ABC):
             return {name: without_gaps(stretch.column(name)) for name in names}
 
 
+# --- A file that is opened once, however often and by however many it is read ---
+
+
+_ENDLESS = 2**62  # bytes, more than any file has
+
+
+class OnceOpened:
+    """A file that is opened when it is first read."""
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path."""
+        self.path = path
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    @cached_property
+    def handle(self) -> Any:
+        """The file as Arrow reads it: not mapped, for one that is cut off while it is mapped ends the process."""
+        import pyarrow as pa
+
+        try:
+            return pa.OSFile(str(self.path))
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from None
+
+    def stream(self) -> Any:
+        """Return the file from its beginning, beside other streams of it."""
+        return self.handle.get_stream(0, _ENDLESS)
+
+
 # --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
 
 
@@ -159,6 +202,8 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
 def path_of(data: Any) -> Path | None:
     """Return where data lie, or none if they are in memory; refuse what no reader or report could name."""
+    if isinstance(data, Table):
+        return data.path
     if not isinstance(data, str | os.PathLike):
         return None
     result = Path(os.fsdecode(data))
@@ -235,17 +280,17 @@ def checked_kind(path: Path) -> str:
 
 def parts(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
-    found = sorted(
+    files = sorted(
         path
         for path in folder.iterdir()
         if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
     )
-    if not found:
+    if not files:
         raise InputError(
             f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
             " holds the parts."
         )
-    return found
+    return files
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -289,7 +334,12 @@ def _damaged(path: Path, error: Exception) -> InputError:
 # --- Cells of a column ---
 
 
-_BLANK = ("", "na", "n/a", "nan", "null", "none", "<na>")
+# What pandas reads as missing.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+_BLANK = {word.casefold() for word in MISSING}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _FIX = "write it with a decimal point and without other characters"
 
@@ -312,7 +362,7 @@ def numbers(
         )
     result = np.empty(column.shape)
     for row, value in enumerate(column.tolist()):
-        word = str(value).strip().lower()
+        word = str(value).strip().casefold()
         try:
             # 1_000 is no number here
             result[row] = words[word] if word in words else float(word.replace("_", "?"))
@@ -368,12 +418,12 @@ def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Co
     Raises:
         InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
     """
-    found = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
-    if found.dtype.kind in "OU":
-        for row, value in enumerate(found.tolist()):
+    labels = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    if labels.dtype.kind in "OU":
+        for row, value in enumerate(labels.tolist()):
             if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
                 raise InputError(
                     f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
                     " write the text again as UTF-8."
                 )
-    return found
+    return labels
