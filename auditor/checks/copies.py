@@ -31,11 +31,11 @@ def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
     >>> duplicates(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], id=(["a", "b"], ["b", "c"]))).status
     <Status.FAIL: 'fail'>
     """
-    answers, found = [], per_person(losses, choice=EachRecord()) if units is None else units
+    answers, counted = [], per_person(losses, choice=EachRecord()) if units is None else units
     if losses.id is not None:
-        answers.append(_by_id(losses.id, found))
+        answers.append(_by_id(losses.id, counted))
     if losses.fingerprint is not None:
-        answers.append(_by_content(distinct_contents(losses, found)))
+        answers.append(_by_content(distinct_contents(losses, counted)))
     if not answers:
         return answer("duplicates", "unknown/nothing to compare")
     worst = min(answers, key=lambda answer: WORST_FIRST.index(answer.status)).status
@@ -45,10 +45,10 @@ def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
 
 
 def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
-    found = codes(ids)
-    member, nonmember = (column[column >= 0] for column in (found.member, found.nonmember))
+    columns = codes(ids)
+    member, nonmember = (column[column >= 0] for column in (columns.member, columns.nonmember))
     counted = twins(PerGroup(member, nonmember))
-    blank = found.member.size + found.nonmember.size - member.size - nonmember.size
+    blank = columns.member.size + columns.nonmember.size - member.size - nonmember.size
     within = counted.repeats
     details: dict[str, object] = {
         "across": counted.shared,
@@ -73,46 +73,46 @@ def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
 
 def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
     """Of rows that were combined by id."""
-    found, sizes = units.by_id, units.by_id.sizes
-    if found.sizes_p_value < _LEVEL:
+    by_id, sizes = units.by_id, units.by_id.sizes
+    if by_id.sizes_p_value < _LEVEL:
         means = [float(size.mean()) for size in sizes]
         return answer("duplicates", "fail/rows", details, members=means[0], others=means[1])
     what = "scorings of one training record" if units.choice.rows is Rows.SCORINGS else "training records"
-    counts = {"rows": sum(found.rows), "ids": sizes.member.size + sizes.nonmember.size}
-    words = {"largest": found.largest, "by": units.choice.by, "what": what}
+    counts = {"rows": sum(by_id.rows), "ids": sizes.member.size + sizes.nonmember.size}
+    words = {"largest": by_id.largest, "by": units.choice.by, "what": what}
     combined = answer("duplicates", "ok/rows", details, **counts, **words)
     claim = said("duplicates", "groups", size=units.group) if units.group > 1 else ""
     return replace(combined, message=combined.message + claim)
 
 
 def _by_content(fingerprint: PerGroup) -> Check:
-    found = twins(fingerprint)
-    share = found.nonmembers_with_twin / fingerprint.nonmember.size
+    shared = twins(fingerprint)
+    share = shared.nonmembers_with_twin / fingerprint.nonmember.size
     details = {
-        "contents_in_both": found.shared,
-        "contents_in_both_expected": found.expected,
-        "more_than_chance_p_value": found.p_more,
-        "fewer_than_chance_p_value": found.p_fewer,
-        "nonmembers_with_twin": found.nonmembers_with_twin,
+        "contents_in_both": shared.shared,
+        "contents_in_both_expected": shared.expected,
+        "more_than_chance_p_value": shared.p_more,
+        "fewer_than_chance_p_value": shared.p_fewer,
+        "nonmembers_with_twin": shared.nonmembers_with_twin,
         "nonmembers_with_twin_share": share,
-        "repeated_content_members": found.repeats[0],
-        "repeated_content_nonmembers": found.repeats[1],
+        "repeated_content_members": shared.repeats[0],
+        "repeated_content_nonmembers": shared.repeats[1],
     }
-    telling = min(found.nonmembers_with_twin, found.shared) < LEAST_SHOWN
-    much = f" ({percent(share)})", f", where chance gives about {found.expected:,.0f}"
+    telling = min(shared.nonmembers_with_twin, shared.shared) < LEAST_SHOWN
+    much = f" ({percent(share)})", f", where chance gives about {shared.expected:,.0f}"
     much = ("", "") if telling else much  # which would tell how many
-    alike = {"records": about(found.nonmembers_with_twin).capitalize(), "contents": about(found.shared)}
-    seen = said("duplicates", "twins", share=much[0], expected=much[1], **alike)
-    if found.shared and found.p_more < SURELY:
-        return answer("duplicates", "fail/overlap", details, twins=seen)
-    repeats = {"members": about(found.repeats[0]), "others": about(found.repeats[1])}
-    parts = [said("duplicates", "natural", twins=seen)] if found.shared else []
-    if found.p_fewer < SURELY:
+    alike = {"records": about(shared.nonmembers_with_twin).capitalize(), "contents": about(shared.shared)}
+    text = said("duplicates", "twins", share=much[0], expected=much[1], **alike)
+    if shared.shared and shared.p_more < SURELY:
+        return answer("duplicates", "fail/overlap", details, twins=text)
+    repeats = {"members": about(shared.repeats[0]), "others": about(shared.repeats[1])}
+    parts = [said("duplicates", "natural", twins=text)] if shared.shared else []
+    if shared.p_fewer < SURELY:
         copies = said("duplicates", "copies", **repeats)
         parts.append(f"{copies[0].upper()}{copies[1:]}")
     if not parts:
-        parts = [said("duplicates", "few" if any(found.repeats) else "none", **repeats)]
-    status = Status.FAIL if found.p_fewer < SURELY else Status.OK
+        parts = [said("duplicates", "few" if any(shared.repeats) else "none", **repeats)]
+    status = Status.FAIL if shared.p_fewer < SURELY else Status.OK
     return Check("duplicates", status, " ".join(parts), details)
 
 

@@ -80,8 +80,9 @@ def ties(losses: Losses) -> Check:
     if distinct <= _LABELS or rounded:
         masked = "labels" if distinct <= _LABELS else "rounding"
     cause = said("ties", masked, distinct=distinct, records=pooled.size)
-    seen = [percent(share) if words is None else words for words, share in zip(few, shares, strict=True)]
-    return answer("ties", "warn", details | {"masked": masked}, cause=cause, members=seen[0], others=seen[1])
+    texts = [percent(share) if words is None else words for words, share in zip(few, shares, strict=True)]
+    words = {"cause": cause, "members": texts[0], "others": texts[1]}
+    return answer("ties", "warn", details | {"masked": masked}, **words)
 
 
 def _few(length: int, size: int) -> str | None:
@@ -197,7 +198,7 @@ def collection(notes: Sequence[str]) -> Check | None:
 _LEVEL = 1e-3
 
 
-def persons(found: PersonsFound, *, most: int = 10) -> Check | None:
+def persons(units: PersonsFound, *, most: int = 10) -> Check | None:
     """Say what the units of the audit are; None where records do not name their person.
 
     Fails where combined scores differ without any leak because persons have more records in one group (a smallest
@@ -205,43 +206,43 @@ def persons(found: PersonsFound, *, most: int = 10) -> Check | None:
     and where persons have records in both groups, or were left out for it.
 
     Args:
-        found: The units.
+        units: What is audited.
         most: How many of those who were left out to name.
     """
-    if not found.named:
+    if not units.named:
         return None
     details: dict[str, Any] = {
-        "records": list(found.records),
-        "persons": list(found.persons),
-        "effective": list(found.effective),
-        "largest": found.largest,
-        "in_both": found.in_both,
-        "unlabelled": list(found.unlabelled),
-        "sizes_p_value": found.sizes_p_value,
-        "combined": found.combined,
+        "records": list(units.records),
+        "persons": list(units.persons),
+        "effective": list(units.effective),
+        "largest": units.largest,
+        "in_both": units.in_both,
+        "unlabelled": list(units.unlabelled),
+        "sizes_p_value": units.sizes_p_value,
+        "combined": units.combined,
     }
-    if found.left_out:
-        details |= {"left_out": len(found.left_out), "left_out_persons": list(found.left_out[:most])}
-    records, blank = sum(found.records), sum(found.unlabelled)
-    people = sum(found.persons) - found.in_both
+    if units.left_out:
+        details |= {"left_out": len(units.left_out), "left_out_persons": list(units.left_out[:most])}
+    records, blank = sum(units.records), sum(units.unlabelled)
+    people = sum(units.persons) - units.in_both
     if blank == records:
         return answer("persons", "unknown/empty", details)
-    if found.combined and found.sizes_p_value < _LEVEL:
-        means = [count / people for count, people in zip(found.records, found.persons, strict=True)]
+    if units.combined and units.sizes_p_value < _LEVEL:
+        means = [count / people for count, people in zip(units.records, units.persons, strict=True)]
         return answer("persons", "fail", details, members=means[0], others=means[1])
-    if found.largest > 1 and isinstance(found.choice, EachRecord):
-        worth = [f"{int(number):,}" for number in found.effective]
-        sizes = {"records": records, "persons": people, "sizes": found.records}
+    if units.largest > 1 and isinstance(units.choice, EachRecord):
+        worth = [f"{int(number):,}" for number in units.effective]
+        sizes = {"records": records, "persons": people, "sizes": units.records}
         return answer("persons", "warn/independent", details, worth=worth, **sizes)
-    several = about(people) if found.in_both else f"{people:,}"
+    several = about(people) if units.in_both else f"{people:,}"
     parts = [said("persons", "counted", records=records, persons=several)]
     if blank:
         parts.append(said("persons", "blank", records=about(blank).capitalize()))
-    if found.left_out:
-        parts.append(said("persons", "left_out", persons=about(len(found.left_out)).capitalize()))
-    if found.in_both:
-        parts.append(said("persons", "in_both", persons=about(found.in_both).capitalize()))
-    status = Status.WARN if found.in_both or found.left_out else Status.UNKNOWN if blank else Status.OK
+    if units.left_out:
+        parts.append(said("persons", "left_out", persons=about(len(units.left_out)).capitalize()))
+    if units.in_both:
+        parts.append(said("persons", "in_both", persons=about(units.in_both).capitalize()))
+    status = Status.WARN if units.in_both or units.left_out else Status.UNKNOWN if blank else Status.OK
     return Check("persons", status, " ".join(parts), details)
 
 

@@ -56,12 +56,12 @@ def placebo(reference: Losses | None, *, audited: Losses | None = None, delta: f
 
 def _require_same_records(reference: Losses, audited: Losses) -> None:
     """Refuse a reference that is not of the audited records in their groups, or that is the audited model's."""
-    found = (reference.n_member, reference.n_nonmember)
+    sizes = (reference.n_member, reference.n_nonmember)
     wanted = (audited.n_member, audited.n_nonmember)
-    if found != wanted:
+    if sizes != wanted:
         raise InputError(
             f"reference must hold the audited records, {wanted[0]:,} members and {wanted[1]:,} non-members, got"
-            f" {found[0]:,} and {found[1]:,}; give the losses of exactly those records, in the same groups."
+            f" {sizes[0]:,} and {sizes[1]:,}; give the losses of exactly those records, in the same groups."
         )
     if reference.id is not None and audited.id is not None:
         missing = [_missing(*columns) for columns in zip(audited.id, reference.id, strict=True)]
@@ -78,9 +78,9 @@ def _require_same_records(reference: Losses, audited: Losses) -> None:
         )
 
 
-def _missing(wanted: Column, found: Column) -> int:
+def _missing(wanted: Column, present: Column) -> int:
     """How many of the ids are not found, each counted as often as it is there; blanks are alike."""
-    both = codes(PerGroup(wanted, found))
+    both = codes(PerGroup(wanted, present))
     counts = [np.bincount(side + 1, minlength=both.labels.size + 1) for side in (both.member, both.nonmember)]
     return int(np.maximum(counts[0] - counts[1], 0).sum())
 
@@ -163,9 +163,9 @@ def label_shuffle(
     p_value = float(special.bdtrc(positives - 1, shuffles, alpha))
     details |= {"shuffles": shuffles, "positive": positives, "alpha": alpha, "p_value": p_value}
     words = {"units": by, "allowed": percent(alpha, toward="nearest")}
-    seen = said("label_shuffle", "seen", units=by, positive=positives, shuffles=shuffles)
+    result = said("label_shuffle", "seen", units=by, positive=positives, shuffles=shuffles)
     key = ("fail/persons" if by == "persons" else "fail") if p_value < _SURELY else "ok"
-    return answer("label_shuffle", key, details, seen=seen, **words)
+    return answer("label_shuffle", key, details, seen=result, **words)
 
 
 def _units(

@@ -71,8 +71,8 @@ def shift(
     if min(first.size, second.size) < _FEWEST:
         words = {"members": first.size, "others": second.size, "needed": _FEWEST}
         return answer("shift", "unknown/few", {"left_out": left_out}, **words)
-    found = _tested(member.rows(first), nonmember.rows(second), 1 - 2 * _FALSE_ALARMS, rng)
-    return _judged({**found, "left_out": left_out})
+    result = _tested(member.rows(first), nonmember.rows(second), 1 - 2 * _FALSE_ALARMS, rng)
+    return _judged({**result, "left_out": left_out})
 
 
 def _looked_at(
@@ -89,8 +89,7 @@ def _looked_at(
     content = np.where(size[unit] < _COMMON, unit, -1 - np.arange(unit.size))
     kept = _first_of(rng.permutation(hashes.size), content)
     if person is not None:
-        found = codes(person)
-        owner = found.pooled
+        owner = codes(person).pooled
         blank = owner < 0
         owner[blank] = owner.size + np.arange(int(blank.sum()))
         kept = _first_of(kept, owner)
@@ -128,9 +127,9 @@ def _judged(details: dict[str, Any]) -> Check:
     ends = {end: unit(details[end], toward=way) for end, way in (("lower", "down"), ("upper", "up"))}
     sizes = {"members": about(details["members"]), "others": about(details["nonmembers"])}
     level = percent(details["confidence"], toward="down")
-    seen = said("shift", "seen", auc=unit(details["auc"]), level=level, **ends, **sizes)
+    result = said("shift", "seen", auc=unit(details["auc"]), level=level, **ends, **sizes)
     key = "fail" if details["lower"] > _CHANCE else "ok"
-    return answer("shift", key, details, seen=seen, column=details["most_different"])
+    return answer("shift", key, details, seen=result, column=details["most_different"])
 
 
 # --- The classifier two-sample test: can membership be told from the features alone? ---
@@ -168,12 +167,13 @@ def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.r
     # One thread: the result does not depend on their number, and waits for no core that others hold.
     with threadpool_limits(limits=1):
         for turn in range(1, _BLOCKS):
-            seen, held = np.concatenate(blocks[:turn]), blocks[turn]
-            told = np.array([_ranked(row) for row in classified(values[seen], member[seen], values[held])])
+            earlier, held = np.concatenate(blocks[:turn]), blocks[turn]
+            scored = classified(values[earlier], member[earlier], values[held])
+            ranks = np.array([_ranked(row) for row in scored])
             best = gains == gains.max()
-            scores.append(_ranked(told[best].sum(axis=0)))
+            scores.append(_ranked(ranks[best].sum(axis=0)))
             at.append(held)
-            gains += told[:, member[held]].mean(axis=1) - told[:, ~member[held]].mean(axis=1)
+            gains += ranks[:, member[held]].mean(axis=1) - ranks[:, ~member[held]].mean(axis=1)
     score, label = np.concatenate(scores), member[np.concatenate(at)]
     return auc(count(Losses(member=-score[label], nonmember=-score[~label])), confidence=confidence)
 

@@ -324,13 +324,12 @@ def _changes(
                 "losses are compared with those of a baseline, got none; name one with baseline=."
             )
         return ()
-    found = []
-    for at, run in enumerate(runs):
-        if run is not base:
-            pair = (losses[base.number - 1], losses[at]) if losses else None
-            rows = differences(base.result, run.result, together=len(runs) - 1, losses=pair)
-            found.append(RunChange(run, rows))
-    return tuple(found)
+    changes = []
+    for run in (run for run in runs if run is not base):
+        pair = (losses[base.number - 1], losses[run.number - 1]) if losses else None
+        rows = differences(base.result, run.result, together=len(runs) - 1, losses=pair)
+        changes.append(RunChange(run, rows))
+    return tuple(changes)
 
 
 def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
@@ -631,11 +630,11 @@ def _about_different_things(old: Estimate, new: Estimate) -> str | None:
         return (
             "the values are about different things: the model or the training mechanism, or another adjacency"
         )
-    if old.delta != new.delta:
-        known = None not in (old.delta, new.delta)
-        texts = distinct(old.delta or 0.0, new.delta or 0.0) if known else map(given, (old.delta, new.delta))
-        return f"the values are stated at different deltas, {' and '.join(texts)}"
-    return None
+    if old.delta == new.delta:
+        return None
+    known = None not in (old.delta, new.delta)
+    texts = distinct(old.delta or 0.0, new.delta or 0.0) if known else map(given, (old.delta, new.delta))
+    return f"the values are stated at different deltas, {' and '.join(texts)}"
 
 
 def _one_sided(old: Estimate, new: Estimate) -> str:

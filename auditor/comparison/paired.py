@@ -96,23 +96,23 @@ def same_records(old: Losses, new: Losses, *, unit: str = "record") -> SameRecor
 
 def _orders(old: Losses, new: Losses, group: str) -> tuple[Any, Any]:
     """The positions of a group's records in both losses, sorted by id."""
-    found = codes(PerGroup(getattr(old.id, group), getattr(new.id, group)))
+    columns = codes(PerGroup(getattr(old.id, group), getattr(new.id, group)))
     called = {"member": "members", "nonmember": "non-members"}[group]
-    for which, code in (("older", found.member), ("newer", found.nonmember)):
+    for which, code in (("older", columns.member), ("newer", columns.nonmember)):
         unclear = code.size - np.unique(code[code >= 0]).size
         if unclear:
             raise InputError(
                 f"the {called} of the {which} audit must each have an id of their own to be compared record by record, got"
                 f" {unclear:,} without one or with that of another."
             )
-    apart = 2 * found.labels.size - found.member.size - found.nonmember.size
+    apart = 2 * columns.labels.size - columns.member.size - columns.nonmember.size
     if apart:
         raise InputError(
             f"the {called} must be the same records in both audits to be compared record by record, got {apart:,} ids that"
             " only one of them has; leave the losses out to compare what the results say."
         )
-    by_name = np.argsort(found.labels)
-    return np.argsort(found.member)[by_name], np.argsort(found.nonmember)[by_name]
+    by_name = np.argsort(columns.labels)
+    return np.argsort(columns.member)[by_name], np.argsort(columns.nonmember)[by_name]
 
 
 class AttackChange(NamedTuple):

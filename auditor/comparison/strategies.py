@@ -234,8 +234,8 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
     )
 
 
-def _spread(found: Sequence[float | None], *, is_public: bool = False) -> Spread | None:
-    values = [value for value in found if value is not None]
+def _spread(numbers: Sequence[float | None], *, is_public: bool = False) -> Spread | None:
+    values = [value for value in numbers if value is not None]
     if not values:
         return None
     # Halved first, so that two of the largest doubles have a mean; and never beyond the ends by rounding.
@@ -256,9 +256,9 @@ def _category(group: Sequence[Measurement]) -> str:
 
 
 def _refuse_twins(group: Sequence[Measurement]) -> None:
-    seen: dict[str, Run] = {}
+    by_hash: dict[str, Run] = {}
     for run in (item.run for item in group):
-        other = seen.setdefault(run.sha256, run) if run.sha256 else run
+        other = by_hash.setdefault(run.sha256, run) if run.sha256 else run
         if other is not run:
             raise InputError(
                 f"results {other.number} and {run.number} of strategy {run.strategy!r} are audits of the same losses, so they"
@@ -270,37 +270,37 @@ def _refuse_twins(group: Sequence[Measurement]) -> None:
 
 
 def ranked(
-    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+    every: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
 ) -> tuple[Strategy, ...]:
     """Return the strategies with those on the Pareto frontier marked; the values must be on one scale.
 
     Args:
-        found: From `strategies`.
+        every: From `strategies`.
         measurements: What they were made of.
         measure: Which estimate.
     """
     sign = 1.0 if higher_is_better(item.run for item in measurements) else -1.0
     points = {
         item.number: (sign * item.utility.mean, leakage(item.measure.mean, measure=measure))
-        for item in found
+        for item in every
         if item.utility is not None and item.measure is not None
     }
     utility, loss = zip(*points.values(), strict=True) if points else ((), ())
     on = dict(zip(points, is_on_frontier(utility, privacy_loss=loss), strict=True))
-    return tuple(replace(item, on_frontier=on.get(item.number, False)) for item in found)
+    return tuple(replace(item, on_frontier=on.get(item.number, False)) for item in every)
 
 
 def why_no_order(
-    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+    every: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
 ) -> str | None:
     """Return why the strategies cannot be put in an order by their intervals, or null where they can.
 
     Args:
-        found: From `strategies`.
+        every: From `strategies`.
         measurements: What they were made of.
         measure: Which estimate.
     """
-    used = [item for item in found if item.runs]
+    used = [item for item in every if item.runs]
     if len(used) < 2:  # noqa: PLR2004
         return "fewer than two of them have a usable value"
     if (unlike := why_not_ranked(used, measurements, measure=measure)) is not None:

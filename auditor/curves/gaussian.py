@@ -59,8 +59,8 @@ class Gaussian:
     def quantile(self, probability: Floats) -> Floats:
         """Smallest points with at least this much probability at or below them."""
         with np.errstate(invalid="ignore"):
-            found = self.mean + self.sd * special.ndtri(probability)
-        return np.full_like(found, self.mean) if self.sd == 0 else np.asarray(found)
+            points = self.mean + self.sd * special.ndtri(probability)
+        return np.full_like(points, self.mean) if self.sd == 0 else np.asarray(points)
 
     def spread(self, z: Floats) -> Floats:
         """Points at these standard distances from the mean, ascending."""
@@ -264,11 +264,11 @@ def held_out_tests(
     (other,) = rng.spawn(1)
     row = published_tests(held, density, rng=other, sizes=sample_sizes)
     # The published test of that size is there already: one number for one question.
-    row = [paper if found.n == paper.n else found for found in row]
+    row = [paper if item.n == paper.n else item for item in row]
     grid = KSGrid(
         components=(1,),
-        sample_sizes=tuple(found.n for found in row),
-        p_values=(tuple(found.p_value for found in row),),
+        sample_sizes=tuple(item.n for item in row),
+        p_values=(tuple(item.p_value for item in row),),
         choice_p_values=(test.p_value,),
     )
     return test, grid

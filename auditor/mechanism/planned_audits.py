@@ -354,21 +354,21 @@ class OneRunAudit:
 
     def limit(self, attack: Attack) -> float:
         """Return the largest epsilon that the attack shows by this test however many records there are."""
-        sets, found = _sets(_ENDLESS, coins=self._coins), [0.0]
+        sets, limits = _sets(_ENDLESS, coins=self._coins), [0.0]
         for item, rate in zip(sets, self._rates(attack).tolist(), strict=True):
             left = rate - self.delta * len(sets) / (self.alpha * item.share)
             if rate == 1 and left > 0:
                 return math.inf
             if self._fair:
-                found.append(math.log(left) - math.log1p(-rate) if left > 0 else 0.0)
+                limits.append(math.log(left) - math.log1p(-rate) if left > 0 else 0.0)
             else:
                 share = np.array(self._kinds(item)) / item.guesses
 
                 def too_many(epsilon: float, share: Floats = share, rate: float = rate) -> float:
                     return float(share @ special.expit(epsilon + self._prior)) - rate
 
-                found.append(optimize.brentq(too_many, 0.0, _WIDE[-1]) if too_many(0.0) < 0 else 0.0)
-        return max(found)
+                limits.append(optimize.brentq(too_many, 0.0, _WIDE[-1]) if too_many(0.0) < 0 else 0.0)
+        return max(limits)
 
     def _rates(self, attack: Attack) -> Floats:
         """How often the guesses of each set are right where they are endless."""
@@ -400,22 +400,21 @@ class OneRunAudit:
         """Whether all sets together refute the pure epsilon, in each simulated audit; shape (draws,)."""
         epsilon = math.ceil(self.epsilon / PURE_STEP - _ALIKE) * PURE_STEP  # the bound is one of a grid
         right = self._right(bits, attack)
-        null = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
-        both = right.T, null.T
-        found, worst = (guess_tests.exponents(counts, sets, epsilon).max(axis=1) for counts in both)
-        clear = len(sets) * np.exp(-found) <= self.alpha
-        return np.asarray(_significant(found, worst, _LEFT * self.alpha) | clear)
+        at_claim = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
+        statistic, null = (guess_tests.exponents(x.T, sets, epsilon).max(axis=1) for x in (right, at_claim))
+        clear = len(sets) * np.exp(-statistic) <= self.alpha
+        return np.asarray(_significant(statistic, null, _LEFT * self.alpha) | clear)
 
     def _enough(self, bits: int, sets: tuple[GuessSet, ...], right: _Counts) -> _Booleans:
         """Whether any set has as many right guesses as refute, for each column of them; shape (draws,)."""
-        found, share = np.zeros(right.shape[1], dtype=bool), self.alpha / len(sets)
+        refuted, share = np.zeros(right.shape[1], dtype=bool), self.alpha / len(sets)
         for item in {self._kinds(item): item for item in sets}.values():
             rows = right[[self._kinds(other) == self._kinds(item) for other in sets]]
             refutes = partial(self._refutes, bits, item, share)
             if refutes(int(rows.max())):
                 need = first_enough(refutes, int(rows.min()) - 1, int(rows.max()))
-                found |= (rows >= need).any(axis=0)
-        return found
+                refuted |= (rows >= need).any(axis=0)
+        return refuted
 
     def _refutes(self, bits: int, item: GuessSet, alpha: float, correct: int) -> bool:
         if correct < 0:
@@ -529,15 +528,12 @@ class LabelsAudit:
         odds = np.concatenate([label_odds(prior, inside, epsilon) for inside in (True, False)])
         share, (real, real_wrong, drawn, drawn_wrong) = self.alpha / _LABEL_SETS, counts.tolist()
         sizes = np.array([real + real_wrong, drawn + drawn_wrong])
-        if poisson_binomial_tail(odds, sizes, real + drawn) <= share:
-            return True
+        tests: list[tuple[Floats, npt.ArrayLike, int]] = [(odds, sizes, real + drawn)]
         for side, right in ((0, real), (1, drawn)):
             # The largest set of such guesses is a half, a quarter, ... of all records.
             part = sizes.sum() / 2.0 ** max(1, math.ceil(math.log2(sizes.sum() / max(1, sizes[side]))))
-            least = round(right * part / max(1, sizes[side]))
-            if poisson_binomial_tail(odds[[side]], [round(part)], least) <= share:
-                return True
-        return False
+            tests.append((odds[[side]], [round(part)], round(right * part / max(1, sizes[side]))))
+        return any(poisson_binomial_tail(*test) <= share for test in tests)
 
 
 _LABEL_DRAWS = 300
@@ -693,9 +689,9 @@ class RunsAudit(_OfRuns):
         tpr = np.minimum(attack.tpr(_RATES), 1 - _ALIKE)
         corners = (np.concatenate([[0.0], rates, [1.0]]) for rates in (_RATES, tpr))
         attacked = JointTest(n, n, TradeoffCurve(*corners))
-        null, found = test.least(test.drawn(_NULL_DRAWS, rng)), test.least(attacked.drawn(DRAWS, rng))
-        clear = test.number_of_ranks * (np.exp(found) + _UNSEEN) <= self.alpha
-        return float(np.mean(_significant(-found, -null, self.alpha) | clear))
+        null, statistic = test.least(test.drawn(_NULL_DRAWS, rng)), test.least(attacked.drawn(DRAWS, rng))
+        clear = test.number_of_ranks * (np.exp(statistic) + _UNSEEN) <= self.alpha
+        return float(np.mean(_significant(-statistic, -null, self.alpha) | clear))
 
 
 _MOST_PAIRS, _SETTLED, _AUDITS = 2000, 12_000, (20, 300)

@@ -193,10 +193,10 @@ def _refuting(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"
             " of the two."
         )
-    found = claimed_curve(claim, adjacency=adjacency if runs is not None else planned.neighbours(split))
-    curve = found.curve
+    claimed = claimed_curve(claim, adjacency=adjacency if runs is not None else planned.neighbours(split))
+    curve = claimed.curve
     if curve is None:
-        raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {found.note}.")
+        raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {claimed.note}.")
     if isinstance(split, options.NO_CHANCE):
         audit = planned.SequentialAudit if isinstance(runs, Sequential) else planned.RunsAudit
         return audit(curve, alpha, adjacency)

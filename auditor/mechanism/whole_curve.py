@@ -133,26 +133,26 @@ def judging_row(
         assumed = (
             "the order of the runs was fixed before they ran, and none was left out (declared, not checked)"
         )
-        found = _by_bets(losses, delta, curve, alpha)
+        numbers = _by_bets(losses, delta, curve, alpha)
     else:
         name, method = ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
         assumed = "the number of runs was fixed before anybody looked at a score (declared, not checked)"
-        found = _by_all_thresholds(losses, delta, curve, alpha, stated=claimed if one_point else None)
+        numbers = _by_all_thresholds(losses, delta, curve, alpha, stated=claimed if one_point else None)
     if promised is not None and curve is None:
-        found["claimed_curve"] = {"rejected": None, "reason": promised.note}
-    elif promised is not None and not found["claimed_curve"]["rejected"]:
+        numbers["claimed_curve"] = {"rejected": None, "reason": promised.note}
+    elif promised is not None and not numbers["claimed_curve"]["rejected"]:
         # The test of the curve decides: another test's bound, which is as true below, does not stand above a claim it keeps.
-        found["value"] = min(found["value"], claimed)
+        numbers["value"] = min(numbers["value"], claimed)
     return Estimate.at_least(
         name,
-        found.pop("value"),
+        numbers.pop("value"),
         confidence=confidence,
         method=method,
         subject=Subject.MECHANISM,
         delta=delta,
         adjacency=adjacency,
         assumptions=(assumed, *declared),
-        details={"unit": "runs", "runs": [losses.n_member, losses.n_nonmember], **found},
+        details={"unit": "runs", "runs": [losses.n_member, losses.n_nonmember], **numbers},
     )
 
 
@@ -166,9 +166,9 @@ def _by_all_thresholds(
     sizes = losses.n_member, losses.n_nonmember
     law, drawn = Statistic(*sizes, delta, alpha), max(sizes) > _EXACT or alpha <= _SMALL
     own, best = (CalibratedTest(hits, law, drawn) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
-    found: dict[str, Any] = {"value": own.epsilon_bound, "ceiling": best.epsilon_bound}
+    bound: dict[str, Any] = {"value": own.epsilon_bound, "ceiling": best.epsilon_bound}
     if curve is None:
-        return found
+        return bound
     test = joint_test.of_curve(*sizes, curve)
     if stated is None:
         judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
@@ -176,9 +176,9 @@ def _by_all_thresholds(
     else:
         p_value, at_best = own.p_value_beside(stated), best.p_value_beside(stated)
     bets, point = _in_random_order(losses, curve), test.point(test.observed(losses))
-    said = _decided(rejected=p_value <= alpha, possible=at_best <= alpha, p_value=p_value, bets=bets)
-    needed = {} if said["could_have_been"] else {"needed": runs_needed(curve, alpha=alpha)}
-    return {**found, "claimed_curve": {**said, "point": point, **needed}}
+    decision = _decided(rejected=p_value <= alpha, possible=at_best <= alpha, p_value=p_value, bets=bets)
+    needed = {} if decision["could_have_been"] else {"needed": runs_needed(curve, alpha=alpha)}
+    return {**bound, "claimed_curve": {**decision, "point": point, **needed}}
 
 
 def _decided(*, rejected: bool, possible: bool, p_value: float, bets: Bets) -> dict[str, Any]:
@@ -213,13 +213,13 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
     most = grid.log_of_each
     for _ in _settled(grid, losses):
         most = grid.log_of_each.clip(most)
-    found: dict[str, Any] = {
+    bound: dict[str, Any] = {
         "value": betting.epsilon_bound(most, alpha=alpha),
         "pairs": pairs,
         "ceiling": betting.epsilon_ceiling(pairs, delta=delta, alpha=alpha),
     }
     if curve is None:
-        return found
+        return bound
     bets, refuted_at, grown = Bets(Lines.of_curve(curve)), None, []
     for pair in _settled(bets, losses):
         grown.append(bets.log_evidence)
@@ -228,12 +228,12 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
     needed = betting.pairs_needed(curve, alpha=alpha)
     at = np.unique(np.linspace(1, pairs, min(pairs, _KEPT)).round().astype(int))
     possible, p_value = needed is not None and pairs >= needed, math.exp(-bets.most)
-    said = _decided(rejected=refuted_at is not None, possible=possible, p_value=p_value, bets=bets)
-    said["refuted_at_pair"] = refuted_at
-    said["growth"] = {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]}
+    decision = _decided(rejected=refuted_at is not None, possible=possible, p_value=p_value, bets=bets)
+    decision["refuted_at_pair"] = refuted_at
+    decision["growth"] = {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]}
     if not possible:
-        said["needed"] = needed and 2 * needed
-    return {**found, "claimed_curve": said}
+        decision["needed"] = needed and 2 * needed
+    return {**bound, "claimed_curve": decision}
 
 
 _SORTED = 8  # scores that rise or fall all the way by chance in one of 20,000 collections
@@ -284,5 +284,5 @@ def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
 
     if not clear(_MOST_RUNS):
         return None
-    found = first_enough(clear, 0, _MOST_RUNS)
-    return 2 * (first_enough(enough, 0, found) if found <= _CALIBRATED else found)
+    runs_of_each = first_enough(clear, 0, _MOST_RUNS)
+    return 2 * (first_enough(enough, 0, runs_of_each) if runs_of_each <= _CALIBRATED else runs_of_each)

@@ -58,6 +58,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
+def _said(key: str, **words: Any) -> str:
+    """A sentence of ``texts/comparison.toml`` with these words in their places."""
+    return str(texts("comparison")["sentences"][key]).format(**words)
+
+
 def _plural(count: int, one: str, many: str) -> str:
     return f"{numbers.count(count)} {one if count == 1 else many}"
 
@@ -84,12 +89,12 @@ def _bounds(comparison: "ComparedAudits") -> str:
     """Return what the values are where they are lower bounds, or nothing."""
     if not metrics.metric(comparison.measure).lower_bound:
         return ""
-    found = [item.estimate for item in comparison.measurements]
+    estimates = [item.estimate for item in comparison.measurements]
     if under := next(
-        (condition(item) for item in found if item is not None and detail(item, "conditional")), None
+        (condition(item) for item in estimates if item is not None and detail(item, "conditional")), None
     ):
         return f"lower bounds that hold only if {under.replace('the curve', 'the trade-off curve')}"
-    if any(detail(item, "approximate") for item in found):
+    if any(detail(item, "approximate") for item in estimates):
         return "approximate lower bounds, which certify nothing"
     return "certified lower bounds"
 
@@ -97,20 +102,23 @@ def _bounds(comparison: "ComparedAudits") -> str:
 def _frontier(comparison: "ComparedAudits") -> str:
     """Return which strategies are on the frontier, or why there is none."""
     if comparison.no_landscape is not None:
-        return f"There is no privacy-utility landscape: {comparison.no_landscape}."
+        return _said("no_landscape", why=comparison.no_landscape)
     placed = [item for item in comparison.strategies if item.placed]
     if len(placed) == 1:
-        return f"Only {numbers.quoted(placed[0].name)} has a place in the privacy-utility landscape, so there is nothing to choose among."
+        return _said("alone", name=numbers.quoted(placed[0].name))
     if comparison.no_frontier is not None:
-        return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
+        return _said("no_frontier", why=comparison.no_frontier)
     names = [numbers.quoted(item.name) for item in comparison.frontier]
-    better = "more" if audited.higher_is_better(comparison.runs) else "smaller"
-    are = "is" if len(names) == 1 else "are"
-    what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
-    return (
-        f"On the frontier {are} {listed(names)}, {len(names)} of {len(placed)} strategies: nothing else here, and no mix of"
-        f" others, gives {better} {numbers.named(comparison.utility_title)} without giving more away. These are {what}, taken as point"
-        " estimates, so chance may have put a strategy on the frontier, or kept one off it."
+    several = any(len(item.runs) > 1 for item in placed)
+    return _said(
+        "frontier",
+        are="is" if len(names) == 1 else "are",
+        names=listed(names),
+        count=len(names),
+        placed=len(placed),
+        better="more" if audited.higher_is_better(comparison.runs) else "smaller",
+        utility=numbers.named(comparison.utility_title),
+        what="averages" if several else "values of single audits",
     )
 
 
@@ -125,52 +133,37 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
     def spelled(python: str, option: str) -> str:
         return option if command_line else f"{python}, on the command line {option}"
 
-    found = []
+    hints = []
     if not any(run.utility for run in comparison.runs):
         with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--utility")
-        found.append(
-            f"A utility places an audit in the landscape: give it with each audit ({with_audit}), or in a table with the columns"
-            f" result and utility ({spelled('about=', '--about')})."
-        )
+        hints.append(_said("no_utility", with_audit=with_audit, about=spelled("about=", "--about")))
     if comparison.baseline is None:
-        found.append(
-            f"Name a baseline ({spelled('baseline=', '--baseline')}) to see whether the others give away more."
-        )
-    return found
+        hints.append(_said("no_baseline", option=spelled("baseline=", "--baseline")))
+    return hints
 
 
 def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
-    found = []
+    base, warnings = comparison.baseline, []
     if comparison.disclosure is Disclosure.INSIDERS:
-        found.append("For insiders only: in these numbers records of the audits can be recognised.")
+        warnings.append(_said("insiders"))
     used = [item for item in comparison.measurements if item.reason is None]
     if rejected := sum(audited.REJECTED in item.marks for item in used):
-        found.append(
-            f"In {rejected} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
-            " advantage and the AUC need no fit."
-        )
-    base = comparison.baseline
+        warnings.append(_said("rejected", rejected=rejected, used=len(used)))
     others = [item.run for item in comparison.changes if item.headline.confidence is not None]
     if unlike := [
         _called(run)
         for run in others
         if base and any(0 < min(pair) * _UNLIKE < max(pair) for pair in _sizes(base, run))
     ]:
-        found.append(
-            f"{listed(unlike)} and the baseline were scored on numbers of records that differ by more than half. A difference"
-            " is one of the models only if both audits draw from the same populations: check that they do."
-        )
+        warnings.append(_said("sizes", names=listed(unlike)))
     if near := [
         f"{_called(one)} and {_called(other)}"
         for one, other in combinations(comparison.runs, 2)
         if any(0 < abs(first - second) < LEAST for first, second in _sizes(one, other))
     ]:
-        found.append(
-            f"{listed(near)} have numbers of records that differ by fewer than {LEAST} in a group. If one set of records holds the other, the"
-            " two results together tell about the few records between them: publish one of the two."
-        )
-    return found
+        warnings.append(_said("nearly_the_same", pairs=listed(near), least=LEAST))
+    return warnings
 
 
 def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
@@ -203,7 +196,10 @@ def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
         sign = replace(
             sign, word=f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
         )
-    about = f"{_called(change.run)} against the baseline, {_called(base)}.{_order(base, change.run)}"
+    about = f"{_called(change.run)} against the baseline, {_called(base)}."
+    made, then = (made_at(run.result.provenance) for run in (base, change.run))
+    if made is not None and then is not None and made > then:
+        about = _said("later", sentence=about)
     return sign, [change.headline.sentence, about, *_beaten(comparison)]
 
 
@@ -223,23 +219,22 @@ def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
 def _ranking(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
     """Who gives most away, and who least, as far as the intervals show it."""
     if comparison.no_order is not None:
-        return _NO_ORDER, [f"What these strategies give away is not put in an order: {comparison.no_order}."]
-    top, *rest = found = [item for item in _in_order(comparison) if item.measure is not None]
-    least = found[-1]
+        return _NO_ORDER, [_said("no_order", why=comparison.no_order)]
+    top, *rest = ranks = [item for item in _in_order(comparison) if item.measure is not None]
+    least, name = ranks[-1], numbers.quoted(top.name)
     like = [numbers.quoted(item.name) for item in rest if not top.above(item)]
     value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
     sign = Sign(f"{numbers.named(top.name)}: most leakage{_of_least_use(top, comparison)}", "▲", "caution")
-    first = f"{numbers.quoted(top.name)} gives most away: its {value}, above {'the other' if len(rest) == 1 else f'all {len(rest)} others'}."
+    others = "the other" if len(rest) == 1 else f"all {len(rest)} others"
+    sentences = [_said("first", name=name, value=value, others=others)]
     if like:
-        sign = _NO_ORDER if not any(one.above(two) for one in found for two in found) else _PART
-        first = f"{numbers.quoted(top.name)} comes first, but is not shown to give away more than {listed(like)}: its {value}."
-    told = [first]
-    if len(found) > 2 and all(item.above(least) for item in found[:-1]):  # noqa: PLR2004
-        told.append(f"{numbers.quoted(least.name)} gives least away: {_interval_of(least, comparison)}.")
-    return sign, [
-        *told,
-        f"The intervals of all audits hold at once at {_level(comparison.strategies)} confidence.",
-    ]
+        sign = _NO_ORDER if not any(one.above(two) for one in ranks for two in ranks) else _PART
+        sentences = [_said("not_first", name=name, like=listed(like), value=value)]
+    if len(ranks) > 2 and all(item.above(least) for item in ranks[:-1]):  # noqa: PLR2004
+        sentences.append(
+            _said("least", name=numbers.quoted(least.name), value=_interval_of(least, comparison))
+        )
+    return sign, [*sentences, _said("at_once", level=_level(comparison.strategies))]
 
 
 def _level(stated: "Sequence[Strategy | Difference | Headline]") -> str:
@@ -287,16 +282,15 @@ def _beaten(comparison: "ComparedAudits") -> list[str]:
         better = [other for other in placed if item.above(other) and useful(other) >= useful(item)]
         if better:
             by_best.setdefault(max(better, key=useful), []).append(item)
-    told = []
+    sentences = []
     for best, worse in by_best.items():
         values = [item.utility.mean for item in (best, max(worse, key=useful)) if item.utility is not None]
+        own, theirs = map(numbers.number, values)
+        words = {"own": own, "theirs": theirs, "at_best": " at best" if len(worse) > 1 else ""}
         names = listed([numbers.quoted(item.name) for item in worse])
-        told.append(
-            f"{numbers.quoted(best.name)} gives away less than {names}, and is at least as useful: {numbers.named(comparison.utility_title)}"
-            f" {numbers.number(values[0])} against {numbers.number(values[1])}{' at best' if len(worse) > 1 else ''} (point"
-            " estimates)."
-        )
-    return told
+        words |= {"names": names, "utility": numbers.named(comparison.utility_title)}
+        sentences.append(_said("beaten", name=numbers.quoted(best.name), **words))
+    return sentences
 
 
 def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
@@ -305,29 +299,19 @@ def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
     for item in changes:
         names[item.headline.verdict].append(_called(item.run))
     worse, unknown = len(names[Change.WORSE]), len(names[Change.NOT_COMPARABLE])
-    show = "shows" if worse == 1 else "show"
-    first = f"{worse} of {len(changes)} audits {show} more leakage than the baseline"
-    if not worse:
-        first = f"None of {len(changes)} audits is shown to give away more than the baseline"
+    counts = {"worse": worse, "count": len(changes), "baseline": _called(base)}
+    first = _said("worse" if worse else "none_worse", show="shows" if worse == 1 else "show", **counts)
     rest = f" {unknown} of them cannot be compared with it." if unknown else ""
     level = _level([item.headline for item in changes])
-    together = f"All of this holds at once at {level} confidence: the intervals are made wider for it."
     return [
-        f"{first}, {_called(base)}.{rest}",
-        *(f"{_CHANGE[verdict].word}: {listed(found)}." for verdict, found in names.items() if found),
-        *([together] if level else []),
+        first + rest,
+        *(f"{_CHANGE[verdict].word}: {listed(those)}." for verdict, those in names.items() if those),
+        *([_said("wider", level=level)] if level else []),
     ]
 
 
 def _called(run: audited.Run) -> str:
     return f"{run.number}. {numbers.named(run.title)}"
-
-
-def _order(base: audited.Run, other: audited.Run) -> str:
-    """A warning where the baseline is the newer audit of the two."""
-    made, then = (made_at(run.result.provenance) for run in (base, other))
-    late = made is not None and then is not None and made > then
-    return " The baseline was audited after it: check which of the two is the newer release." if late else ""
 
 
 # --- The rows of a comparison's tables, as strings, each with what it sorts by ---
@@ -373,15 +357,15 @@ def _listed_numbers(over: Sequence[Strategy], comparison: "ComparedAudits") -> s
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
     if spread is None:
         return _cell(numbers.MISSING)
-    shown = partial(
+    written = partial(
         metrics.shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
     )
-    span = "" if spread.least == spread.most else f"{shown(spread.least)} to {shown(spread.most)}"
+    span = "" if spread.least == spread.most else f"{written(spread.least)} to {written(spread.most)}"
     top = ""
     if ceiling is not None:
         low, high = (numbers.number(end, toward="down") for end in (ceiling.least, ceiling.most))
         top = f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
-    return _cell(shown(spread.mean), span, top, by=spread.mean)
+    return _cell(written(spread.mean), span, top, by=spread.mean)
 
 
 def _audit_row(item: audited.Measurement) -> dict[str, Any]:
@@ -438,15 +422,15 @@ def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
 
 def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
     """Return what changed from the baseline to one audit."""
-    shown, level = partial(metrics.shown_value, name=item.name), _level([item])
+    written, level = partial(metrics.shown_value, name=item.name), _level([item])
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
     return {
         "run": run,
         "quantity": _cell(_title(run, item.name), "decides" if item.decides else "", by=item.name),
-        "old": _cell(shown(item.old), by=item.old),
-        "new": _cell(shown(item.new), by=item.new),
+        "old": _cell(written(item.old), by=item.old),
+        "new": _cell(written(item.new), by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
         "interval": _cell(interval, f"at {level} confidence" if level else "", by=item.lower),
         "sign": _CHANGE[item.verdict],
@@ -484,13 +468,13 @@ def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compare
         comparison: From `auditor.compare_audits`.
         title: The page's title.
     """
-    shown = context(comparison)
+    parts = context(comparison)
     plane, history = landscape.landscape_figure(comparison), landscape.history_figure(comparison)
     figures = {
         "figure": plane and html.drawn(plane, landscape.alt(comparison)),
-        "time": history and html.drawn(history, " ".join(shown["history"])),
+        "time": history and html.drawn(history, " ".join(parts["history"])),
     }
-    return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **shown)
+    return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **parts)
 
 
 def cell(comparison: "ComparedAudits") -> str:
@@ -564,50 +548,46 @@ def _mean_words(row: Row) -> str:
 
 def _history(comparison: "ComparedAudits") -> list[str]:
     """What the audits show over time, from the first to the last, and the days themselves for who cannot see them."""
-    if not (told := comparison.history):
+    if not (audits := comparison.history):
         return []
-    first, last = told[0], told[-1]
-    shown = partial(metrics.shown_value, name=comparison.measure)
+    first, last = audits[0], audits[-1]
+    written = partial(metrics.shown_value, name=comparison.measure)
     rose = first.ends and last.ends and first.ends[1] < last.ends[0]
     fell = first.ends and last.ends and last.ends[1] < first.ends[0]
-    changed = (
-        "shown to have risen" if rose else "shown to have fallen" if fell else "not shown to have changed"
-    )
-    went = f"the {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and is {changed}."
-    return [
-        f"From {_called(first.run)} ({first.day}) to {_called(last.run)} ({last.day}), {went}",
-        f"{len(told)} audits by the day on which they were made; lines reach over intervals that hold at once.",
-    ]
+    changed = "shown to have " + ("risen" if rose else "fallen")
+    ends = {name: f"{_called(item.run)} ({item.day})" for name, item in (("first", first), ("last", last))}
+    words = {"old": written(first.value), "new": written(last.value), "measure": _measure_words(comparison)}
+    changed = changed if rose or fell else "not shown to have changed"
+    return [_said("went", changed=changed, **ends, **words), _said("days", count=len(audits))]
 
 
 def _notes(comparison: "ComparedAudits") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
-    found = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
+    notes = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
     if metrics.metric(comparison.measure).lower_bound:
         several = any(len(item.runs) > 1 for item in comparison.strategies)
         bounds = about["bounds"].format(bounds=_bounds(comparison))
-        found.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
+        notes.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
     elif any(item.given > 1 for item in comparison.strategies):
-        found.append(about["means"])
-    told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
-    marks = {mark.partition(" ")[0] for marks in told for mark in marks}
-    found += [text for mark, text in meaning.items() if mark in marks]
-    return found if metrics.metric(comparison.measure).more_is_worse else [*found, about["backwards"]]
+        notes.append(about["means"])
+    marked = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
+    marks = {mark.partition(" ")[0] for marks in marked for mark in marks}
+    notes += [text for mark, text in meaning.items() if mark in marks]
+    return notes if metrics.metric(comparison.measure).more_is_worse else [*notes, about["backwards"]]
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
     """The results without a place in the landscape, and why."""
     some = comparison.no_landscape is None and any(run.utility is not None for run in comparison.runs)
-    found = []
+    reasons = []
     for item in comparison.measurements:
         missing = "no utility was given for it" if some and item.run.utility is None else None
         if reason := item.reason or missing:
-            found.append((_called(item.run), numbers.sentence(reason)))
-    mixed = "Its audits differ in delta, adjacency, unit or method, so that their numbers have no mean."
+            reasons.append((_called(item.run), numbers.sentence(reason)))
     strategies = (numbers.quoted(item.name) for item in comparison.strategies if MIXED in item.marks)
-    return found + [(f"Strategy {name}", mixed) for name in strategies]
+    return reasons + [(f"Strategy {name}", _said("mixed")) for name in strategies]
 
 
 def _decided(stated: Sequence[Difference]) -> dict[str, Any] | None:

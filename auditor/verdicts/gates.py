@@ -134,23 +134,21 @@ def _apart(actual: float, *, bound: float, toward: str) -> str:
 
 def _terms(estimate: Estimate, end: str) -> str:
     """Return what a number is, what it is about, and at which delta."""
-    share = ""
-    if describe(estimate).unit is Unit.RATE:
-        share = f"{numbers.percent(getattr(estimate, end), toward=_toward(estimate, end))}, "
+    rate, toward = describe(estimate).unit is Unit.RATE, _toward(estimate, end)
+    share = numbers.percent(getattr(estimate, end), toward=toward) if rate else None
     level = f"at {Row(estimate).level} confidence" if estimate.confidence else "of no stated confidence"
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
-    about = f"about {ABOUT[estimate.subject]}"
     delta = None if estimate.delta is None else f"delta {numbers.given(estimate.delta)}"
-    return share + ", ".join(map(str, filter(None, (kind, about, delta, estimate.adjacency))))
+    parts = (share, kind, f"about {ABOUT[estimate.subject]}", delta, estimate.adjacency)
+    return ", ".join(map(str, filter(None, parts)))
 
 
 def _sentence(words: str) -> str:
     """Return the words on one line, with a capital only where they do not start with a name."""
-    capital = words.startswith(("the ", "this ", "no ", "a "))
     line = numbers.tidy(numbers.clean(re.sub(r"\s+", " ", words)))
-    return line[0].upper() + line[1:] if capital else line
+    return line[0].upper() + line[1:] if words.startswith(("the ", "this ", "no ", "a ")) else line
 
 
 # --- Why a gate that is not true may not be taken as passed: the audit could not have made it true, or contradicts itself ---
@@ -183,17 +181,18 @@ def _why_no_pass(
         return f"its ceiling is {shown}, so with these records it could not have been larger, whatever the model leaks"
     if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
         return None
-    certified = [
+    bounds = [item for item in result.estimates if describe(item).role is Role.CERTIFIED]
+    contradict = [
         item.lower
-        for item in result.estimates
-        if describe(item).role is Role.CERTIFIED
-        and (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
+        for item in bounds
+        if (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
         and item.lower is not None
         and not detail(item, "approximate")
+        and holds(item.lower)
     ]
-    if not any(map(holds, certified)):
+    if not contradict:
         return None
-    shown = _apart(max(filter(holds, certified)), bound=bound, toward="down")
+    shown = _apart(max(contradict), bound=bound, toward="down")
     return f"its fit is rejected and the certified bound of the same model at the same delta is {shown}"
 
 

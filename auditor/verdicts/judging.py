@@ -101,9 +101,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     failed = failed_validity(checks)
     verdict, reason = _verdict(claim, estimate, failed, blind=why_blind(checks))
     p_value, e_value = _evidence(estimate) if verdict is not Verdict.NOT_EVALUABLE else (None, None)
-    if (
-        p_value is not None and verdict is not Verdict.REFUTED
-    ):  # a published bound is rounded, and that decides
+    if p_value is not None and verdict is not Verdict.REFUTED:  # a published bound is rounded, and decides
         p_value = max(p_value, math.nextafter(1 - (estimate.confidence or 1.0), 1.0))
     return Comparison(claim, estimate.name, verdict, reason, estimate.subject, p_value, e_value)
 
@@ -150,10 +148,8 @@ def why_blind(checks: Iterable[Check]) -> str | None:
             return f"all {what} are equal, so this score could not have shown any leak"
         if check.name == "direction" and check.status is Status.WARN:
             who = "runs with the canary have the higher scores" if runs else "members have the higher losses"
-            return (
-                f"{who}, so this score looked the wrong way: check that the {'two worlds' if runs else 'groups'} are not"
-                " swapped"
-            )
+            what = "two worlds" if runs else "groups"
+            return f"{who}, so this score looked the wrong way: check that the {what} are not swapped"
     return None
 
 
@@ -163,17 +159,20 @@ def _why_no_judge(estimate: Estimate) -> str | None:
             "it is about the model, and the claim is about the training algorithm; declare how membership was decided"
             f" and use {metrics.named(Role.JUDGE)}"
         )
-    if estimate.details.get("conditional"):
-        return f"it holds only under a condition that no audit can check; use {metrics.named(Role.JUDGE)}"
-    if estimate.details.get("credible"):
-        return (
-            "its probability is over a prior, and not over the audits of one mechanism; use a certified bound"
-        )
-    if estimate.details.get("approximate"):
-        return "its limits are approximate and can promise too much; use a certified bound"
+    unfit = next((why for name, why in _NO_JUDGE.items() if estimate.details.get(name)), None)
+    if unfit is not None:
+        return unfit.format(judge=metrics.named(Role.JUDGE))
     if estimate.value is not None and estimate.lower is None and "lower_reason" not in estimate.details:
         return "it is no lower bound, and only a lower bound can refute a claim"
     return None
+
+
+# Of what a result says of a bound: why it judges nothing.
+_NO_JUDGE = {
+    "conditional": "it holds only under a condition that no audit can check; use {judge}",
+    "credible": "its probability is over a prior, and not over the audits of one mechanism; use a certified bound",
+    "approximate": "its limits are approximate and can promise too much; use a certified bound",
+}
 
 
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
@@ -196,9 +195,8 @@ def _verdict(
         form = "these runs audit" if _unit(estimate) == "runs" else "this split audits"
         return Verdict.INCONCLUSIVE, f"On the scale that {form}, the claim promises nothing: {claim.note}"
     if estimate.lower is None:
-        why = estimate.details["lower_reason"]
-        reason = f"The estimate of the training algorithm's epsilon has no lower bound: {why}."
-        return Verdict.INCONCLUSIVE, reason
+        why = f"has no lower bound: {estimate.details['lower_reason']}"
+        return Verdict.INCONCLUSIVE, f"The estimate of the training algorithm's epsilon {why}."
     if saw_nothing is not None and estimate.lower <= claim.value:
         return saw_nothing
     return _weighed(claim, claim.value, estimate)
@@ -250,11 +248,10 @@ def _bets(curve: Mapping[str, Any]) -> str:
 
 def _needed(curve: Mapping[str, Any], unit: str) -> str:
     """How many would do, as a sentence; empty where that is not known."""
-    if "needed" not in curve:
-        return ""
-    if curve["needed"] is None:
+    needed = curve.get("needed", 0)
+    if needed is None:
         return f" No practical number of {unit} could."
-    return f" With a perfect attack, about {curve['needed']:,} {unit} could."
+    return f" With a perfect attack, about {needed:,} {unit} could." if "needed" in curve else ""
 
 
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
@@ -279,11 +276,8 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
         )
     found = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
-    said = (
-        "The guesses are not right more often than the claim allows"
-        if ceiling <= claimed
-        else f"Measured: {found}"
-    )
+    within = "The guesses are not right more often than the claim allows"
+    said = within if ceiling <= claimed else f"Measured: {found}"
     return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
 
 

@@ -136,15 +136,6 @@ def test_both_rows_decide(two, advantage, auc, expected):
     assert decided.confidence == 0.95
 
 
-def test_a_change_that_only_the_auc_shows(rng):
-    """Where every record moves a little and the advantage's interval is too wide, the AUC decides, and says so."""
-    old, new = audited(rng, 0.0, n=4000), audited(rng, 0.2, n=4000)
-    found = differences(old, new)
-    assert found[0].verdict is Change.NO_CHANGE_SHOWN
-    assert headline(found).verdict is Change.WORSE
-    assert "(AUC) rose" in headline(found).sentence
-
-
 def test_where_one_row_is_not_comparable_the_other_can_only_say_worse(two):
     """With one row not comparable the other can say that it is worse, and nothing else."""
     other = differences(two[1], changed(two[0], "advantage", upper=None))

@@ -127,13 +127,6 @@ def test_features_that_are_all_equal_are_fine(rng):
     assert shift(Features(np.ones((400, 2)), np.ones((400, 2))), rng=rng).status is Status.OK
 
 
-def test_shift_is_never_decided_from_losses():
-    """From losses alone a shift is unknown, and the sentence says what is assumed."""
-    found = shift(None, rng=np.random.default_rng(0))
-    assert found.status is Status.UNKNOWN
-    assert "drawn like the members" in found.message
-
-
 def test_ranks_make_columns_free_of_units(rng):
     """Every increasing map of a column gives the same encoding."""
     values = rng.normal(size=(60, 1))

@@ -111,17 +111,6 @@ def test_an_order_is_seldom_shown_where_there_is_none(simulated):
     assert seldom(simulated(ordered, seed=37, runs=(40, 1000)))
 
 
-def test_independence_wrongly_assumed_would_be_caught(simulated):
-    """The usual formula for independent samples misses far too often under negative dependence: the test can fail."""
-
-    def missed(rng):
-        old, new = (item.estimate("auc") for item in releases(rng, (0.5, 0.5), -0.95))
-        error = math.hypot(*(item.details["standard_error"] for item in (old, new)))
-        return abs(new.value - old.value) > stats.norm.isf(0.025) * error
-
-    assert not seldom(simulated(missed, seed=33, runs=(200, 1000)))
-
-
 def test_a_large_change_is_found(simulated):
     """A rise of the true advantage from 0.12 to 0.45 is called worse in nearly every run at 600 records a group."""
 

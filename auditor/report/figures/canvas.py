@@ -41,7 +41,7 @@ def curves(result: Document) -> dict[str, NamedCurve]:
     last = {curve.name: curve for curve in result.curves}
     points = {name: finite(curve.fpr, curve.tpr) for name, curve in last.items()}
     arrays: dict[str, dict[str, Any]] = {name: {"fpr": x, "tpr": y} for name, (x, y) in points.items()}
-    return {name: replace(last[name], **found) for name, found in arrays.items() if found["fpr"].size > 1}
+    return {name: replace(last[name], **rates) for name, rates in arrays.items() if rates["fpr"].size > 1}
 
 
 def histogram(result: AuditDocument, index: int | None) -> Histogram | None:
@@ -253,8 +253,8 @@ _TITLED = re.compile(rf"""<g id=(["']){TIP}(.*)\1>""", re.DOTALL)
 
 def _titled(tag: str) -> str | None:
     """A group with its title instead of the id that holds it."""
-    found = _TITLED.fullmatch(tag)
-    return f"<g><title>{found[2]}</title>" if found else None
+    title = _TITLED.fullmatch(tag)
+    return f"<g><title>{title[2]}</title>" if title else None
 
 
 def _styled_once(group: re.Match[str]) -> str:

@@ -116,7 +116,7 @@ def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
     rows = [_EpsilonRow(item, claim=judged.get(item.name)) for item in result.estimates]
     rows = [row for row in rows if row.metric.unit is Unit.NATS]
     grouped = {subject: [row for row in rows if row.estimate.subject is subject] for subject in Subject}
-    return {subject: found for subject, found in grouped.items() if found}
+    return {subject: by_subject for subject, by_subject in grouped.items() if by_subject}
 
 
 # --- How one epsilon value is drawn: a title and its number above, the mark in the middle, a note below ---
@@ -321,8 +321,8 @@ def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> No
 def epsilons_words(result: AuditDocument) -> str:
     """Return every epsilon value in words, group by group, with the claim where one was judged."""
     groups = epsilon_rows(result).items()
-    said = [f"About {metrics.ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
-    return " ".join(["Epsilon values.", *said]) if said else "Epsilon values: this audit has none."
+    texts = [f"About {metrics.ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
+    return " ".join(["Epsilon values.", *texts]) if texts else "Epsilon values: this audit has none."
 
 
 def _said(row: _EpsilonRow) -> str:
@@ -338,11 +338,11 @@ def _said(row: _EpsilonRow) -> str:
 
 def _estimated(result: AuditDocument) -> tuple[Estimate, Any] | None:
     """The bound by estimated odds, and how the groups overlap."""
-    found = find(result, "epsilon_bound.propensity")
-    odds = detail(found, "odds")
-    if found is None or found.value is None or odds is None:
+    row = find(result, "epsilon_bound.propensity")
+    odds = detail(row, "odds")
+    if row is None or row.value is None or odds is None:
         return None
-    return (found, odds) if len(odds["members"]) == len(odds["others"]) > 0 else None
+    return (row, odds) if len(odds["members"]) == len(odds["others"]) > 0 else None
 
 
 def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
@@ -350,10 +350,10 @@ def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
 
     That a hidden difference of a factor e^k in the odds leaves the bound less k holds at the same confidence.
     """
-    found = _estimated(result)
-    if found is None:
+    estimated = _estimated(result)
+    if estimated is None:
         return None
-    row, odds = found
+    row, odds = estimated
     with sheet((WIDTH, 5.0), nrows=2) as (figure, (above, below)):
         edges = np.linspace(0, 1, len(odds["members"]) + 1)
         above.stairs(odds["members"], edges, fill=True, color=ACCENT, alpha=0.45, label="trained on")
@@ -379,10 +379,10 @@ _TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0)
 
 def estimated_odds_words(result: AuditDocument) -> str:
     """Return the same in words."""
-    found = _estimated(result)
-    if found is None:
+    estimated = _estimated(result)
+    if estimated is None:
         return "Estimated odds of membership: this audit has none."
-    row, odds = found
+    row, odds = estimated
     bound = numbers.number(row.value, toward="down")
     share = numbers.percent(odds["kept"] / max(1, odds["held"]))
     return (
@@ -400,19 +400,19 @@ _GUESSING = 0.5
 
 def policies_figure(result: AuditDocument) -> "Figure | None":
     """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
-    told = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
-    if not told:
+    rows = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
+    if not rows:
         return None
-    with canvas.axes((WIDTH, 0.32 * len(told) + 0.9)) as (figure, panel):
-        for place, (title, row) in enumerate(told):
+    with canvas.axes((WIDTH, 0.32 * len(rows) + 0.9)) as (figure, panel):
+        for place, (title, row) in enumerate(rows):
             item = row.estimate
             low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))
             panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
             look: dict[str, Any] = {"marker": "o", "color": ACCENT, "markersize": 6, "clip_on": True}
             mark(panel, value, place, f"{title}: AUC {row.value} ({row.ends})", zorder=5, **look)
         panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
-        panel.set_yticks(range(len(told)), [canvas.one_line(title, most=34) for title, _ in told])
-        panel.set(ylim=(len(told) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
+        panel.set_yticks(range(len(rows)), [canvas.one_line(title, most=34) for title, _ in rows])
+        panel.set(ylim=(len(rows) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
         plain_axis(panel.xaxis)
         panel.grid(visible=False, axis="y")
     return figure
@@ -420,7 +420,7 @@ def policies_figure(result: AuditDocument) -> "Figure | None":
 
 def policies_words(result: AuditDocument) -> str:
     """Return the AUC under each policy in words."""
-    told = [
+    words = [
         f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None
     ]
-    return f"AUC with {'; '.join(told)}." if told else "AUC under output policies: this audit has none."
+    return f"AUC with {'; '.join(words)}." if words else "AUC under output policies: this audit has none."

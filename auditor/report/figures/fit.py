@@ -132,8 +132,8 @@ def _sides(result: AuditDocument) -> dict[str, _Side]:
     histogram = canvas.histogram(result, _index(result))
     if histogram is None or not histogram.quantiles:
         return {}
-    found = {name: _side(result, histogram, name) for name in _NAMES}
-    return {name: side for name, side in found.items() if side is not None}
+    sides = {name: _side(result, histogram, name) for name in _NAMES}
+    return {name: side for name, side in sides.items() if side is not None}
 
 
 def _side(result: AuditDocument, histogram: Histogram, name: str) -> _Side | None:
@@ -197,12 +197,12 @@ def _ranks(levels: canvas.Floats, records: float) -> canvas.Floats:
 
 def _continued(at: canvas.Floats, z: canvas.Floats, values: canvas.Floats) -> canvas.Floats:
     """Values between the known places, and straight on beyond the first and the last two."""
-    found = np.interp(at, z, values)
+    reached = np.interp(at, z, values)
     for ends, outside in (((0, 1), at < z[0]), ((-2, -1), at > z[-1])):
         a, b = ends
         slope = (values[b] - values[a]) / (z[b] - z[a])
-        found = np.where(outside, values[a] + slope * (at - z[a]), found)
-    return found
+        reached = np.where(outside, values[a] + slope * (at - z[a]), reached)
+    return reached
 
 
 def _draw_quantiles(panel: "Axes", name: str, side: _Side, *, level: float) -> None:
@@ -229,10 +229,10 @@ def quantile_words(result: AuditDocument) -> str:
     """Return what the figure shows, with how many points leave the band in each group."""
     sentences = [_words(name, side) for name, side in _sides(result).items()]
     level = numbers.percent(_quantile_level(result), toward="down")
-    told = ["Quantiles of the records against quantiles of the fitted normal curves."]
+    about = ["Quantiles of the records against quantiles of the fitted normal curves."]
     if sentences:
-        told.append(f"The band holds {level} of the points, each by itself, if the fitted curve is true.")
-    return " ".join(told + sentences)
+        about.append(f"The band holds {level} of the points, each by itself, if the fitted curve is true.")
+    return " ".join(about + sentences)
 
 
 def _words(name: str, side: _Side) -> str:

@@ -185,9 +185,9 @@ class _Point(NamedTuple):
 def _points(comparison: "ComparedAudits") -> list[_Point]:
     if comparison.no_landscape is not None:
         return []
-    shown = categories(comparison.strategies)
+    named = categories(comparison.strategies)
     return [
-        _Point(item, item.category if item.category in shown else _OTHERS, item.measure, item.utility)
+        _Point(item, item.category if item.category in named else _OTHERS, item.measure, item.utility)
         for item in comparison.strategies
         if item.measure is not None and item.utility is not None
     ]
@@ -195,8 +195,8 @@ def _points(comparison: "ComparedAudits") -> list[_Point]:
 
 def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
     """Return the categories that have a sign of their own, in the order of the strategies; the rest share one."""
-    found = list(dict.fromkeys(item.category for item in strategies if item.placed))
-    return tuple(found if len(found) <= len(_STYLES) else [*found[: len(_STYLES) - 1], _OTHERS])
+    names = list(dict.fromkeys(item.category for item in strategies if item.placed))
+    return tuple(names if len(names) <= len(_STYLES) else [*names[: len(_STYLES) - 1], _OTHERS])
 
 
 def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
@@ -335,12 +335,12 @@ def _density(
     """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
     from scipy.stats import gaussian_kde
 
-    seen = np.asarray(scale.transform(values), dtype=np.float64)
-    if seen.size < DENSE or float(np.ptp(seen)) <= 1e-9 * max(1.0, float(np.abs(seen).max())):
+    places = np.asarray(scale.transform(values), dtype=np.float64)
+    if places.size < DENSE or float(np.ptp(places)) <= 1e-9 * max(1.0, float(np.abs(places).max())):
         return None
     low, high = np.sort(scale.transform(np.array(limits))).tolist()
     grid = np.linspace(low, high, 160)
-    height = gaussian_kde(seen)(grid)
+    height = gaussian_kde(places)(grid)
     return np.asarray(scale.inverted().transform(grid), dtype=np.float64), height / height.max()
 
 
@@ -349,22 +349,22 @@ def _density(
 
 def history_figure(comparison: "ComparedAudits") -> "Figure | None":
     """Return what each audit measured in the order in which they were made, or null where they have no order in time."""
-    told = comparison.history
-    if not told:
+    history = comparison.history
+    if not history:
         return None
     with canvas.axes((canvas.WIDTH * 1.8, 3.2)) as (figure, axes):
-        places = np.arange(len(told))
-        ends = np.array([item.ends or (item.value, item.value) for item in told], dtype=np.float64)
-        values = np.array([item.value for item in told], dtype=np.float64)
+        places = np.arange(len(history))
+        ends = np.array([item.ends or (item.value, item.value) for item in history], dtype=np.float64)
+        values = np.array([item.value for item in history], dtype=np.float64)
         axes.vlines(places, *ends.T, color=canvas.ACCENT, linewidth=2, alpha=0.35)
         axes.plot(places, values, color=canvas.MUTED, linewidth=0.9, zorder=3)
-        for place, item in enumerate(told):
+        for place, item in enumerate(history):
             words = f"{item.run.title}, {item.day}, {_value(values[place], comparison)}"
             look: dict[str, Any] = {"marker": "o", "color": canvas.ACCENT, "markersize": 5.5, "clip_on": True}
             canvas.mark(axes, place, values[place], words, zorder=4, **look)
-        every = -(-len(told) // NAMED)
-        ticks = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in told[::every]]
+        every = -(-len(history) // NAMED)
+        ticks = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in history[::every]]
         axes.set_xticks(places[::every], ticks, fontsize=7)
-        axes.set(ylabel=canvas.one_line(comparison.measure_title), xlim=(-0.5, len(told) - 0.5))
+        axes.set(ylabel=canvas.one_line(comparison.measure_title), xlim=(-0.5, len(history) - 0.5))
         axes.grid(visible=False, axis="x")
     return figure

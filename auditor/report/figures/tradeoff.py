@@ -176,11 +176,11 @@ def tradeoff_words(result: Document) -> str:
 
 def tradeoff_log_words(result: Document) -> str:
     """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
-    told = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
+    rates = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
     if _is_high(result):
-        told.append("What shows most is the other end of the curve.")
+        rates.append("What shows most is the other end of the curve.")
     about = f"Trade-off curves on logarithmic axes. {_reads(result)}"
-    return _log_words(result, about, *told, high=False)
+    return _log_words(result, about, *rates, high=False)
 
 
 def tradeoff_high_words(result: Document) -> str:
@@ -191,13 +191,13 @@ def tradeoff_high_words(result: Document) -> str:
     return _log_words(result, about, high=True)
 
 
-def _log_words(result: Document, about: str, *told: str, high: bool) -> str:
+def _log_words(result: Document, about: str, *more: str, high: bool) -> str:
     finest, least = _reach(result, high=high)
     errors = "of training records wrongly ruled out" if high else "false alarms"
     rates = _rates(_curves(result, high=high), _NEAR, finest=finest, errors=errors)
     end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no {units(result.data).many} to measure with."
     bound = _bound(result, high=high)
-    return canvas.sentences(about, rates, _claimed(result), *told, bound, end if least < finest else "")
+    return canvas.sentences(about, rates, _claimed(result), *more, bound, end if least < finest else "")
 
 
 _CLEARS = (
@@ -252,28 +252,24 @@ class _Line(NamedTuple):
 
     label: str
     words: str
-    color: str
-    linewidth: float
-    linestyle: Any
-    zorder: float
+    look: dict[str, Any]
 
-    @property
-    def style(self) -> dict[str, Any]:
-        """As keyword arguments of ``plot``."""
-        return {name: getattr(self, name) for name in ("color", "linewidth", "linestyle", "zorder")}
+
+def _look(color: str, linewidth: float, linestyle: Any, zorder: float) -> dict[str, Any]:
+    return {"color": color, "linewidth": linewidth, "linestyle": linestyle, "zorder": zorder}
 
 
 _CERTIFIED = "Certified: the true curve\nrises above this somewhere"
-_DOTS, _DASH_DOT = (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
-_TRAINING = "most the claimed training allows"
+_DASHES, _DASH_DOT = _look(canvas.INK, 1.1, (0, (5, 2)), 4), _look(canvas.INK, 1.1, (0, (5, 1.5, 1, 1.5)), 4)
+_DOTS, _TRAINING = _look(canvas.INK, 1.8, (0, (1, 1.2)), 3), "most the claimed training allows"
 # In the order in which they are drawn.
 _LINES = {
-    "certified": _Line(_CERTIFIED, "certified to go above", canvas.ACCENT, 1.2, canvas.DASHED, 4),
-    "empirical": _Line("Measured", "", canvas.ACCENT, 1.8, "-", 5),
-    "gaussian": _Line("Gaussian fit", "Gaussian fit", canvas.INK, 1.1, (0, (5, 2)), 4),
-    "mixture": _Line("Mixture fit", "mixture fit", canvas.INK, 1.1, _DASH_DOT, 4),
-    "claim": _Line("Most the claim allows", "most the claim allows", canvas.INK, 1.8, _DOTS, 3),
-    _WHOLE_CLAIM: _Line("Most the claimed\ntraining allows", _TRAINING, canvas.INK, 1.8, _DOTS, 3),
+    "certified": _Line(_CERTIFIED, "certified to go above", _look(canvas.ACCENT, 1.2, canvas.DASHED, 4)),
+    "empirical": _Line("Measured", "", _look(canvas.ACCENT, 1.8, "-", 5)),
+    "gaussian": _Line("Gaussian fit", "Gaussian fit", _DASHES),
+    "mixture": _Line("Mixture fit", "mixture fit", _DASH_DOT),
+    "claim": _Line("Most the claim allows", "most the claim allows", _DOTS),
+    _WHOLE_CLAIM: _Line("Most the claimed\ntraining allows", _TRAINING, _DOTS),
 }
 _DECADES = 5  # as many are spelled out
 
@@ -311,7 +307,7 @@ def _draw_curves(
         _draw_band(panel, result, *map(shape, ("band_lower", "band_upper")))
     for name, line in _LINES.items():
         if name in curves:
-            panel.plot(*shape(name), label=_label(name, result), **line.style)
+            panel.plot(*shape(name), label=_label(name, result), **line.look)
     panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
 
 
@@ -446,12 +442,12 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
     wedge: dict[str, Any] = {"marker": 6, "label": "Certified at a quoted rate"}
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": canvas.CARD, "label": "Observed at that rate"}
     for rate, row in _quoted_rates(result):
-        low, seen = max(float(row.lower or 0), least), float(row.value or 0)
-        if rate < least or not low <= seen <= 1:
+        low, observed = max(float(row.lower or 0), least), float(row.value or 0)
+        if rate < least or not low <= observed <= 1:
             continue
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
-        panel.plot([rate, rate], [low, seen], linewidth=1.2, **look)
-        for y, mark in [*([] if low <= least > 0 else [(low, wedge)]), (seen, ring)]:
+        panel.plot([rate, rate], [low, observed], linewidth=1.2, **look)
+        for y, mark in [*([] if low <= least > 0 else [(low, wedge)]), (observed, ring)]:
             canvas.mark(panel, rate, y, _rate_words(rate, row), markersize=4.6, **mark, **look)
             mark["label"] = "_again"
 
@@ -462,8 +458,8 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
 def _grown(result: Document) -> tuple[canvas.Floats, canvas.Floats, float] | None:
     """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; null where none was kept."""
     row, level = next(iter(result.estimates), None), result.data.get("confidence") or 0
-    found = detail(row, "claimed_curve", "growth") or {}
-    pairs, logs = canvas.finite(*(found.get(name) or () for name in ("pairs", "log_evidence")))
+    growth = detail(row, "claimed_curve", "growth") or {}
+    pairs, logs = canvas.finite(*(growth.get(name) or () for name in ("pairs", "log_evidence")))
     drawable = pairs.size > 0 and 0 < level < 1
     return (pairs, logs / math.log(10), -math.log10(1 - level)) if drawable else None
 
@@ -474,12 +470,12 @@ def _e_value(power: float, _: object = None) -> str:
 
 def growth_words(result: Document) -> str:
     """Return how the evidence grew, in words."""
-    found = _grown(result)
-    if found is None:
+    grown = _grown(result)
+    if grown is None:
         return "No evidence against a claim was gathered pair by pair."
-    most, last, needed = (_e_value(float(power)) for power in (found[1].max(), found[1][-1], found[2]))
+    most, last, needed = (_e_value(float(power)) for power in (grown[1].max(), grown[1][-1], grown[2]))
     return (
-        f"The evidence against the claim, an e-value, over {numbers.count(found[0][-1])} pairs of runs: largest {most}, last"
+        f"The evidence against the claim, an e-value, over {numbers.count(grown[0][-1])} pairs of runs: largest {most}, last"
         f" {last}. Evidence of {needed} at any time refutes the claim."
     )
 
@@ -488,10 +484,10 @@ def growth_figure(result: Document) -> "Figure | None":
     """Return the evidence against the claim, pair by pair, with the line that refutes it; null where none was kept."""
     from matplotlib.ticker import MaxNLocator
 
-    found = _grown(result)
-    if found is None:
+    grown = _grown(result)
+    if grown is None:
         return None
-    pairs, powers, needed = found
+    pairs, powers, needed = grown
     with canvas.axes() as (figure, panel):
         panel.plot(pairs, powers, color=canvas.ACCENT, linewidth=1.8, label="Evidence (e-value)")
         line: dict[str, Any] = {"color": canvas.INK, "linestyle": canvas.DASHED, "linewidth": 1.1}
