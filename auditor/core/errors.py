@@ -8,7 +8,7 @@ import importlib
 import logging
 import re
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 from urllib.parse import unquote_plus
 
 INTERRUPTED = 130  # the exit code: 128 and the number of the signal
@@ -102,7 +102,7 @@ class MissingExtraError(AuditorError, ImportError):
     """An optional package is missing; the message holds the command that installs it."""
 
 
-def import_optional(module: str, *, purpose: str, extra: str) -> Any:
+def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
     """Return an optional module, or say in one sentence how it is installed.
 
     Args:
