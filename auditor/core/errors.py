@@ -9,7 +9,7 @@ import logging
 import re
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 from urllib.parse import unquote_plus
 
 
@@ -120,7 +120,7 @@ class MissingExtraError(AuditorError, ImportError):
     """An optional package is missing; the message holds the command that installs it."""
 
 
-def import_optional(module: str, *, purpose: str, extra: str) -> Any:
+def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
     """Return an optional module, or say in one sentence how it is installed.
 
     Args:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]  # of numbers, texts or objects
 
 
 # --- What a hint alone cannot say of the fields of a result: marks, for `Annotated` ---

@@ -12,7 +12,7 @@ from scipy import special
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import FixedThreshold
-from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
 from auditor.curves.transforms import Transform, log_odds_of_cross_entropy
 from auditor.records.labels import text
 from auditor.scores.references import (
@@ -102,15 +102,15 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
             loss, *sides = reference.shadows(losses)
             logs = _log_probability(loss, scale)
             means = (_log_mean(np.where(counted, logs, -np.inf)) for counted in sides)
-            known = PerGroup(*np.split(np.logaddexp(*means) - math.log(2), [losses.n_member]))
+            log_hats = PerGroup(*np.split(np.logaddexp(*means) - math.log(2), [losses.n_member]))
         else:
-            known = PerGroup(*(_log_hat(matrix, a=a, scale=scale) for matrix in at))
+            log_hats = PerGroup(*(_log_hat(matrix, a=a, scale=scale) for matrix in at))
 
         def score(values: Floats, log_hat: Floats) -> Floats:
             return -_continued(_log_ratio(values, log_hat, scale) - math.log(gamma), ranked)
 
         step = f"{words}, losses read as {scale}, and a population of {population.n:,}, {disjoint}"
-        return scored(losses, known, score, step=step)
+        return scored(losses, log_hats, score, step=step)
 
     return attacked
 
@@ -164,10 +164,10 @@ def _continued(ratio: Floats, ranked: Floats) -> Floats:
     first = np.r_[True, np.diff(ranked) > _NEAREST]
     below = np.flatnonzero(first)  # the number of population records below each of its distinct values
     order = np.argsort(ratio)  # a search for neighbours one after the other finds them in the cache
-    asked = ratio[order]
-    inside = np.interp(asked, ranked[first], below)
-    beyond = np.maximum(asked - ranked[-1], 0.0) - np.maximum(ranked[0] - asked, 0.0)
-    share = np.empty_like(asked)
+    ordered = ratio[order]
+    inside = np.interp(ordered, ranked[first], below)
+    beyond = np.maximum(ordered - ranked[-1], 0.0) - np.maximum(ranked[0] - ordered, 0.0)
+    share = np.empty_like(ordered)
     share[order] = (inside + beyond) / ranked.size
     return share
 
@@ -247,8 +247,8 @@ def likelihood_ratio(reference: References, *, law: Law = StudentT()) -> Transfo
             _comparable(values, scale) for values in (loss, np.concatenate([losses.member, losses.nonmember]))
         )
         inside, outside = (_log_predictive(x, shadow, counted, law) for counted in sides)
-        known = PerGroup(*np.split(finite_difference(outside, inside), [losses.n_member]))
-        return scored(losses, known, lambda _, ratio: ratio, step=f"{step}, losses read as {scale}")
+        ratios = PerGroup(*np.split(finite_difference(outside, inside), [losses.n_member]))
+        return scored(losses, ratios, lambda _, ratio: ratio, step=f"{step}, losses read as {scale}")
 
     return attacked
 
@@ -260,8 +260,8 @@ _NEWTON = 20  # steps
 
 
 def _comparable(loss: Floats, scale: LossScale) -> Floats:
-    found = log_odds_of_cross_entropy(loss) if scale is LossScale.CROSS_ENTROPY else loss
-    return np.clip(found, -_FARTHEST_LOG_ODDS, _FARTHEST_LOG_ODDS)
+    log_odds = log_odds_of_cross_entropy(loss) if scale is LossScale.CROSS_ENTROPY else loss
+    return np.clip(log_odds, -_FARTHEST_LOG_ODDS, _FARTHEST_LOG_ODDS)
 
 
 def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], law: Law) -> Floats:
@@ -356,8 +356,8 @@ def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
     )
 
     def calibrated(losses: Losses) -> Losses:
-        known = PerGroup(*(_centre(matrix, centre) for matrix in reference.aligned(losses)))
-        return scored(losses, known, finite_difference, step=step)
+        centres = PerGroup(*(_centre(matrix, centre) for matrix in reference.aligned(losses)))
+        return scored(losses, centres, finite_difference, step=step)
 
     return calibrated
 
@@ -382,7 +382,7 @@ class _Norms:
     median: Floats
     spread: Floats
 
-    def of(self, group: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    def of(self, group: Array) -> npt.NDArray[np.intp]:
         """The entry of each record."""
         words, _ = text(group)
         pooled = self.names.size
@@ -441,7 +441,7 @@ def class_conditional(calibration: Losses | Population, *, least: int = 20) -> T
     return conditioned
 
 
-def _norms(loss: Floats, group: npt.NDArray[Any], *, least: int) -> _Norms:
+def _norms(loss: Floats, group: Array, *, least: int) -> _Norms:
     words, missing = text(group)
     names, code, sizes = np.unique(words[~missing], return_inverse=True, return_counts=True)
     order = np.argsort(code, kind="stable")
@@ -480,7 +480,7 @@ class QuantileScore:
     Attributes:
         transform: From losses to scores, for the records whose features it was given.
         threshold: Of false positive rate at most ``rate`` in the mean over calibration sets, for ``audit(threshold=...)``.
-        rate: The false positive rate asked for.
+        rate: The false positive rate of the threshold.
         n_fitted: Calibration non-members that the regression was fitted on.
         n_conformal: Other calibration non-members, that the threshold was set on.
     """
@@ -548,7 +548,15 @@ def fit_quantile_regression(
         f"quantile regression: minus the {level:g} quantile of a non-member's loss given its features, learned from"
         f" {n_fitted:,} calibration non-members"
     )
-    return QuantileScore(_minus(norms, own, step=step), threshold, rate, n_fitted, scores.size)
+
+    def regressed(losses: Losses) -> Losses:
+        disjoint = require_comparable(losses, own, name="calibration")
+        for side in PerGroup._fields:
+            names = (f"{side} losses", f"{side} features")
+            validate.same_length(names, (getattr(losses, side).size, getattr(norms, side).size))
+        return scored(losses, norms, finite_difference, step=f"{step}, {disjoint}")
+
+    return QuantileScore(regressed, threshold, rate, n_fitted, scores.size)
 
 
 def _regression(
@@ -571,19 +579,6 @@ def _regression(
             return np.asarray(fitted.predict(rows), dtype=np.float64)
 
     return predict
-
-
-def _minus(norms: PerGroup, calibration: Population, *, step: str) -> Transform:
-    """The transform that subtracts each record's predicted quantile."""
-
-    def regressed(losses: Losses) -> Losses:
-        disjoint = require_comparable(losses, calibration, name="calibration")
-        for side in PerGroup._fields:
-            names = (f"{side} losses", f"{side} features")
-            validate.same_length(names, (getattr(losses, side).size, getattr(norms, side).size))
-        return scored(losses, norms, finite_difference, step=f"{step}, {disjoint}")
-
-    return regressed
 
 
 # --- A conformal threshold: a false positive rate that holds for any distribution and any score ---

@@ -1,4 +1,4 @@
-"""References, populations and held-out records: what stronger scores are calibrated on, coded alike and kept apart from the audited records."""
+"""References, populations and held-out records: what stronger scores are calibrated on, coded in one way and kept apart from the audited records."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
 from auditor.records.features import pooled, ranks_of, table_of
 from auditor.records.labels import codes
 
@@ -19,18 +19,18 @@ from auditor.records.labels import codes
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def scored(losses: Losses, known: PerGroup, change: Callable[[Floats, Any], Floats], *, step: str) -> Losses:
+def scored(losses: Losses, facts: PerGroup, change: Callable[[Floats, Any], Floats], *, step: str) -> Losses:
     """Return the losses changed by what is known of each record, all labels kept, and the step in the history.
 
     Their scale is now unknown.
     """
-    member, nonmember = change(losses.member, known.member), change(losses.nonmember, known.nonmember)
+    member, nonmember = change(losses.member, facts.member), change(losses.nonmember, facts.nonmember)
     for fresh in (member, nonmember):
         fresh.setflags(write=False)  # so that it need not be copied
     history = (*losses.history, step)
     # Losses under a policy are not changed, and so are no longer beside this score.
-    kept = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history)
-    return dataclasses.replace(kept, member=member, nonmember=nonmember)
+    rest = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history)
+    return dataclasses.replace(rest, member=member, nonmember=nonmember)
 
 
 def finite_difference(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
@@ -82,7 +82,7 @@ def _pair(features: Any) -> tuple[Any, Any]:
     return validate.pair("features", features, of=" of tables")
 
 
-def _numbers(parts: list[npt.NDArray[Any]]) -> Floats:
+def _numbers(parts: list[Array]) -> Floats:
     values = pooled(*parts)
     if parts[0].dtype.kind == "M" and not isinstance(values, list):
         values = [None if np.isnan(time) else time for time in values]
@@ -151,12 +151,12 @@ class References:
         >>> References(member=[0.1, 0.2], nonmember=[0.3, 0.4]).take(PerGroup(np.array([1]), np.array([1]))).member
         array([[0.2]])
         """
-        known = {
+        labels = {
             name: PerGroup(pair.member[rows.member], pair.nonmember[rows.nonmember])
             for name in ("id", "trained_on")
             if (pair := getattr(self, name)) is not None
         }
-        return References(self.member[rows.member], self.nonmember[rows.nonmember], **known)
+        return References(self.member[rows.member], self.nonmember[rows.nonmember], **labels)
 
     def aligned(self, losses: Losses) -> PerGroup:
         """Return the reference losses of these records, in their order: by id where both have ids, else row by row.
@@ -169,8 +169,8 @@ class References:
         >>> reference.aligned(losses).member.ravel()
         array([0.2, 0.1])
         """
-        found = self._of(losses)
-        return PerGroup(found.member, found.nonmember)
+        own = self._of(losses)
+        return PerGroup(own.member, own.nonmember)
 
     def _of(self, losses: Losses) -> "References":
         """These references with the rows of the losses."""
@@ -196,20 +196,20 @@ class References:
             InputError: No ``trained_on``, the target among the models, a record that no model was trained on or that
                 all were, or numbers of such models that differ between members and non-members.
         """
-        found = self._of(losses)
-        if found.trained_on is None:
+        own = self._of(losses)
+        if own.trained_on is None:
             raise InputError(
                 "this score needs models that were trained on each record and models that were not; say which were with"
                 " References(trained_on=...)."
             )
-        loss = np.concatenate([found.member, found.nonmember])
+        loss = np.concatenate([own.member, own.nonmember])
         copies = (loss == np.concatenate([losses.member, losses.nonmember])[:, None]).all(axis=0)
         if copies.any():
             raise InputError(
                 "the reference models must not have the target among them, got its losses as model"
                 f" {int(np.argmax(copies))}, counting from 0; leave that column out."
             )
-        inside = np.concatenate(found.trained_on)
+        inside = np.concatenate(own.trained_on)
         _refuse_telling(inside.sum(axis=1), losses.n_member)
         row = np.r_[np.arange(losses.n_member), np.arange(losses.n_nonmember)]
         return Shadows(loss, _as_many(inside, row), _as_many(~inside, row))
@@ -268,25 +268,25 @@ def _as_many(mask: Mask, row: npt.NDArray[np.intp]) -> Mask:
     return np.asarray(mask & ~left_out)
 
 
-def _rows_of(wanted: npt.NDArray[Any], own: npt.NDArray[Any], *, side: str) -> npt.NDArray[np.intp]:
+def _rows_of(wanted: Array, own: Array, *, side: str) -> npt.NDArray[np.intp]:
     """The row of each wanted id."""
-    found = codes(PerGroup(wanted, own))
-    asked, there = found.member, found.nonmember
-    times = np.bincount(there + 1, minlength=found.labels.size + 1)[1:]
-    repeated = int(np.maximum(times[np.unique(asked[asked >= 0])] - 1, 0).sum())
+    pairs = codes(PerGroup(wanted, own))
+    targets, there = pairs.member, pairs.nonmember
+    times = np.bincount(there + 1, minlength=pairs.labels.size + 1)[1:]
+    repeated = int(np.maximum(times[np.unique(targets[targets >= 0])] - 1, 0).sum())
     if repeated:
         raise InputError(
             f"reference {side} ids must be unique, got {repeated:,} repeated; keep one row of each record."
         )
-    rows = np.full(found.labels.size + 1, -1)  # the last one is for records without an id
+    rows = np.full(pairs.labels.size + 1, -1)  # the last one is for records without an id
     rows[there] = np.where(there < 0, -1, np.arange(there.size))
-    missing = rows[asked] < 0
+    missing = rows[targets] < 0
     if missing.any():
         raise InputError(
             f"every {side} needs reference losses, got none for {int(missing.sum()):,} of {wanted.size:,} ids (first at"
             f" row {int(np.argmax(missing))}, counting from 0); score those records with the reference models too."
         )
-    return np.asarray(rows[asked])
+    return np.asarray(rows[targets])
 
 
 def same_models(first: str, one: Floats, second: str, other: Floats) -> None:
@@ -347,10 +347,10 @@ class Population:
 
     loss: Floats
     reference: Floats | None = None
-    group: npt.NDArray[Any] | None = None
-    id: npt.NDArray[Any] | None = None
-    person: npt.NDArray[Any] | None = None
-    fingerprint: npt.NDArray[Any] | None = None
+    group: Array | None = None
+    id: Array | None = None
+    person: Array | None = None
+    fingerprint: Array | None = None
     scale: LossScale = LossScale.UNKNOWN
 
     def __post_init__(self) -> None:
@@ -407,7 +407,7 @@ def as_population(name: str, calibration: object) -> Population:
 # --- The one check that calibration data and audited records have no record in common ---
 #
 # Ids decide where both sides have them: two records of equal content are then different records. Without ids equal
-# content counts as the same record. Without either only a copy of the audited losses can be told.
+# content counts as the same record. Without either only a copy of the audited losses can be recognised.
 
 
 _FEWEST_SHARED = 10  # fewer equal losses can be equal by chance
@@ -432,8 +432,8 @@ def _require_disjoint(losses: Losses, calibration: Population, name: str) -> str
         audited, own = getattr(losses, label), getattr(calibration, label)
         if audited is None or own is None:
             continue
-        found = codes(PerGroup(own, _in_one(audited)))
-        ours, theirs = (column[column >= 0] for column in (found.member, found.nonmember))
+        pair = codes(PerGroup(own, _in_one(audited)))
+        ours, theirs = (column[column >= 0] for column in (pair.member, pair.nonmember))
         if not ours.size or not theirs.size:
             continue
         if shared := int(np.isin(ours, theirs).sum()):
@@ -471,7 +471,7 @@ class HoldOut:
         calibration: The records to calibrate a score on; their non-members are what most scores use.
         audited_rows: Positions of the audited records in the whole, a pair (members, non-members): for `References` and
             feature matrices without ids.
-        calibration_rows: Positions of the calibration records, likewise.
+        calibration_rows: Positions of the calibration records, a pair as well.
     """
 
     audited: Losses
@@ -525,7 +525,7 @@ def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator)
     return HoldOut(parts[0], parts[1], rows[0], rows[1])
 
 
-def units(labels: list[npt.NDArray[Any]], *, size: int) -> npt.NDArray[np.intp]:
+def units(labels: list[Array], *, size: int) -> npt.NDArray[np.intp]:
     """Return the unit of each record: records that share a label, directly or through others, are one unit."""
     if not labels:
         return np.arange(size)
@@ -553,7 +553,7 @@ def random_part(
     return np.asarray(chosen[unit])
 
 
-def _in_one(pair: PerGroup) -> npt.NDArray[Any]:
+def _in_one(pair: PerGroup) -> Array:
     """Both groups' labels in one column, without turning a number into another number's text."""
     alike = pair.member.dtype.kind == pair.nonmember.dtype.kind
     return np.concatenate(pair if alike else [column.astype(object) for column in pair])

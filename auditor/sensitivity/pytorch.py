@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any, final
 
 from auditor.core.errors import InputError
@@ -33,7 +34,7 @@ class TorchSensitivityTracker(ModelSteps):
     The gradients are those of the parameters that require one. All processes of a distributed training would need to be
     merged, which this does not do.
 
-    What is promised is that of batches drawn anew in every step. A run with ``make_private(poisson_sampling=False)``
+    What is promised is that of batches drawn independently in every step. A run with ``make_private(poisson_sampling=False)``
     passes over shuffled records, which no claim here covers; where the loader shows it, the claims say so.
 
     The numbers come from the training records: do not publish them where membership matters (`summary` says so).
@@ -173,16 +174,16 @@ class TorchSensitivityTracker(ModelSteps):
         modes = [part.training for part in parts]
         hooks = [{name: getattr(part, name) for name in _HOOKS} for part in parts]
         try:
-            for part, kept in zip(parts, hooks, strict=True):
+            for part, own in zip(parts, hooks, strict=True):
                 part.training = False
-                for name, registered in kept.items():
+                for name, registered in own.items():
                     others = {key: hook for key, hook in registered.items() if not _of_opacus(hook)}
                     setattr(part, name, type(registered)(others))
             yield
         finally:
-            for part, mode, kept in zip(parts, modes, hooks, strict=True):
+            for part, mode, own in zip(parts, modes, hooks, strict=True):
                 part.training = mode
-                for name, registered in kept.items():
+                for name, registered in own.items():
                     setattr(part, name, registered)
 
     def _tensor(self, values: Any) -> Any:
@@ -210,8 +211,8 @@ class TorchSensitivityTracker(ModelSteps):
             return self._loss_fn(output, label.unsqueeze(0)).sum()
 
         each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
-        found = each(self._trained(), records, labels).values()
-        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in found], dim=1)
+        parts = each(self._trained(), records, labels).values()
+        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in parts], dim=1)
         return flat.to(torch.promote_types(flat.dtype, torch.float32))
 
     def _clipped(self, gradients: Any, completions: int) -> Any:
@@ -229,7 +230,7 @@ class TorchSensitivityTracker(ModelSteps):
 # --- What the PyTorch tracker does with networks and tensors ---
 
 
-def _inner(model: Any, torch: Any) -> Any:
+def _inner(model: Any, torch: ModuleType) -> Any:
     """Return the network inside the wrappers of Opacus and of distributed training, without BatchNorm."""
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
@@ -250,7 +251,7 @@ def _inner(model: Any, torch: Any) -> Any:
     return model
 
 
-def _weighs_evenly(loss_fn: Any, torch: Any) -> None:
+def _weighs_evenly(loss_fn: Any, torch: ModuleType) -> None:
     """Refuse a loss that averages with weights: it divides by those of the batch, which for one record cancels them."""
     loss = torch.nn.modules.loss
     even = (loss.BCELoss, loss.BCEWithLogitsLoss, loss.MultiMarginLoss, loss.MultiLabelSoftMarginLoss)
@@ -266,8 +267,8 @@ def _weighs_evenly(loss_fn: Any, torch: Any) -> None:
         )
 
 
-def _shuffled(loader: Any, torch: Any) -> bool:
-    """Return whether a loader is seen to pass over its records instead of drawing each batch anew."""
+def _shuffled(loader: Any, torch: ModuleType) -> bool:
+    """Return whether a loader is seen to pass over its records instead of drawing each batch independently."""
     sampler: Any = getattr(loader, "batch_sampler", None)
     while type(sampler).__module__.startswith("opacus.") and hasattr(sampler, "max_batch_size"):
         sampler = sampler.sampler  # BatchMemoryManager splits the batches of another one

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +25,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
         model.compile(optimizer=DPKerasSGDOptimizer(...), loss=loss_fn)
         tracker = TensorFlowSensitivityTracker(model, loss_fn, completions=Columns(0, ages), clipping_norm=1.0)
         tracker.attach()  # after compile; fit then observes every batch before it trains on it
-        model.fit(batches, ...)  # batches that draw each record anew by a coin of probability 256 / n
+        model.fit(batches, ...)  # batches that draw each record by a coin of probability 256 / n
         print(tracker.summary(tracker.training(sampling_rate=256 / n)))
 
     In a loop of your own, call `observe` for each batch before its update and `end_step` after it.
@@ -34,7 +35,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
     (``training=False``), because dropout would add its own randomness to the distances: with dropout the distances of
     training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
 
-    What is promised is that of batches drawn anew in every step. ``fit`` on arrays passes over shuffled records, which
+    What is promised is that of batches drawn independently in every step. ``fit`` on arrays passes over shuffled records, which
     no claim here covers and which this cannot see: the numbers then assume draws that did not happen.
 
     The numbers come from the training records: do not publish them where membership matters (`summary` says so).
@@ -149,10 +150,10 @@ class TensorFlowSensitivityTracker(ModelSteps):
         ]
 
     def _tensor(self, values: Any) -> Any:
-        found = self._library.convert_to_tensor(values)
-        if found.dtype == self._library.string:
+        tensor = self._library.convert_to_tensor(values)
+        if tensor.dtype == self._library.string:
             raise TypeError
-        return found
+        return tensor
 
     def _write(self, written: Any, row: Floats, features: Any) -> Any:
         return self._library.where(written, self._library.cast(row, features.dtype), features)
@@ -194,7 +195,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
 # --- What the TensorFlow tracker does with models and tensors ---
 
 
-def _checked(model: Any, tf: Any) -> Any:
+def _checked(model: Any, tf: ModuleType) -> Any:
     if not isinstance(model, tf.keras.Model):
         raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
     if not model.built:
@@ -243,7 +244,7 @@ def _microbatches(model: Any, records: int) -> None:
         )
 
 
-def _steadily(tf: Any, model: Any, record: Any) -> None:
+def _steadily(tf: ModuleType, model: Any, record: Any) -> None:
     """Refuse a model that gives another output each time, which would be mistaken for a distance."""
     once, again = (tf.nest.flatten(model(record, training=False)) for _ in range(2))
     if not all(np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)):
@@ -253,7 +254,7 @@ def _steadily(tf: Any, model: Any, record: Any) -> None:
         )
 
 
-def _per_record(tf: Any, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
+def _per_record(tf: ModuleType, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
     """Return the function from records and labels to one gradient for each, shape (records, parameters)."""
 
     def one(pair: tuple[Any, Any]) -> Any:
@@ -276,10 +277,10 @@ class _TrainFunction:
     """What a model trains by in `fit`, one batch a call, with an observer in front of it.
 
     The observer runs in Python, before the compiled step and not inside it: TensorFlow would wait there for its own threads,
-    for ever where it has only one.
+    without end where it has only one.
     """
 
-    def __init__(self, tf: Any, model: Any, *, observe: Callable[[Any, Any], None]) -> None:
+    def __init__(self, tf: ModuleType, model: Any, *, observe: Callable[[Any, Any], None]) -> None:
         self._tf, self._model, self._observe = tf, model, observe
         # The class's own method is found again without an attribute; that of another tracker is one.
         self._earlier = vars(model).get("make_train_function")
@@ -302,10 +303,10 @@ class _TrainFunction:
     def _observed(self, train: Any) -> Callable[[Any], Any]:
         tf = self._tf
         compiled: Any = None
-        known: Any = None
+        current: Any = None
 
         def observed(iterator: Any) -> Any:
-            nonlocal compiled, known
+            nonlocal compiled, current
             data, spec = next(iterator), iterator.element_spec
             features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
             if weights is not None:
@@ -315,8 +316,8 @@ class _TrainFunction:
             self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
                 return train(_Batch(data, spec))
-            if known != spec:  # once for batches of every size: each would draw its noise anew
-                known = spec
+            if current != spec:  # once for batches of every size: each would draw its noise again
+                current = spec
                 compiled = tf.function(
                     lambda batch: train.python_function(iter([batch])), input_signature=[spec]
                 )

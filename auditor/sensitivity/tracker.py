@@ -57,7 +57,7 @@ class Columns:
         Args:
             columns: As in the class.
             low: Lowest value, or one number for each column.
-            high: Highest value, likewise.
+            high: Highest value, or one number for each column.
 
         Raises:
             InputError: As in the class.
@@ -353,7 +353,7 @@ _APPROXIMATE_NOTE = (
     "The distances are upper bounds (twice the distance to the mean), which errs on the safe side."
 )
 _SHUFFLED_NOTE = (
-    "The loader went through shuffled or ordered records instead of drawing each batch anew, which is neither of the"
+    "The loader went through shuffled or ordered records instead of drawing each batch independently, which is neither of the"
     " ways of drawing that are accounted for: this number assumes draws that did not happen."
 )
 _DROPOUT_NOTE = "Dropout was off while the distances were measured; with it they can be larger, up to 2 C."

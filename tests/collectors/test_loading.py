@@ -670,13 +670,3 @@ def test_a_damaged_file_is_one_sentence(tmp_path, name, content, capfd):
     assert "\n" not in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
     capfd.readouterr()  # some readers print
-
-
-def test_a_truncated_file_is_one_sentence(tmp_path, torch):
-    """Half a file is as good as none."""
-    torch.save(filled(torch).state_dict(), tmp_path / "m.pt")
-    whole = (tmp_path / "m.pt").read_bytes()
-    for size in range(1, len(whole), 97):
-        (tmp_path / "m.pt").write_bytes(whole[:size])
-        with refused(r"^file 'm.pt' must "):
-            load_model(tmp_path / "m.pt", factory=network)

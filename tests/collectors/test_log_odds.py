@@ -155,7 +155,7 @@ def test_a_saturated_record_is_strictly_more_extreme_than_any_other_of_either_gr
 @pytest.mark.parametrize(
     ("row", "output", "words"),
     [
-        ([np.nan, 1.0], Output.PROBABILITIES, r"numbers, got nan \(first at row 11, counting from 0\); mend"),
+        ([np.nan, 1.0], Output.PROBABILITIES, r"numbers, got nan \(first at row 11, counting from 0\); fix"),
         ([1.5, -0.5], Output.PROBABILITIES, r"\[0, 1\], got 1.5 \(first at row 11.*Output.LOGITS"),
         ([0.5, 0.7], Output.PROBABILITIES, r"sum to 1 in each row, got 1.2 \(first at row 11.*LOGITS"),
         ([0.5, -2.0], Output.LOG_PROBABILITIES, r"0 or less, got 0.5 \(first at row 11"),

@@ -78,7 +78,7 @@ def test_nothing_is_copied_or_flattened_that_fits():
     ],
 )
 def test_what_is_no_number_is_one_sentence(features, words):
-    """The column, the value and who must mend it are named."""
+    """The column, the value and who must fix it are named."""
     with refused(f"^member X{words}"):
         matrix(of(features), dtype=float)
 

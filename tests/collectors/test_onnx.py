@@ -16,7 +16,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from auditor.collectors import collect
 from auditor.collectors.base import Classification, Records
-from auditor.collectors.models import load_model
 from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
@@ -162,94 +161,3 @@ def test_a_graph_without_scores_is_refused():
     del graph.graph.output[1]
     with refused("model must have one output of scores, got 0 among 'label'; export it with"):
         losses_of(graph)
-
-
-# --- Weights in files of their own -----------------------------------------------------------------
-
-
-def with_weights_at(path, location, *, scale=1.0):
-    """A linear model whose weights lie in a file of their own, whatever its name says."""
-    import onnx
-    from onnx import TensorProto, helper
-
-    weights = (scale * np.arange(12).reshape(4, 3)).astype(np.float32)
-    (path.parent / Path(location).name).write_bytes(weights.tobytes())
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4, 3])
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value=location)
-    tensor.external_data.add(key="length", value=str(weights.nbytes))
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["logits"])],
-        "linear",
-        [value("x", TensorProto.FLOAT, [None, 4])],
-        [value("logits", TensorProto.FLOAT, [None, 3])],
-        [tensor],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    path.write_bytes(model.SerializeToString())
-    assert [item.name for item in onnx.load(path, load_external_data=False).graph.initializer] == ["w"]
-    return path
-
-
-def test_the_identity_of_a_model_is_of_its_weights_wherever_they_lie(tmp_path):
-    """Another number in the file of weights makes another model, and the same numbers elsewhere the same."""
-    folders = [tmp_path / name for name in ("a", "b", "c")]
-    for folder in folders:
-        folder.mkdir()
-    paths = [
-        with_weights_at(folder / "m.onnx", "w.bin", scale=1 + (i == 2)) for i, folder in enumerate(folders)
-    ]
-    assert len({path.read_bytes() for path in paths}) == 1
-    sample = (Records("member", X, Y),)
-    one, same, other = (predictor(path, task=Classification(), sample=sample) for path in paths)
-    np.testing.assert_array_equal(2 * one.predict(sample[0]), other.predict(sample[0]))
-    assert one.identity == same.identity != other.identity
-
-
-@pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "a/../../w.bin", "C:\\w.bin", "..\\w.bin"])
-def test_weights_outside_the_folder_of_the_model_are_refused(tmp_path, location):
-    """A model may not make its user read any other file of the machine."""
-    path = with_weights_at(tmp_path / "m.onnx", location)
-    with refused(r"^file 'm.onnx' reads .*, which must be an ordinary file in its own folder"):
-        losses_of(path)
-
-
-def test_a_model_in_memory_must_hold_its_weights(tmp_path):
-    """Bytes have no folder in which their weights could be looked for."""
-    content = with_weights_at(tmp_path / "m.onnx", "w.bin").read_bytes()
-    with refused(r"model keeps weights in 'w.bin', so it must be the path of its file"):
-        losses_of(content)
-
-
-def test_weights_in_other_files_are_found_wherever_a_tensor_can_be(tmp_path):
-    """In constants, inner graphs, functions, sparse tensors, behind unknown groups, and under names that are no text."""
-    from onnx import ModelProto, TensorProto, helper
-
-    def tensor(name="../w.bin"):
-        found = TensorProto(
-            name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL
-        )
-        found.external_data.add(key="location", value=name)
-        return found
-
-    def graph(*nodes, tensors=()):
-        return helper.make_graph(list(nodes), "graph", [], [], list(tensors))
-
-    def constant(name="../w.bin"):
-        return helper.make_node("Constant", [], ["a"], value=tensor(name))
-
-    in_function, in_sparse = (helper.make_model(graph()) for _ in range(2))
-    in_function.functions.add(name="f").node.add().CopyFrom(constant())
-    in_sparse.graph.sparse_initializer.add().indices.CopyFrom(tensor())
-    branch = helper.make_node("If", ["c"], ["b"], then_branch=graph(tensors=[tensor()]))
-    hostile = [helper.make_model(made) for made in (graph(constant()), graph(branch))]
-    contents = [model.SerializeToString() for model in (*hostile, in_function, in_sparse)]
-    contents.append(contents[0].replace(b"../w.bin", b"\xffalues//"))
-    group = bytes([200 << 3 & 0x7F | 0x80 | 3, 200 >> 4, 200 << 3 & 0x7F | 0x80 | 4, 200 >> 4])
-    contents.append(group + contents[0])
-    ModelProto.FromString(contents[-1])
-    for content in contents:
-        (tmp_path / "m.onnx").write_bytes(content)
-        with refused(r"^file 'm.onnx' reads .*must be an ordinary file in its own"):
-            load_model(tmp_path / "m.onnx")

@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import BayesianRidge, LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -424,23 +424,3 @@ def test_catboost_classifies_and_regresses_from_objects_and_files(tmp_path):
             found = collect(scored, members=(X[:N], y[:N]), nonmembers=(X[N:], y[N:]), task=task)
             np.testing.assert_allclose(found.member, expected[:N], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(found.nonmember, expected[N:], rtol=1e-9, atol=1e-12)
-
-
-def test_a_regression_without_its_task_and_several_labels_say_what_to_name():
-    """A model of numbers asks for its task, and one of several labels for one of them or for their task."""
-    two = np.stack([Y2, Y3], axis=1)
-    with refused(
-        r"^task must be named for a model that predicts numbers, such as BayesianRidge: SquaredError\(\)"
-    ):
-        collect(BayesianRidge().fit(X, X[:, 0]), members=(X[:N], Y2[:N]), nonmembers=(X[N:], Y2[N:]))
-    forest = RandomForestClassifier(3).fit(X, two)
-    with refused(
-        r"with 2; .* score one at a time, with a callable such as lambda X: model.predict_proba\(X\)\[0\]"
-    ):
-        collect(forest, members=(X[:N], Y2[:N]), nonmembers=(X[N:], Y2[N:]))
-    with refused(
-        r"got shape \(\d+, 2\); name the task MultiLabel\(\) if all are 0 or 1, or score one column at a time"
-    ):
-        collect(forest, members=(X[:N], two[:N]), nonmembers=(X[N:], two[N:]))
-    found = collect(lambda x: forest.predict_proba(x)[1], members=(X[:N], Y3[:N]), nonmembers=(X[N:], Y3[N:]))
-    assert found.n_member == N

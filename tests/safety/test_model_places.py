@@ -14,8 +14,10 @@ from collectors.common import QUIET, refused
 from collectors.texts import world
 
 from auditor import InputError, MissingExtraError
-from auditor.collectors import collect, collect_texts, load_language_model
+from auditor.collectors import Classification, collect, collect_texts, load_language_model
+from auditor.collectors.base import Records
 from auditor.collectors.models import load_model
+from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
 RNG = np.random.default_rng(0)
@@ -175,6 +177,48 @@ def test_an_older_runtime_is_refused(house, require_extra, monkeypatch, version,
             load_model(onnx_model(folder, "w.bin"))
     else:
         load_model(onnx_model(folder, "w.bin"))
+
+
+def test_the_identity_of_an_onnx_model_is_of_its_weights_wherever_they_lie(tmp_path, require_extra):
+    """Another number in the file of weights makes another model, the same numbers elsewhere the same; bytes have no folder."""
+    require_extra("onnx")
+    paths = []
+    for name, scale in (("a", 1), ("b", 1), ("c", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w.bin").write_bytes((scale * WEIGHTS).tobytes())
+        paths.append(onnx_model(tmp_path / name, "w.bin"))
+    assert len({path.read_bytes() for path in paths}) == 1
+    sample = (Records("member", X, Y),)
+    one, same, other = (predictor(path, task=Classification(), sample=sample) for path in paths)
+    np.testing.assert_allclose(2 * one.predict(sample[0]), other.predict(sample[0]), rtol=1e-6)
+    assert one.identity == same.identity != other.identity
+    with refused(r"model keeps weights in 'w.bin', so it must be the path of its file"):
+        collect(paths[0].read_bytes(), members=(X[:20], Y[:20]), nonmembers=(X[20:], Y[20:]))
+
+
+def test_weights_of_an_onnx_model_are_found_wherever_a_tensor_can_be(house, require_extra):
+    """In functions, sparse tensors, behind unknown groups, and under names that are no text."""
+    require_extra("onnx")
+    from onnx import ModelProto, TensorProto, helper
+
+    folder, _ = house
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="../w.bin")
+    constant = helper.make_node("Constant", [], ["a"], value=tensor)
+    plain, in_function, in_sparse = (
+        helper.make_model(helper.make_graph(nodes, "graph", [], [])) for nodes in ([constant], [], [])
+    )
+    in_function.functions.add(name="f").node.add().CopyFrom(constant)
+    in_sparse.graph.sparse_initializer.add().indices.CopyFrom(tensor)
+    contents = [model.SerializeToString() for model in (plain, in_function, in_sparse)]
+    contents.append(contents[0].replace(b"../w.bin", b"\xffalues//"))
+    group = bytes([200 << 3 & 0x7F | 0x80 | 3, 200 >> 4, 200 << 3 & 0x7F | 0x80 | 4, 200 >> 4])
+    contents.append(group + contents[0])
+    ModelProto.FromString(contents[-1])
+    for content in contents:
+        (folder / "m.onnx").write_bytes(content)
+        with refused(r"^file 'm.onnx' reads .*must be an ordinary file in its own"):
+            load_model(folder / "m.onnx")
 
 
 # --- Language models ----------------------------------------------------------------------------------
@@ -385,3 +429,63 @@ def test_values_of_settings_reach_no_terminal(saved, house, capfd):
         assert said.out == ""
         assert formats.commands(said.err) == []
         assert formats.UNSAFE.search(said.err) is None
+
+
+# --- What is no whole language model ------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(saved, house):
+    """A copy of the whole model."""
+    shutil.copytree(saved / "whole", house[0], dirs_exist_ok=True)
+    return house[0]
+
+
+def test_a_saved_model_is_loaded_without_a_word(folder, capsys):
+    """It is there for prediction, with its tokenizer, and nothing is printed."""
+    capsys.readouterr()
+    model, tokenizer = load_language_model(folder)
+    assert capsys.readouterr() == ("", "")
+    assert not model.training
+    assert tokenizer("a b")["input_ids"] == world.tokenizer()("a b")["input_ids"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("model.safetensors", None, "model with safetensors files, .*no file named model.safetensors"),
+        (
+            "config.json",
+            '{"model_type": "never-heard-of"}',
+            "must be a causal language model .*never-heard-of",
+        ),
+        ("model.safetensors", "half of it", "must be a causal language model .*deserializing"),
+        ("config.json", None, "must be a causal language model"),
+        ("config.json", "{", "file 'config.json' must be JSON"),
+        ("adapter_config.json", "{}", "holds an adapter"),
+    ],
+)
+def test_what_is_no_whole_model_is_one_sentence(folder, name, content, words):
+    """Weights in a pickle, damaged files and models of unknown kinds are refused without the folder's path."""
+    (folder / name).write_text(content) if content else (folder / name).rename(folder / "pytorch_model.bin")
+    with refused(words) as error:
+        load_language_model(folder)
+    assert "\n" not in str(error.value)
+    assert str(folder.parent) not in str(error.value)
+
+
+def test_weights_that_do_not_fit_are_refused(folder):
+    """A file without some of the model's weights is no model: random numbers would be audited in their place."""
+    from safetensors.numpy import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    del weights["transformer.h.1.mlp.c_fc.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with refused(r"lacks 1 weights of GPT2LMHeadModel.*transformer\.h\.1\.mlp\.c_fc\.weight"):
+        load_language_model(folder)
+
+
+def test_the_name_of_a_model_to_download_is_refused():
+    """Only a folder is read."""
+    with refused(r"folder 'gpt2' must be there.*models are not downloaded"):
+        load_language_model("gpt2")

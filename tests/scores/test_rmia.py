@@ -6,7 +6,6 @@ import pytest
 
 from auditor.core import InputError, Losses
 from auditor.scores import Population, References, rmia
-from auditor.scores.calibrated import _continued
 
 
 def probability(loss, scale):
@@ -108,10 +107,3 @@ def test_differences_below_the_smallest_normal_double(rng, size):
     score = scored(loss, *others, a=1.0)
     assert np.all((score >= -1e-12) & (score <= 1 + 1e-12))
     assert np.all(np.diff(score[np.argsort(loss)]) <= 1e-12)
-
-
-def test_neighbours_closer_than_the_smallest_double_are_ties():
-    """Population records within 1e-300 nats share a step, and the others keep their shares."""
-    ranked = np.array([0.0, 1e-320, 2e-320, 1.0])
-    found = _continued(np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), ranked)
-    np.testing.assert_allclose(found, np.array([-1.0, 0.0, 1.5, 3.0, 4.0]) / 4, atol=1e-12)

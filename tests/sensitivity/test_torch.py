@@ -380,25 +380,6 @@ def test_a_refused_step_is_not_counted_by_the_accountant(torch):
     assert len(tracker.sensitivities) == tracker.training(engine).steps == len(batches)
 
 
-def test_training_goes_on_after_an_exception(torch):
-    """A batch that was observed and not trained on counts into the next step, which is on the safe side."""
-    model, optimizer, loader, engine = private(torch)
-    tracker = tracked(torch, model)
-    tracker.attach(optimizer)
-    batches = list(loader)
-    handed = tracker.watch(batches)
-    update(torch, model, optimizer, next(handed))
-    update(torch, model, optimizer, next(handed))
-    next(handed)
-    del handed  # what an exception in the body of the loop does
-    assert model.training
-    alone = distance_of(tracked(torch, model), batches[2])
-    for batch in tracker.watch([batches[0]]):
-        update(torch, model, optimizer, batch)
-    assert len(tracker.sensitivities) == tracker.training(engine).steps == 3
-    assert tracker.sensitivities[2] >= alone
-
-
 @pytest.mark.parametrize("physical", [None, 3])
 @pytest.mark.parametrize("poisson", [True, False])
 def test_shuffled_batches_are_seen(torch, poisson, physical):

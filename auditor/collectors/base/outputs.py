@@ -5,13 +5,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.records import Records
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Named
-from auditor.core.values import Floats
+from auditor.core.values import Array, Floats
 
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
@@ -58,17 +57,17 @@ class Widened(np.ndarray[Any, np.dtype[Any]]):
     classes: Sequence[Any] = ()
     shown: int = 0
 
-    def __new__(cls, values: npt.NDArray[Any], **facts: Any) -> Self:
+    def __new__(cls, values: Array, **facts: Any) -> Self:
         """Return the same numbers, not copied."""
-        found = values.view(cls)
-        vars(found).update(facts)
-        return found
+        own = values.view(cls)
+        vars(own).update(facts)
+        return own
 
     def __array_finalize__(self, source: Any) -> None:
         vars(self).update(getattr(source, "__dict__", {}))
 
 
-def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
+def shaped_outputs(outputs: Any, *, n: int, place: str) -> Array:
     """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
@@ -95,13 +94,13 @@ def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
     return raw
 
 
-def resolution(outputs: npt.NDArray[Any]) -> float:
+def resolution(outputs: Array) -> float:
     """Return the spacing of the source's floats near 1; whole numbers count as float64."""
     own = outputs.dtype if outputs.dtype.kind == "f" else np.float64
     return _WIDENED_EPS.get(type_name(outputs), float(np.finfo(own).eps))
 
 
-def type_name(outputs: npt.NDArray[Any]) -> str:
+def type_name(outputs: Array) -> str:
     """Return the name of the type that numbers came in.
 
     >>> type_name(np.ones(3)), type_name(Widened(np.ones(3), of="bfloat16"))
@@ -110,7 +109,7 @@ def type_name(outputs: npt.NDArray[Any]) -> str:
     return (outputs.of if isinstance(outputs, Widened) else "") or str(outputs.dtype)
 
 
-def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Records, start: int = 0) -> Floats:
+def checked_outputs(outputs: Array, *, output: Output, records: Records, start: int = 0) -> Floats:
     """Return a fresh float64 copy of valid outputs of the records from ``start`` on.
 
     Raises:
@@ -123,7 +122,7 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
     with np.errstate(over="ignore"):
         values = np.array(outputs, dtype=np.float64)
     refuse = partial(records.refuse, start=start)
-    refuse(np.isnan(values), "outputs must be numbers", got=values, fix="mend the model's input")
+    refuse(np.isnan(values), "outputs must be numbers", got=values, fix="fix the model's input")
     if output is Output.LOGITS:
         bad = np.full(values.shape, _are_probabilities(values, outputs))
         refuse(bad, "outputs must be logits, not rows in [0, 1] that sum to 1", got=values, fix=_NO_LOGITS)
@@ -146,14 +145,14 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
     return values
 
 
-def _are_probabilities(values: Floats, outputs: npt.NDArray[Any]) -> bool:
+def _are_probabilities(values: Floats, outputs: Array) -> bool:
     """Return whether all values lie in [0, 1] in rows that sum to 1; one row may do so by chance."""
     if values.ndim < 2 or len(values) < 2 or not in_range(values):  # noqa: PLR2004
         return False
     return bool((np.abs(values.sum(axis=1) - 1) <= sum_tolerance(outputs)).all())
 
 
-def sum_tolerance(outputs: npt.NDArray[Any], *, logs: bool = False) -> float:
+def sum_tolerance(outputs: Array, *, logs: bool = False) -> float:
     """Return how far from 1 the probabilities of a record may sum up to.
 
     Each of K probabilities that were rounded is off by half a unit of the last decimal at most, so that their sum is off
@@ -165,7 +164,7 @@ def sum_tolerance(outputs: npt.NDArray[Any], *, logs: bool = False) -> float:
     return max(_SUM_TOLERANCE, 10 * resolution(outputs), rounded * (1 + _RANGE_TOLERANCE))
 
 
-def decimals(outputs: npt.NDArray[Any]) -> int | None:
+def decimals(outputs: Array) -> int | None:
     """Return how many decimals numbers have; None where they have more than seven, or all are whole.
 
     >>> decimals(np.array([0.25, 0.5])), decimals(np.array([0.0, 1.0])), decimals(np.array([1 / 3]))
@@ -182,7 +181,7 @@ def decimals(outputs: npt.NDArray[Any]) -> int | None:
     return places if 0 < places <= most else None
 
 
-def fall(values: npt.NDArray[Any], *, least: int) -> bool:
+def fall(values: Array, *, least: int) -> bool:
     """Return whether three scores or more fall, or rise, from left to right in each of so many rows, as sorted ones do."""
     if values.ndim < 2 or values.shape[1] < 3 or len(values) < least:  # noqa: PLR2004
         return False
@@ -191,7 +190,7 @@ def fall(values: npt.NDArray[Any], *, least: int) -> bool:
     return all((part[:, 1:] <= part[:, :-1]).all() for part in (values[:_FIRST], values))
 
 
-def sorted_hint(values: npt.NDArray[Any]) -> str:
+def sorted_hint(values: Array) -> str:
     """Return the fix for scores that are sorted without their classes; nothing for others."""
     return NAME_SCORES if fall(values, least=_FALLING) else ""
 
@@ -209,14 +208,14 @@ def _range_hint(values: Floats) -> str:
     return _LOGITS_HINT
 
 
-# --- Are these the logits of those probabilities? Asked before an output that keeps going stands in for one that rounds ---
+# --- Are these the logits of those probabilities? Checked before an output that keeps going replaces one that rounds ---
 
 
 _TOLERANCE = 1e-6  # relative, on probabilities
 _PINNED = 1e-3  # a probability known more coarsely than this (relative) says nothing about a logit
 
 
-def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
+def agreement(logits: Array, *, probabilities: Array) -> bool | None:
     """Return whether softmax(logits) is the probabilities: no, yes, or null when rounding hides the answer.
 
     A probability p carries a rounding error of about eps, so log p is known to within 4 eps / p. Any entry further
@@ -225,47 +224,29 @@ def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> b
 
     Args:
         logits: Shape (n, K), or (n,) for the second of two classes.
-        probabilities: Shape (n, K), or (n,) likewise.
+        probabilities: Shape (n, K), or (n,) for the second of two classes.
     """
     from scipy.special import log_softmax
 
     eps = max(resolution(probabilities), resolution(logits))
-    given = probabilities.astype(np.float64)
-    if given.ndim == 1:
-        given = np.stack([1 - given, given], axis=1)
-    two = logits.ndim == 1 and given.shape[1] == 2  # noqa: PLR2004
-    if given.ndim != 2 or (not two and logits.shape != given.shape):  # noqa: PLR2004
+    chances = probabilities.astype(np.float64)
+    if chances.ndim == 1:
+        chances = np.stack([1 - chances, chances], axis=1)
+    two = logits.ndim == 1 and chances.shape[1] == 2  # noqa: PLR2004
+    if chances.ndim != 2 or (not two and logits.shape != chances.shape):  # noqa: PLR2004
         return False
     scores = logits.astype(np.float64)
     expected = log_softmax(np.stack([np.zeros_like(scores), scores], axis=1) if two else scores, axis=1)
-    if not (np.isfinite(expected).all() and np.isfinite(given).all()):
+    if not (np.isfinite(expected).all() and np.isfinite(chances).all()):
         return False
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.abs(np.log(given) - expected)
+        gap = np.abs(np.log(chances) - expected)
         near = _TOLERANCE + 4 * eps * (8 + np.abs(expected))
-        coarse = near + 4 * eps / given
-    if np.any(np.where(given > 0, gap > coarse, expected > np.log(8 * eps))):
+        coarse = near + 4 * eps / chances
+    if np.any(np.where(chances > 0, gap > coarse, expected > np.log(8 * eps))):
         return False
-    evidence = (given > 0) & (given <= 0.5) & ((coarse < _PINNED) | (gap <= near))  # noqa: PLR2004
+    evidence = (chances > 0) & (chances <= 0.5) & ((coarse < _PINNED) | (gap <= near))  # noqa: PLR2004
     return True if evidence.any() else None
-
-
-def label_agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
-    """Return whether each column's sigmoid is that column of probabilities, as `agreement` does for one.
-
-    Args:
-        logits: Shape (n, K), for K labels of two classes each.
-        probabilities: Shape (n, K).
-    """
-    if logits.shape != probabilities.shape or logits.ndim != 2:  # noqa: PLR2004
-        return False
-    answers = [
-        agreement(logits[:, column], probabilities=probabilities[:, column])
-        for column in range(logits.shape[1])
-    ]
-    if False in answers:
-        return False
-    return True if answers and None not in answers else None
 
 
 def reproduces(
@@ -273,11 +254,17 @@ def reproduces(
     probabilities_of: Callable[[Records], Any],
     sample: Sequence[Records],
     *,
-    agree: Callable[..., bool | None] = agreement,
+    labels: bool = False,
 ) -> bool | None:
-    """Return whether one way to ask a model gives the logits of the other on some records: no, yes, or null as above.
+    """Return whether one output of a model gives the logits of the other on some records: no, yes, or null as above.
 
     Whatever goes wrong with the logits says no, for the probabilities remain.
+
+    Args:
+        logits_of: From records to what may be the logits.
+        probabilities_of: From records to the probabilities, in the same shape.
+        sample: The records.
+        labels: Whether each column is a label of two classes: each must then be reproduced by its own sigmoid.
     """
     answers = []
     for part in sample:
@@ -286,5 +273,10 @@ def reproduces(
             logits = np.asanyarray(logits_of(part))
         except Exception:  # noqa: BLE001 - in whatever way
             return False
-        answers.append(agree(logits, probabilities=probabilities))
-    return False if False in answers else True if True in answers else None
+        if labels and (logits.shape != probabilities.shape or logits.ndim != 2):  # noqa: PLR2004
+            return False
+        pairs = zip(logits.T, probabilities.T, strict=True) if labels else [(logits, probabilities)]
+        answers.append([agreement(own, probabilities=chances) for own, chances in pairs])
+    if any(False in answer for answer in answers):
+        return False
+    return True if answers and all(True in column for column in zip(*answers, strict=True)) else None

@@ -19,7 +19,7 @@ from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Po
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
 from auditor.core.numbers import about
-from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
+from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
 # --- A model as the collectors see it: features in, outputs out, and what is known of the outputs ---
 
@@ -34,9 +34,9 @@ class Predictor:
         source: What the outputs are, in words, for the history of the losses: "logits of Net (PyTorch)".
         output: Which kind of output they are; none for a regression.
         classes: The label of each output column, where the model knows.
-        identity: A hash of everything that decides the outputs (weights, settings); none where it cannot be known, as
+        identity: A hash of everything that decides the outputs (weights, settings); None where it cannot be known, as
             for a callable or an endpoint.
-        records_at_once: How many records should be asked for in one call; none where it makes no difference.
+        records_at_once: How many records one call should have; None where it makes no difference.
         fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
     """
 
@@ -151,8 +151,8 @@ class ModelScorer:
 
     def answer(self, records: Records) -> Any:
         """Return one answer of the model about a batch; columns with names in the order of the classes."""
-        found = self.predictor.predict(records)
-        return in_order(found, records=records, classes=self.known_classes, output=self.predictor.output)
+        outputs = self.predictor.predict(records)
+        return in_order(outputs, records=records, classes=self.known_classes, output=self.predictor.output)
 
     def outputs(self, records: Records) -> Any:
         """Return what the model says of a batch, averaged over its answers."""
@@ -177,11 +177,11 @@ def refuse_other_order(classes: Names, *, own: Names) -> None:
     as_text = all(isinstance(name, str) for name in classes) and not any(
         isinstance(name, str) for name in own
     )
-    given = spelled(classes) if as_text else list(classes)
-    if given != list(own) and len(given) == len(own) and set(given) == set(own):
+    names = spelled(classes) if as_text else list(classes)
+    if names != list(own) and len(names) == len(own) and set(names) == set(own):
         raise InputError(
             f"classes must be in the order of the output columns, which the model itself says is {listed(own)}, got"
-            f" {listed(given)}; leave classes= (--classes) out."
+            f" {listed(names)}; leave classes= (--classes) out."
         )
 
 
@@ -334,9 +334,9 @@ def differences(
         beyond |= saturated
     a, b = (np.where(beyond, np.clip(loss, -end, end), loss) for loss in (first, second))
     size = np.maximum(np.abs(a), np.abs(b))
-    known = 2 + np.exp(np.minimum(size, end)) if scale is LossScale.LOG_ODDS else 1 + size
+    room = 2 + np.exp(np.minimum(size, end)) if scale is LossScale.LOG_ODDS else 1 + size
     apart = np.abs(a - b)
-    return np.asarray(np.where(apart <= _ROUNDING * (1 + np.abs(a)) + _ROUNDINGS * eps * known, 0.0, apart))
+    return np.asarray(np.where(apart <= _ROUNDING * (1 + np.abs(a)) + _ROUNDINGS * eps * room, 0.0, apart))
 
 
 # --- What a network's outputs are, as far as some of their values tell: networks say logits or probabilities nowhere ---
@@ -352,7 +352,7 @@ def differences(
 
 
 def recognised_output(
-    answers: Sequence[npt.NDArray[Any]], *, task: Task, output: Output | None = None
+    answers: Sequence[Array], *, task: Task, output: Output | None = None
 ) -> tuple[Output | None, str]:
     """Return which kind of output these are, none for a regression, and what the history says of how that is known.
 
@@ -373,32 +373,26 @@ def recognised_output(
     """
     if output is not None or not task.has_output:
         return (output if task.has_output else None), ""
-    given = np.concatenate(answers) if answers else np.zeros(0)
-    values = given.astype(np.float64)
+    outputs = np.concatenate(answers) if answers else np.zeros(0)
+    values = outputs.astype(np.float64)
     if not values.size or np.isnan(values).any():
         return Output.LOGITS, ""
-    classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(given)
-    labels = given.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))
+    classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(outputs)
+    labels = outputs.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))
     if in_range(values):
-        if classes and not labels:
-            _refuse_sums(values.sum(axis=1), tolerance)
+        sums = values.sum(axis=1) if classes and not labels else np.ones(1)
+        if (bad := np.abs(sums - 1) > tolerance).any():
+            raise InputError(
+                "model outputs must be distinguishable from probabilities, got values that all lie in [0, 1] in rows that do"
+                f" not sum to 1 (the first such sum is {sums[int(np.argmax(bad))]:.6g}); pass output=Output.LOGITS (--output"
+                " logits) if they are logits, or task=MultiLabel() (--task multi-label) if each column is a label of its own."
+            )
         return Output.PROBABILITIES, "" if classes else " (taken for probabilities, since all lie in [0, 1])"
     if labels:
         return Output.PROBABILITIES, ""
     if classes and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
         return Output.LOG_PROBABILITIES, ""
     return Output.LOGITS, ""
-
-
-def _refuse_sums(sums: Floats, tolerance: float) -> None:
-    bad = np.abs(sums - 1) > tolerance
-    if bad.any():
-        raise InputError(
-            "model outputs must be told apart from probabilities, got values that all lie in [0, 1] in rows that do not"
-            f" sum to 1 (the first such sum is {sums[int(np.argmax(bad))]:.6g}); pass output=Output.LOGITS"
-            " (--output logits) if they are logits, or task=MultiLabel() (--task multi-label) if each column is a label"
-            " of its own."
-        )
 
 
 # --- Models of others: what they raise becomes one sentence ---

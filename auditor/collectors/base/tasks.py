@@ -29,7 +29,7 @@ from auditor.collectors.base.outputs import (
 from auditor.collectors.base.records import Codes, Records, plain_labels
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale, OutputPolicy
+from auditor.core.values import Array, Floats, LossScale, OutputPolicy
 
 Names = Sequence[Any] | None  # of the classes, one for each output column, where they are known
 Policies = Sequence[OutputPolicy]
@@ -46,7 +46,7 @@ class BatchLosses:
         saturated: Shape (n,), which losses come from a probability of exactly 0 or 1.
         eps: The spacing near 1 of the floats that the model returned.
         hard: Whether all probabilities were 0 or 1: the model returned labels.
-        more: Other scores of the same records by name, likewise smaller for what looks more like a member, such as
+        more: Other scores of the same records by name, each smaller for what looks more like a member, such as
             ``loss.label`` under an `OutputPolicy`; of a classification also ``correct``, whether the largest output is the
             true class's.
         shown: How many classes the shortest answer names, where some name only some; else 0.
@@ -56,7 +56,7 @@ class BatchLosses:
     saturated: npt.NDArray[np.bool_]
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
-    more: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    more: Mapping[str, Array] = field(default_factory=dict)
     shown: int = 0
 
 
@@ -130,7 +130,7 @@ _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output 
 
 
 def true_class_loss(
-    outputs: npt.NDArray[Any],
+    outputs: Array,
     *,
     codes: Codes,
     output: Output,
@@ -168,8 +168,8 @@ def true_class_loss(
         rounded = _rounding(values, outputs[part]) if output is Output.PROBABILITIES else None
         scored = None if rounded is None else _loss_under(rounded, values, codes[part], output)
         hard = hard and _all_hard(values, output)
-        for policy, found in under.items():
-            found[part] = _loss_under(policy, values, codes[part], output)
+        for policy, coarse in under.items():
+            coarse[part] = _loss_under(policy, values, codes[part], output)
         if values.ndim == 1:
             loss[part] = _two_class_losses(values, codes[part], output)
             correct[part] = loss[part] < 0
@@ -183,7 +183,7 @@ def true_class_loss(
     must = "outputs must tell the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
     under |= {policy: np.where(correct, 0.0, 1.0) for policy in policies if policy.kind == "label"}
-    more = {"correct": correct, **{policy.column: found for policy, found in under.items()}}
+    more = {"correct": correct, **{policy.column: coarse for policy, coarse in under.items()}}
     return BatchLosses(loss, saturated | np.isinf(loss), eps=eps, hard=hard, more=more)
 
 
@@ -242,9 +242,9 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
         # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
         answer, least = np.rint(answer * 10.0**policy.number), _QUARTER
     else:
-        shown, rest = np.split(np.argsort(-answer, axis=1, kind="stable"), [policy.number], axis=1)
-        if rest.size:  # from what is shown alone, so that nothing of the others is told
-            left = 1 - np.take_along_axis(answer, shown, axis=1).sum(axis=1, keepdims=True)
+        top, rest = np.split(np.argsort(-answer, axis=1, kind="stable"), [policy.number], axis=1)
+        if rest.size:  # from what is shown alone, so that nothing of the others leaks
+            left = 1 - np.take_along_axis(answer, top, axis=1).sum(axis=1, keepdims=True)
             np.put_along_axis(answer, rest, np.maximum(left, 0) / rest.shape[1], axis=1)
         least = float(np.finfo(np.float64).eps)
     own = answer[rows, codes]
@@ -252,7 +252,7 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     return np.asarray(np.log(np.maximum(answer.sum(axis=1), least)) - np.log(np.maximum(own, least)))
 
 
-def _rounding(values: Floats, outputs: npt.NDArray[Any]) -> OutputPolicy | None:
+def _rounding(values: Floats, outputs: Array) -> OutputPolicy | None:
     """Return the policy of probabilities of several classes that were rounded, as sums other than 1 show."""
     places = decimals(outputs) if values.ndim > 1 and values.shape[1] > 2 else None  # noqa: PLR2004
     off = np.abs(values.sum(axis=1) - 1) > 4 * values.shape[1] * resolution(outputs) if places else False
@@ -290,7 +290,7 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
 
 _TABLE = 2  # dimensions
 _FINITE = "outputs must give finite losses"
-_MEND = "rescale y, or mend the model's outputs"
+_RESCALE = "rescale y, or fix the model's outputs"
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ class Classification:
     has_output = True
     answers = ("digits", "top", "label")
 
-    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+    def labels(self, name: str, target: Any) -> Array:
         """Return one label for each record."""
         labels = plain_labels(name, target)
         if labels.ndim != 1:
@@ -335,8 +335,8 @@ class Classification:
         if classes is None:
             _refuse_text(records)
         codes = records.codes(range(width) if classes is None else classes)
-        found = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
-        return replace(found, shown=getattr(raw, "shown", 0))
+        batch = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
+        return replace(batch, shown=getattr(raw, "shown", 0))
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class MultiLabel:
     has_output = True
     answers = ("digits",)
 
-    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+    def labels(self, name: str, target: Any) -> Array:
         """Return the labels as a table of booleans, shape (n, K)."""
         dense = target.toarray() if hasattr(target, "toarray") else target
         labels = _columns(plain_labels(name, dense))
@@ -391,17 +391,17 @@ class MultiLabel:
             total += np.clip(loss, low, high)
             for policy, sums in under.items():
                 np.add(sums, _loss_under(policy, values, truth[:, column].astype(np.intp), output), out=sums)
-        records.refuse(~np.isfinite(total), _FINITE, got=total, fix=_MEND)
-        more = {policy.column: found for policy, found in under.items()}
+        records.refuse(~np.isfinite(total), _FINITE, got=total, fix=_RESCALE)
+        more = {policy.column: batch for policy, batch in under.items()}
         return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard, more=more)
 
 
-def _columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _columns(values: Array) -> Array:
     """Return a table, of one column where the values are a vector."""
     return values[:, None] if values.ndim == 1 else values
 
 
-def _label_loss_range(raw: npt.NDArray[Any], output: Output) -> tuple[float, float]:
+def _label_loss_range(raw: Array, output: Output) -> tuple[float, float]:
     """Return the smallest and the largest loss that one label counts with, by which saturated ones get their place.
 
     With t the smallest number above 0 of the type, eps its spacing near 1, p the probability of the true side:
@@ -466,7 +466,7 @@ class _Regression:
     has_output = False
     answers = ("digits",)
 
-    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+    def labels(self, name: str, target: Any) -> Array:
         """Return the numbers to predict, shape (n, d)."""
         labels = _columns(plain_labels(name, target))
         if labels.ndim != _TABLE or labels.dtype.kind not in "fiub":
@@ -490,15 +490,15 @@ class _Regression:
         width = records.labels.shape[1]
         values = _predictions(outputs, records, width=self.width(width))
         with np.errstate(over="ignore"):
-            found = _finite_losses(self.loss_of(values, records), records)
+            batch = _finite_losses(self.loss_of(values, records), records)
             under = {
                 item.column: self.loss_of(_rounded(values, item.number, width), records) for item in policies
             }
-        return replace(found, more={name: _finite_losses(loss, records).loss for name, loss in under.items()})
+        return replace(batch, more={name: _finite_losses(loss, records).loss for name, loss in under.items()})
 
     def width(self, labels: int) -> int:
         """Return how many columns the model returns for so many numbers to predict."""
-        raise NotImplementedError
+        return labels
 
     def loss_of(self, values: Floats, records: Records) -> Floats:
         """Return the loss of each record by what the model returned."""
@@ -514,10 +514,6 @@ class SquaredError(_Regression):
     """
 
     words = "squared error"
-
-    def width(self, labels: int) -> int:
-        """Return how many columns the model returns."""
-        return labels
 
     def loss_of(self, values: Floats, records: Records) -> Floats:
         """Return the squared errors, summed over the outputs."""
@@ -574,22 +570,22 @@ def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
         raise InputError(
             f"{records.name} outputs must have {width} column{'s' if width > 1 else ''}, got {values.shape[1]};"
             " return one number for each number to predict"
-            " (and its standard deviation, if the task asks for it)."
+            " (and its standard deviation, if the task needs it)."
         )
-    records.refuse(~np.isfinite(values), "outputs must be finite", got=values, fix="mend the model's input")
+    records.refuse(~np.isfinite(values), "outputs must be finite", got=values, fix="fix the model's input")
     return values
 
 
 def _rounded(values: Floats, decimals: int, width: int) -> Floats:
     """Predictions to so many decimals; deviations, which come after them, of at least a quarter of the last one."""
-    found = np.round(values, decimals)
-    found = np.where(np.isfinite(found), found, values)  # too large to be rounded
-    found[:, width:] = np.maximum(found[:, width:], _QUARTER * 10.0**-decimals)
-    return found
+    coarse = np.round(values, decimals)
+    coarse = np.where(np.isfinite(coarse), coarse, values)  # too large to be rounded
+    coarse[:, width:] = np.maximum(coarse[:, width:], _QUARTER * 10.0**-decimals)
+    return coarse
 
 
 def _finite_losses(loss: Floats, records: Records) -> BatchLosses:
-    records.refuse(~np.isfinite(loss), _FINITE, got=loss, fix=_MEND)
+    records.refuse(~np.isfinite(loss), _FINITE, got=loss, fix=_RESCALE)
     return BatchLosses(loss=loss, saturated=np.zeros(loss.size, dtype=np.bool_))
 
 

@@ -21,14 +21,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.collectors.base.outputs import Output, agreement, label_agreement, reproduces, shaped_outputs
+from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, bad_value, is_frame, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor, explained, identity, is_a, own_words
 from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.values import Array
 
 # --- Features in the form that an estimator was fitted on: a DataFrame with its columns by name, or a plain matrix ---
 
@@ -45,34 +45,34 @@ def _as_fitted(model: Any, records: Records) -> Any:
     Raises:
         InputError: Another number of columns than the model was fitted on.
     """
-    features, known = records.features, _fitted_names(model)
+    features, names = records.features, _fitted_names(model)
     if is_frame(features):
-        given = list(features.columns)
-        if known is not None:
-            return features[known] if set(known) <= set(given) and given != known else features
-        if _reads_text(model) and len(given) == 1:
-            return features[given[0]]
+        columns = list(features.columns)
+        if names is not None:
+            return features[names] if set(names) <= set(columns) and columns != names else features
+        if _reads_text(model) and len(columns) == 1:
+            return features[columns[0]]
     wanted = getattr(model, "n_features_in_", None)
     if not wanted:  # CatBoost's models from files have none
         return features
     refuse_width(features, wanted=wanted, model=type(model).__name__, place=records.name)
     if is_frame(features):
         return features.to_numpy()
-    if known is not None and isinstance(features, np.ndarray) and features.ndim == 2:  # noqa: PLR2004
+    if names is not None and isinstance(features, np.ndarray) and features.ndim == 2:  # noqa: PLR2004
         import pandas as pd
 
-        return pd.DataFrame(features, columns=known, copy=False)
+        return pd.DataFrame(features, columns=names, copy=False)
     return features
 
 
 def _fitted_names(model: Any) -> list[str] | None:
     """Return the names of the columns that a model was fitted on; none where it was fitted on an array."""
-    found = getattr(model, "feature_names_in_", None)
-    if found is None:
+    features = getattr(model, "feature_names_in_", None)
+    if features is None:
         return None
-    known = [str(name) for name in found]
+    names = [str(name) for name in features]
     # LightGBM makes names up for the columns of an array.
-    return None if all(re.fullmatch(rf"Column_{i}", name) for i, name in enumerate(known)) else known
+    return None if all(re.fullmatch(rf"Column_{i}", name) for i, name in enumerate(names)) else names
 
 
 def _last_step(model: Any) -> Any:
@@ -109,16 +109,12 @@ class _Method:
     ask: Callable[[Any], Any]
     model: Any
 
-    @property
-    def of(self) -> str:
-        """The class of the model."""
-        return type(self.model).__name__
-
     def __call__(self, records: Records) -> Any:
         """Return the outputs; what the model raises about its input becomes one sentence, with the cause kept."""
         from sklearn.exceptions import NotFittedError
 
-        refused = f"{records.name} X must suit the model, but {self.of}.{self.name} refused it"
+        kind = type(self.model).__name__
+        refused = f"{records.name} X must suit the model, but {kind}.{self.name} refused it"
         # predict_log_proba is often the log of an exact 0.
         with explained(refused, reason=partial(_reason, records)), np.errstate(divide="ignore"):
             try:
@@ -127,9 +123,7 @@ class _Method:
                     warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
                     return self.ask(_as_fitted(self.model, records))
             except NotFittedError as error:
-                raise InputError(
-                    f"model must be fitted, got an unfitted {self.of}; call fit first."
-                ) from error
+                raise InputError(f"model must be fitted, got an unfitted {kind}; call fit first.") from error
 
 
 def _reason(records: Records, error: Exception) -> str:
@@ -151,28 +145,28 @@ def _logits(model: Any) -> Iterator[_Method]:
     if hasattr(model, "decision_function"):
         yield _method(model, "decision_function")
     final = _last_step(model)
-    asked = getattr(model, "best_estimator_", model)
+    best = getattr(model, "best_estimator_", model)
     if is_a(final, "xgboost", "XGBModel"):
-        yield _Method("predict(output_margin=True)", partial(asked.predict, output_margin=True), model)
+        yield _Method("predict(output_margin=True)", partial(best.predict, output_margin=True), model)
     if is_a(final, "lightgbm", "LGBMModel"):
-        yield _Method("predict_proba(raw_score=True)", partial(asked.predict_proba, raw_score=True), model)
+        yield _Method("predict_proba(raw_score=True)", partial(best.predict_proba, raw_score=True), model)
 
 
 def _positives(model: Any) -> _Method:
     """Return the probability of 1 of each label of a model of several labels, shape (n, K)."""
     classes = getattr(model, "classes_", None)
 
-    def ask(features: Any) -> npt.NDArray[Any]:
-        found = model.predict_proba(features)
-        if not isinstance(found, list):
-            return np.asarray(found)
-        known = classes if isinstance(classes, list) else [np.arange(part.shape[1]) for part in found]
-        return np.stack([_of_one(part, own) for part, own in zip(found, known, strict=True)], axis=1)
+    def ask(features: Any) -> Array:
+        tables = model.predict_proba(features)
+        if not isinstance(tables, list):
+            return np.asarray(tables)
+        labels = classes if isinstance(classes, list) else [np.arange(part.shape[1]) for part in tables]
+        return np.stack([_of_one(part, own) for part, own in zip(tables, labels, strict=True)], axis=1)
 
     return _Method("predict_proba", ask, model)
 
 
-def _of_one(part: npt.NDArray[Any], classes: Any) -> npt.NDArray[Any]:
+def _of_one(part: Array, classes: Any) -> Array:
     """The column of class 1; a label that training never saw as 1 has none and is certainly 0."""
     place = [position for position, label in enumerate(np.asarray(classes).tolist()) if label == 1]
     return part[:, place[0]] if place else np.zeros(len(part), dtype=part.dtype)
@@ -189,10 +183,10 @@ def _mean_and_deviation(model: Any) -> _Method:
         raise InputError(
             f"task must give the standard deviation, as in GaussianLogLoss(1.5), because {name} returns none."
         )
-    asked = getattr(model, "best_estimator_", model)
+    best = getattr(model, "best_estimator_", model)
 
-    def ask(features: Any) -> npt.NDArray[Any]:
-        mean, deviation = (np.asarray(part) for part in asked.predict(features, return_std=True))
+    def ask(features: Any) -> Array:
+        mean, deviation = (np.asarray(part) for part in best.predict(features, return_std=True))
         shape = (len(mean), -1)
         return np.concatenate([mean.reshape(shape), deviation.reshape(shape)], axis=1)
 
@@ -225,9 +219,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
             f"model must hold a fitted estimator, got {type(model).__name__} with refit=False, which keeps none; search with"
             " refit=True, or fit sklearn.base.clone(model.estimator).set_params(**model.best_params_) and pass that."
         )
-    known = identity(model)  # before the model is used, for a few count their calls
+    digest = identity(model)  # before the model is used, for a few count their calls
     if not task.has_output:
-        return _regression(model, task, known)
+        return _regression(model, task, digest)
     several, name = isinstance(task, MultiLabel), type(model).__name__
     if several and not hasattr(model, "predict_proba"):
         raise InputError(
@@ -235,27 +229,25 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
             " probability or logit for each label."
         )
     classes = None if several else tuple(_classes(model))
-    plain, agree = (
-        (_positives(model), label_agreement) if several else (_method(model, "predict_proba"), agreement)
-    )
+    plain = _positives(model) if several else _method(model, "predict_proba")
     kind, words = Output.PROBABILITIES, f"predict_proba of {name}"
-    if (logits := _true_logits(model, plain, sample, agree)) is not None:
+    if (logits := _true_logits(model, plain, sample, labels=several)) is not None:
         kind, words = Output.LOGITS, f"{logits.name} of {name}: as logits they reproduce its predict_proba"
     elif not several and any(_logs_say_more(model, part) for part in _together(sample)):
         logits = _method(model, "predict_log_proba")
         kind = Output.LOG_PROBABILITIES
         words = f"predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
-    return Predictor(predict=logits or plain, source=words, output=kind, classes=classes, identity=known)
+    return Predictor(predict=logits or plain, source=words, output=kind, classes=classes, identity=digest)
 
 
-def _regression(model: Any, task: Task, known: str | None) -> Predictor:
+def _regression(model: Any, task: Task, digest: str | None) -> Predictor:
     name = type(model).__name__
     # CatBoost's regressors have empty classes_.
     if not hasattr(model, "predict") or (hasattr(model, "classes_") and not _is_regressor(model)):
         raise InputError(f"task {type(task).__name__} needs a regression model, got {name}.")
     alone = not (isinstance(task, GaussianLogLoss) and task.standard_deviation is None)
-    found = _method(model, "predict") if alone else _mean_and_deviation(model)
-    return Predictor(predict=found, source=f"{found.name} of {name}", identity=known)
+    method = _method(model, "predict") if alone else _mean_and_deviation(model)
+    return Predictor(predict=method, source=f"{method.name} of {name}", identity=digest)
 
 
 def _is_regressor(model: Any) -> bool:
@@ -302,16 +294,14 @@ def _classes(model: Any) -> list[Any]:
 # --- Are these the logits of the probabilities? ---
 
 
-def _true_logits(
-    model: Any, truth: _Method, groups: Sequence[Records], agree: Callable[..., bool | None]
-) -> _Method | None:
+def _true_logits(model: Any, truth: _Method, groups: Sequence[Records], *, labels: bool) -> _Method | None:
     """Return what gives the logits of the probabilities; None where nothing reproduces them.
 
     They are compared on a spread of rows; on all rows only if every probability in the spread is rounded away.
     """
     for candidate in _logits(model):
-        same = reproduces(candidate, truth, spread(groups, most=_ROWS), agree=agree)
-        if reproduces(candidate, truth, groups, agree=agree) if same is None else same:
+        same = reproduces(candidate, truth, spread(groups, most=_ROWS), labels=labels)
+        if reproduces(candidate, truth, groups, labels=labels) if same is None else same:
             return candidate
     return None
 
@@ -333,26 +323,26 @@ def _logs_say_more(model: Any, part: Records) -> bool:
     """Compare: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
     if not hasattr(model, "predict_log_proba"):
         return False
-    given = np.asarray(_method(model, "predict_proba")(part))
+    chances = np.asarray(_method(model, "predict_proba")(part))
     logs = np.asarray(_method(model, "predict_log_proba")(part))
-    usable = given.dtype.kind == "f" and logs.dtype.kind == "f" and given.shape == logs.shape
-    if not usable or np.isnan(logs).any() or np.isnan(given).any():
+    usable = chances.dtype.kind == "f" and logs.dtype.kind == "f" and chances.shape == logs.shape
+    if not usable or np.isnan(logs).any() or np.isnan(chances).any():
         return False
     with np.errstate(divide="ignore"):
-        first = np.array_equal(np.exp(logs), given) and not np.array_equal(np.log(given), logs)
-    return bool(first) or _outlast(given, logs)
+        first = np.array_equal(np.exp(logs), chances) and not np.array_equal(np.log(chances), logs)
+    return bool(first) or _outlast(chances, logs)
 
 
-def _outlast(given: npt.NDArray[Any], logs: npt.NDArray[Any]) -> bool:
+def _outlast(chances: Array, logs: Array) -> bool:
     """Return whether logs go on below the smallest float: a log of a true underflow lies below the log of that.
 
     A method that only puts a floor under the zeros before taking the log returns a larger value, and is not believed.
     """
-    floor = float(np.log(np.finfo(given.dtype).smallest_subnormal))
-    zero = (given == 0) & np.isfinite(logs)
+    floor = float(np.log(np.finfo(chances.dtype).smallest_subnormal))
+    zero = (chances == 0) & np.isfinite(logs)
     if not zero.any():
         return False
-    return bool(np.all(logs[zero] <= floor) and np.allclose(np.exp(logs), given, rtol=0, atol=_TOLERANCE))
+    return bool(np.all(logs[zero] <= floor) and np.allclose(np.exp(logs), chances, rtol=0, atol=_TOLERANCE))
 
 
 # --- Boosters of XGBoost and LightGBM, as their own model files hold them: raw margins as logits where that is true ---
@@ -374,8 +364,8 @@ def booster_predictor(
     width = int(model.num_features() if of_xgboost else model.num_feature())
     ask = _ask_xgboost if of_xgboost else _ask_lightgbm
 
-    def asking(*, margin: bool) -> Callable[[Records], npt.NDArray[Any]]:
-        def predict(records: Records) -> npt.NDArray[Any]:
+    def asking(*, margin: bool) -> Callable[[Records], Array]:
+        def predict(records: Records) -> Array:
             features = records.features
             features = features if hasattr(features, "shape") else np.asarray(features)
             refuse_width(features, wanted=width, model=name, place=records.name)

@@ -1,7 +1,7 @@
 """Keras models (TensorFlow), those trained with tensorflow-privacy included: called as for prediction, weights untouched.
 
 Most end in a float32 softmax or sigmoid, which saturates. Where the last layer's activation is one of them, the model is
-also asked without it, and if that reproduces its answers (`agreement`) the logits are scored.
+also run without it, and if that reproduces its answers (`agreement`) the logits are scored.
 """
 
 import json
@@ -11,10 +11,10 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base import outputs, scorer
 from auditor.collectors.base.outputs import Output, Widened
@@ -25,6 +25,7 @@ from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, import_optional
 from auditor.core.registry import entries
+from auditor.core.values import Array
 
 # --- A Keras model as a predictor ---
 
@@ -33,7 +34,7 @@ _AT_ONCE = 4096
 _SATURATING = ("softmax", "sigmoid")
 _HOMES = ("keras", "tf_keras")
 
-_Call = Callable[[Records], npt.NDArray[Any]]
+_Call = Callable[[Records], Array]
 
 
 def accepts(model: Any) -> bool:
@@ -44,24 +45,22 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a Keras model as the collectors see it."""
     tried = spread(sample)
-    asked = _asking(model, lambda features: model(features, training=False))
-    answers = [asked(part) for part in tried]
+    predict = _asking(model, lambda features: model(features, training=False))
+    answers = [predict(part) for part in tried]
     true, kind = None, output
     if task.has_output and output is None:
-        same = outputs.label_agreement if isinstance(task, MultiLabel) else outputs.agreement
-        candidates = _without_activation(model)
-        true = next(
-            (found for found in candidates if outputs.reproduces(found[1], asked, tried, agree=same)), None
-        )
+        labels = isinstance(task, MultiLabel)
+        ways = _without_activation(model)
+        true = next((way for way in ways if outputs.reproduces(way[1], predict, tried, labels=labels)), None)
     if true is not None:
-        asked, kind = true[1], Output.LOGITS
+        predict, kind = true[1], Output.LOGITS
         where = f", without the activation of its last {true[0]}"
     else:
         kind, where = scorer.recognised_output(answers, task=task, output=output)
         where = "" if _activation(_last(model)) == "sigmoid" else where
     dtype = outputs.type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
-        predict=asked,
+        predict=predict,
         source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
         identity=_identity(model),
@@ -84,12 +83,12 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
     """Return what predicts a batch; whatever the model raises becomes one sentence, with the cause kept."""
     inputs, name = _inputs(model), type(model).__name__
 
-    def predict(records: Records) -> npt.NDArray[Any]:
-        given = arrays(inputs, records, model=name)
+    def predict(records: Records) -> Array:
+        columns = arrays(inputs, records, model=name)
         with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
-            features = {item: _text(array) for item, array in given.items()}
-            found = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
-        return outputs.shaped_outputs(found, n=len(records), place=records.name)
+            features = {item: _text(array) for item, array in columns.items()}
+            answer = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
+        return outputs.shaped_outputs(answer, n=len(records), place=records.name)
 
     return predict
 
@@ -107,11 +106,11 @@ def _inputs(model: Any) -> list[Input]:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    found: np.dtype[Any] = np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
-    return found
+    dtype: np.dtype[Any] = np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
+    return dtype
 
 
-def _text(array: npt.NDArray[Any]) -> Any:
+def _text(array: Array) -> Any:
     """Return text as a tensor, and numbers as they are."""
     if array.dtype != object:
         return array
@@ -120,7 +119,7 @@ def _text(array: npt.NDArray[Any]) -> Any:
     return tf.constant(array)
 
 
-def _array(output: Any, name: str) -> npt.NDArray[Any]:
+def _array(output: Any, name: str) -> Array:
     if isinstance(output, dict):
         output = list(output.values())
     if isinstance(output, list | tuple):
@@ -141,7 +140,7 @@ def _array(output: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _without_activation(model: Any) -> Iterator[tuple[str, _Call]]:
-    """Yield ways to ask for what goes into the last activation, to be tested, and the name of the layer."""
+    """Yield functions that return what goes into the last activation, to be tested, and the name of the layer."""
     last = _last(model)
     if last is None:
         return
@@ -230,7 +229,7 @@ def read_keras(path: Path, trust: Trust) -> Any:
         return model
 
 
-def _trusted(path: Path, keras: Any) -> Any:
+def _trusted(path: Path, keras: ModuleType) -> Any:
     """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
     if path.is_dir() and not (path / "keras_metadata.pb").is_file():
         return _exported(path, keras)  # by `model.export()`: a graph, and no layers
@@ -241,13 +240,13 @@ def _trusted(path: Path, keras: Any) -> Any:
 def _exported(path: Path, keras: Any) -> Any:
     """Return the graph in a SavedModel as a model of Keras that answers, and has neither layers nor weights to be seen."""
     graph = _imported("tensorflow").saved_model.load(str(path))
-    asked = graph.signatures["serving_default"]
-    (name,) = asked.structured_input_signature[1]
+    signature = graph.signatures["serving_default"]
+    (name,) = signature.structured_input_signature[1]
     content = scorer.identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
 
     class Exported(keras.Model):  # type: ignore[misc]
         def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras
-            return asked(**{name: features})
+            return signature(**{name: features})
 
         def get_config(self) -> dict[str, Any]:
             return {"content": content}
@@ -255,16 +254,16 @@ def _exported(path: Path, keras: Any) -> Any:
     return Exported()
 
 
-def _harmless(path: Path, keras: Any, trust: Trust) -> Any:
+def _harmless(path: Path, keras: ModuleType, trust: Trust) -> Any:
     """Return the model in a ``.keras`` file, built from parts that are on the list."""
     with zipfile.ZipFile(path) as archive:
         if archive.getinfo("config.json").file_size > _LARGEST:
             raise ValueError("its configuration is too large")
         config = _without_training(json.loads(archive.read("config.json")))
-    found = set(_unknown_parts(config))
-    if _CODE & found:
+    parts = set(_unknown_parts(config))
+    if _CODE & parts:
         trust.refuse_code(path, "holds a Lambda layer", fix=_FIX)
-    trust.refuse_types(path, found)
+    trust.refuse_types(path, parts)
     lib = _imported("keras.src.saving.serialization_lib")
     with ExitStack() as scopes:
         scopes.enter_context(lib.SafeModeScope(safe_mode=True))
@@ -334,17 +333,17 @@ def _without_training(config: Any) -> Any:
         return [_without_training(item) for item in config]
     if not isinstance(config, dict):
         return config
-    found = {name: _without_training(value) for name, value in config.items() if name != "compile_config"}
-    if found.get("module") == _PRIVATE:
-        inner = found.get("config")
+    rest = {name: _without_training(value) for name, value in config.items() if name != "compile_config"}
+    if rest.get("module") == _PRIVATE:
+        inner = rest.get("config")
         functional = isinstance(inner, dict) and "input_layers" in inner
         kind = "Model" if functional else "Sequential"
-        found |= {"module": "keras", "class_name": kind, "registered_name": None}
-    return found
+        rest |= {"module": "keras", "class_name": kind, "registered_name": None}
+    return rest
 
 
 def _unknown_parts(config: Any) -> Iterator[str]:
-    """Yield the names of what a configuration asks for at any depth and is not on the list, functions included."""
+    """Yield the names of the parts, at any depth, that are not on the list, functions included."""
     waiting = [config]
     while waiting:
         item = waiting.pop()
@@ -367,8 +366,8 @@ def _is_known(item: dict[str, Any]) -> bool:
         function = inner.get("function") if isinstance(inner, dict) else None
         return module == _WRAPPED and isinstance(function, str) and function in _FUNCTIONS
     if name == "function":
-        known = isinstance(inner, str) and inner in _ACTIVATIONS
-        return known and module in {"builtins", "keras.activations"}
+        vouched = isinstance(inner, str) and inner in _ACTIVATIONS
+        return vouched and module in {"builtins", "keras.activations"}
     return name in (_VALUES if module in {None, "builtins"} else _KNOWN.get(str(module), ()))
 
 

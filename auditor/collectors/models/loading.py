@@ -6,6 +6,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from auditor.collectors.models import onnx
@@ -30,9 +31,9 @@ def _read_skops(path: Path, trust: Trust) -> Any:
 
     with readable(path, kind="an estimator saved by skops"):
         _refuse_bombs(path)
-        found = set(skops.get_untrusted_types(file=path))
-        trust.refuse_types(path, found - _HARMLESS)
-        model = skops.load(path, trusted=sorted(found))
+        types = set(skops.get_untrusted_types(file=path))
+        trust.refuse_types(path, types - _HARMLESS)
+        model = skops.load(path, trusted=sorted(types))
         _refuse_reading(path, model)
         return model
 
@@ -86,7 +87,7 @@ def _read_torch(path: Path, trust: Trust) -> Any:
     with readable(path, kind="a file saved by PyTorch"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*torch.jit")  # how it loads TorchScript
         try:
-            found = torch.load(str(path), map_location="cpu", weights_only=not trust.code)
+            content = torch.load(str(path), map_location="cpu", weights_only=not trust.code)
         except (pickle.UnpicklingError, RuntimeError) as error:
             if zipfile.is_zipfile(path):
                 trust.refuse_code(path, "holds more than weights", fix="save its state dict or an ONNX file")
@@ -94,12 +95,12 @@ def _read_torch(path: Path, trust: Trust) -> Any:
             raise InputError(
                 f"{named(path)} must be a file saved by PyTorch, but it cannot be read."
             ) from error
-    if isinstance(found, torch.nn.Module):
-        return found
-    weights = _weights(found, torch)
+    if isinstance(content, torch.nn.Module):
+        return content
+    weights = _weights(content, torch)
     if weights is None:
         raise InputError(
-            f"{named(path)} must hold a module or a state dict of PyTorch, got {type(found).__name__}."
+            f"{named(path)} must hold a module or a state dict of PyTorch, got {type(content).__name__}."
         )
     return _filled(path, weights, trust, torch)
 
@@ -113,20 +114,20 @@ def _read_safetensors(path: Path, trust: Trust) -> Any:
     return _filled(path, weights, trust, torch)
 
 
-def _weights(found: Any, torch: Any) -> Mapping[str, Any] | None:
+def _weights(content: Any, torch: ModuleType) -> Mapping[str, Any] | None:
     """Return the state dict, wherever a checkpoint keeps it."""
-    if not isinstance(found, Mapping):
+    if not isinstance(content, Mapping):
         return None
-    if found and all(torch.is_tensor(value) for value in found.values()):
-        return found
+    if content and all(torch.is_tensor(value) for value in content.values()):
+        return content
     for name in _WRAPPED:
-        inner = found.get(name)
+        inner = content.get(name)
         if isinstance(inner, Mapping) and inner and any(torch.is_tensor(value) for value in inner.values()):
             return inner
-    return found if any(torch.is_tensor(value) for value in found.values()) else None
+    return content if any(torch.is_tensor(value) for value in content.values()) else None
 
 
-def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: Any) -> Any:
+def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: ModuleType) -> Any:
     if trust.factory is None:
         raise InputError(
             f"{named(path)} holds weights alone, so factory must name what builds the network: a callable, or"
@@ -175,10 +176,10 @@ def _booster(library: str, load: Callable[[Any, Path], Any]) -> "_Reader":
     return read
 
 
-def _catboost(catboost: Any, path: Path) -> Any:
+def _catboost(catboost: ModuleType, path: Path) -> Any:
     """Return a classifier where the file knows classes, or else a regressor."""
-    found = catboost.CatBoostClassifier().load_model(str(path), format="cbm")
-    return found if len(found.classes_) else catboost.CatBoostRegressor().load_model(str(path), format="cbm")
+    model = catboost.CatBoostClassifier().load_model(str(path), format="cbm")
+    return model if len(model.classes_) else catboost.CatBoostRegressor().load_model(str(path), format="cbm")
 
 
 _xgboost = _booster("XGBoost", lambda xgboost, path: xgboost.Booster(model_file=str(path)))
@@ -257,9 +258,9 @@ def load_model(
         return read_keras(place, trust)
     reader = _READERS.get(place.suffix.lower())
     if reader is None:
-        known = ", ".join(_READERS)
+        kinds = ", ".join(_READERS)
         raise InputError(
-            f"{named(place)} must be a model in a file of a known kind ({known}) or the folder of a SavedModel."
+            f"{named(place)} must be a model in a file of a known kind ({kinds}) or the folder of a SavedModel."
         )
     if not place.exists():
         raise InputError(f"{named(place)} must be the file of a model, but there is none at that path.")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
@@ -25,6 +24,7 @@ from auditor.collectors.base.scorer import Predictor, explained, is_a, recognise
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.trust import file_within, named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
+from auditor.core.values import Array
 
 _PURPOSE = "scoring an ONNX model"
 
@@ -37,7 +37,7 @@ _PREFERRED = ("prob", "logit", "score")  # in the name of an output, the first t
 
 
 class _Session:
-    """A session that is asked for the scores of a batch.
+    """A session that returns the scores of a batch.
 
     Args:
         session: Of onnxruntime.
@@ -46,7 +46,7 @@ class _Session:
         halved: Whether of two columns of scores, -s and s, only s is returned.
         output: The name of the output with the scores.
         labels: The name of the output with the predicted labels, if there is one.
-        keys: The classes by which the scores were named, where they come as dictionaries and have been asked for.
+        keys: The classes by which the scores were named, where they come as dictionaries, after the first call.
         dtype: The type of the scores.
     """
 
@@ -62,24 +62,24 @@ class _Session:
         self.dtype = "float64" if "double" in kind else "float16" if "float16" in kind else "float32"
         self.keys: tuple[Any, ...] | None = None
 
-    def __call__(self, records: Records) -> npt.NDArray[Any]:
+    def __call__(self, records: Records) -> Array:
         """Return the scores of a batch; what the session raises becomes one sentence, with the cause kept."""
-        found = self.asked(records, self.output)
-        if isinstance(found, list) and found:
-            self.keys = tuple(found[0])
-            found = np.array([list(row.values()) for row in found], dtype=self.dtype)
-        values = np.asarray(found)
+        answer = self.run(records, self.output)
+        if isinstance(answer, list) and answer:
+            self.keys = tuple(answer[0])
+            answer = np.array([list(row.values()) for row in answer], dtype=self.dtype)
+        values = np.asarray(answer)
         return values[:, 1] if self.halved else values
 
-    def asked(self, records: Records, output: str) -> Any:
+    def run(self, records: Records, output: str) -> Any:
         """Return one output for a batch; where every call has a number of records, the last is filled up with copies."""
-        given = arrays(self._inputs, records, model="the ONNX model")
+        columns = arrays(self._inputs, records, model="the ONNX model")
         n, step = len(records), self._fixed or len(records)
         parts: list[Any] = []
         with explained(f"{records.name} X must suit the model, but onnxruntime refused it"):
             for start in range(0, n, step):
                 rows = np.minimum(np.arange(start, start + step), n - 1)
-                part = given if step == n else {name: values[rows] for name, values in given.items()}
+                part = columns if step == n else {name: values[rows] for name, values in columns.items()}
                 parts.append(self._session.run([output], part)[0])
         if isinstance(parts[0], list):
             return [item for part in parts for item in part][:n]
@@ -294,14 +294,14 @@ def _classes(
     if session.keys is not None:
         return session.keys
     width = 0 if not answers else (2 if answers[0].ndim == 1 else answers[0].shape[1])
-    known = None if graph is None else _named_classes(graph)
-    if known is not None and (not answers or len(known) == width):
-        return known
+    own = None if graph is None else _named_classes(graph)
+    if own is not None and (not answers or len(own) == width):
+        return own
     if not session.labels or not answers:
         return None
     labels_of: dict[int, set[Any]] = {}
     for part, values in zip(tried, answers, strict=True):
-        labels = np.asarray(session.asked(part, session.labels)).reshape(-1).tolist()
+        labels = np.asarray(session.run(part, session.labels)).reshape(-1).tolist()
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         for column, label in zip(best.tolist(), labels, strict=True):
             labels_of.setdefault(column, set()).add(label)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base import scorer
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
@@ -26,6 +26,7 @@ from auditor.collectors.base.records import Records, matrix, refuse_width, sprea
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError, import_optional
+from auditor.core.values import Array
 
 # --- A hash of what decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
 #
@@ -110,7 +111,7 @@ class _Network:
         labels: Whether each column of outputs is a label of two classes, so that a Sigmoid may end them.
     """
 
-    def __init__(self, torch: Any, model: Any, *, labels: bool) -> None:
+    def __init__(self, torch: ModuleType, model: Any, *, labels: bool) -> None:
         self.torch, self.model, self.labels = torch, model, labels
         tensors = [*model.parameters(), *model.buffers()]
         floating = [tensor for tensor in tensors if tensor.is_floating_point()]
@@ -161,8 +162,8 @@ class _Network:
         """Take note of what goes into and comes out of layers that may be the last."""
         seen: list[tuple[Any, Any, Any]] = []
 
-        def note(part: Any, given: Any, output: Any) -> None:
-            seen[:] = [(part, given[0] if given else None, output)]  # earlier ones may be freed
+        def note(part: Any, inputs: Any, output: Any) -> None:
+            seen[:] = [(part, inputs[0] if inputs else None, output)]  # earlier ones may be freed
 
         hooks = [part.register_forward_hook(note) for part in self._lasts]
         try:
@@ -176,11 +177,11 @@ class _Network:
         torch = self.torch
         if not seen:
             return None
-        part, given, last = seen[-1]
-        same = torch.is_tensor(last) and torch.is_tensor(given) and last.numel() == output.numel()
-        if not same or last.data_ptr() != output.data_ptr() or given.shape != last.shape:
+        part, before, last = seen[-1]
+        same = torch.is_tensor(last) and torch.is_tensor(before) and last.numel() == output.numel()
+        if not same or last.data_ptr() != output.data_ptr() or before.shape != last.shape:
             return None
-        logits = given.reshape(output.shape)
+        logits = before.reshape(output.shape)
         if type(part).__name__ == "Sigmoid":
             single = output.ndim == 1 or output.shape[-1] == 1
             again = torch.sigmoid(logits)
@@ -200,7 +201,7 @@ class _Network:
         return scorer.own_words(error)
 
 
-def as_array(tensor: Any) -> npt.NDArray[Any]:
+def as_array(tensor: Any) -> Array:
     """Return a tensor as an array, on the processor."""
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":  # which numpy does not know
@@ -215,7 +216,7 @@ def logits_of(output: Any) -> Any:
     return getattr(output, "logits", output)
 
 
-def _tensor_of(output: Any, model: Any, torch: Any) -> Any:
+def _tensor_of(output: Any, model: Any, torch: ModuleType) -> Any:
     """Return the tensor of outputs."""
     output = logits_of(output)
     if isinstance(output, tuple | list) and len(output) == 1:
@@ -243,47 +244,47 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
-    known = module_identity(model)  # before it is asked, for it may remember what it saw
+    digest = module_identity(model)  # before it runs, for it may remember what it saw
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
     whole = _takes_integers(network, tried)
     answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
     free = task.has_output and output is None
-    layer = answers[0].layer if answers and free and all(found.layer for found in answers) else ""
+    layer = answers[0].layer if answers and free and all(answer.layer for answer in answers) else ""
     kind: Output | None
     if layer:
         kind, where = Output.LOGITS, f", the input of its last {layer}"
     else:
         parts = zip(answers, tried, strict=True)
         values = [
-            shaped_outputs(_values(network, found), n=len(part), place=part.name) for found, part in parts
+            shaped_outputs(_values(network, answer), n=len(part), place=part.name) for answer, part in parts
         ]
         kind, where = scorer.recognised_output(values, task=task, output=output)
     first = (answers[0].logits if layer else answers[0].output) if answers else network
     dtype = str(first.dtype).removeprefix("torch.")
     name = _name(model)
 
-    def predict(records: Records) -> npt.NDArray[Any]:
-        found = network.run(_tensor(network, records, whole=whole), records)
-        if layer and not found.layer:
+    def predict(records: Records) -> Array:
+        answer = network.run(_tensor(network, records, whole=whole), records)
+        if layer and not answer.layer:
             raise InputError(
                 f"model must always end in the same layer, but {name} did not on the {records.name} records; pass"
                 " output=Output.PROBABILITIES."
             )
         if layer:
-            return as_array(found.logits)
-        return _values(network, found) if kind is Output.PROBABILITIES else as_array(found.output)
+            return as_array(answer.logits)
+        return _values(network, answer) if kind is Output.PROBABILITIES else as_array(answer.output)
 
     return Predictor(
         predict=predict,
         source=f"{dtype} {kind or 'predictions'} of {name} (PyTorch){where}",
         output=kind,
-        identity=known,
+        identity=digest,
         records_at_once=_AT_ONCE,
     )
 
 
-def _values(network: _Network, answer: _Answer) -> npt.NDArray[Any]:
+def _values(network: _Network, answer: _Answer) -> Array:
     """Return outputs that may be probabilities; rows of bfloat16 that sum to 1 but for the rounding of each entry, so that they do.
 
     Those of several labels have no sum.
@@ -310,7 +311,7 @@ def _tensor(network: _Network, records: Records, *, whole: bool) -> Any:
     return features.to(device=network.device, dtype=features.dtype if whole else network.dtype)
 
 
-def _stacked(records: Records, torch: Any) -> Any:
+def _stacked(records: Records, torch: ModuleType) -> Any:
     """Return the features of records; a list of tensors is one tensor."""
     features = records.features
     if isinstance(features, list | tuple) and len(features) and torch.is_tensor(features[0]):
@@ -333,7 +334,7 @@ def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
     return embeds  # it will say itself what is wrong
 
 
-def _is_whole(records: Records, torch: Any) -> bool:
+def _is_whole(records: Records, torch: ModuleType) -> bool:
     """Return whether features are whole numbers, in any type."""
     features = _stacked(records, torch)
     if torch.is_tensor(features):

@@ -20,7 +20,7 @@ from auditor.core.numbers import clean
 
 
 def named(path: Path) -> str:
-    """Return a file as sentences call it: by its name, for its place is nobody's business."""
+    """Return a file as sentences call it: by its name, without its place."""
     return f"{'folder' if path.is_dir() else 'file'} {Path(without_credentials(str(path))).name!r}"
 
 
@@ -39,8 +39,8 @@ def file_within(folder: Path, entry: Any) -> Path | None:
     try:
         parts = [PurePosixPath(entry), PureWindowsPath(entry)]
         away = any(part.drive or part.root or {"..", "_ORT_MEM_ADDR_"} & set(part.parts) for part in parts)
-        found = (folder / entry).resolve()
-        return found if not away and found.is_relative_to(folder.resolve()) and found.is_file() else None
+        place = (folder / entry).resolve()
+        return place if not away and place.is_relative_to(folder.resolve()) and place.is_file() else None
     except (OSError, RuntimeError, TypeError, ValueError):  # a circle of links, no text, a NUL
         return None
 
@@ -82,9 +82,9 @@ class Trust:
                 " its source as you would a program, pass trust_pickle=True (--trust-pickle)."
             )
 
-    def refuse_types(self, path: Path, found: set[str]) -> None:
+    def refuse_types(self, path: Path, types: set[str]) -> None:
         """Refuse types that the file names, are not known to be harmless, and are not trusted by name."""
-        unknown = sorted(found - self.types)
+        unknown = sorted(types - self.types)
         if unknown:
             raise InputError(
                 f"{named(path)} holds types that are not known to be harmless: {listed(unknown)}; if you trust them, name them in"
@@ -122,12 +122,12 @@ def _imported(name: str) -> Any:
 # --- What libraries write to the terminal while a model is loaded or scored, in which names and values of the model occur ---
 #
 # Descriptors 1 and 2 lead to a file meanwhile. Into a pipe, a library that holds Python's lock could write no more than the
-# pipe takes, and then would wait for ever.
+# pipe takes, and then would wait without end.
 
 
 _SHOWN = 2**20  # bytes of it that are read, at its end
 _LOCK, _USERS, _BACK = threading.Lock(), [0], contextlib.ExitStack()
-if hasattr(os, "register_at_fork"):  # a child process that inherited the lock in use would wait for ever
+if hasattr(os, "register_at_fork"):  # a child process that inherited the lock in use would wait without end
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
@@ -163,9 +163,9 @@ def _lead_away() -> None:
         file, path = os.open(os.devnull, os.O_RDWR), ""
     _BACK.callback(_show, file, path)
     for place in (1, 2):
-        kept = os.dup(place)
-        _BACK.callback(os.close, kept)
-        _BACK.callback(os.dup2, kept, place)
+        copy = os.dup(place)
+        _BACK.callback(os.close, copy)
+        _BACK.callback(os.dup2, copy, place)
         os.dup2(file, place)
     _BACK.callback(_flush)
     # The streams of a progress bar or a notebook lead elsewhere.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
@@ -17,6 +16,7 @@ from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
 from auditor.core.errors import InputError
+from auditor.core.values import Array
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -78,8 +78,8 @@ def _distinct(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def _as_probabilities(
-    outputs: npt.NDArray[Any], *, labels: Sequence[Any] | None, probabilities: bool, fix: str
-) -> npt.NDArray[Any]:
+    outputs: Array, *, labels: Sequence[Any] | None, probabilities: bool, fix: str
+) -> Array:
     """Return probabilities as they are, and labels as rows of 0 and a single 1.
 
     Labels are text, or one whole number for each record that is no probability. A column of 0 and 1 alone could be
@@ -109,18 +109,18 @@ def _as_probabilities(
     if labels is None:
         raise UnusableError(
             "answered with predicted labels ({said}) instead of probabilities",
-            said=", ".join(map(_shown, list(dict.fromkeys(answered))[:3])),
+            said=", ".join(map(_quoted, list(dict.fromkeys(answered))[:3])),
             fix=f"{fix}, or accept a weaker 0/1-loss audit by listing the classes with labels=",
         )
     place = {label: position for position, label in enumerate(labels)}
     unknown = next((label for label in answered if label not in place), None)
     if unknown is not None:
         words = "answered with the label {said}, which is not in labels="
-        raise UnusableError(words, said=_shown(unknown), fix="list all classes there")
+        raise UnusableError(words, said=_quoted(unknown), fix="list all classes there")
     return np.eye(len(labels))[[place[label] for label in answered]]
 
 
-def _shown(label: str | float) -> str:
+def _quoted(label: str | float) -> str:
     return f"'{label}'" if isinstance(label, str) else f"{label:g}"
 
 
@@ -142,6 +142,7 @@ class ServedModel:
 
     Attributes:
         records_per_request: About how many records go into one request.
+        fix: What makes the server return probabilities instead of labels.
 
     Raises:
         InputError: A server that is down, refuses the credentials, or does not say which protocol it speaks.
@@ -159,14 +160,10 @@ class ServedModel:
         protocol, target = (endpoint.protocol, target) if endpoint.protocol else protocols.detected(target)
         self.protocol_name = type(protocol).__name__
         self._wire: protocols.Wire = protocol.opened(target)
+        self.fix = self._wire.fix
         self.records_per_request = self._per_request(sample)
 
-    @property
-    def fix(self) -> str:
-        """What makes the server return probabilities instead of labels."""
-        return self._wire.fix
-
-    def __call__(self, records: Records) -> npt.NDArray[Any] | NamedOutputs:
+    def __call__(self, records: Records) -> Array | NamedOutputs:
         """Return the outputs of a batch.
 
         Raises:
@@ -174,30 +171,30 @@ class ServedModel:
         """
         wire = self._wire
         try:
-            arrays, self._wire = self._asked(records, wire), replace(wire, fallback=None)
+            arrays, self._wire = self._answers(records, wire), replace(wire, fallback=None)
         except StatusError:
             if wire.fallback is None:
                 raise
-            arrays, self._wire = self._asked(records, wire.fallback), wire.fallback
+            arrays, self._wire = self._answers(records, wire.fallback), wire.fallback
         try:
             return self._joined(arrays)
         except UnusableError as error:
             place = records.stretch(0, len(records))
             raise self._transport.refused(error, place=place, path=wire.path) from None
 
-    def _asked(self, records: Records, wire: protocols.Wire) -> list[npt.NDArray[Any]]:
+    def _answers(self, records: Records, wire: protocols.Wire) -> list[Array]:
         payload = json_payload(records, columns=self.endpoint.columns)
 
         def body(start: int, stop: int) -> bytes:
             return wire.body(payload.part(start, stop))
 
-        def read(start: int, stop: int, answer: Any) -> npt.NDArray[Any]:
+        def read(start: int, stop: int, answer: Any) -> Array:
             return answer_rows(wire.outputs(answer, self._wanted), n=stop - start)
 
         most = 1 if wire.single else self.endpoint.max_request_records
         return self._transport.batch(records, wire.path, most=most, body=body, read=read)
 
-    def _joined(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | NamedOutputs:
+    def _joined(self, arrays: Sequence[Array]) -> Array | NamedOutputs:
         outputs = joined_answers(arrays)
         if isinstance(outputs, NamedOutputs) and any(
             self._transport.repeats_credential(str(name)) for name in outputs.names
@@ -216,7 +213,7 @@ class ServedModel:
         if self._wire.single or not some:
             return 1
         payloads = [json_payload(records, columns=self.endpoint.columns) for records in some]
-        with contextlib.suppress(UnusableError):  # told with its rows when it is asked for
+        with contextlib.suppress(UnusableError):  # raised with its rows when they are sent
             size = sum(len(self._wire.body(payload)) for payload in payloads)
             fits = self.endpoint.max_request_bytes * sum(map(len, some)) // size
             return max(1, min(self.endpoint.max_request_records, fits))
@@ -243,7 +240,7 @@ def predictor(
         sample: Some records, whose size says how many go into one request.
 
     Raises:
-        InputError: A server that cannot be asked.
+        InputError: A server that cannot be queried.
     """
     model = ServedModel(endpoint, task=task, output=output, sample=sample)
     # One round of requests: what is lost when the server dies is what was under way.

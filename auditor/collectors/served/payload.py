@@ -10,12 +10,12 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.records import Records, is_frame
 from auditor.collectors.served.transport import UnusableError
 from auditor.core.errors import InputError
+from auditor.core.values import Array
 from auditor.records.labels import is_missing
 
 # --- Features as values of JSON ---
@@ -97,7 +97,7 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
     return Payload(array.tolist(), None if columns is None else tuple(columns), array.shape[1:], text)
 
 
-def _array(features: Any, records: Records) -> npt.NDArray[Any]:
+def _array(features: Any, records: Records) -> Array:
     """Return an array of numbers, or one of objects, in which no number became text."""
     try:
         if is_frame(features):
@@ -158,8 +158,8 @@ _SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
 
 def _first(ranked: Sequence[str], names: Iterable[Any]) -> Any:
     """Return the name of the highest rank, in capitals or not; None where there is none."""
-    known = {str(name).casefold(): name for name in reversed([*names])}
-    return next((known[name] for name in ranked if name in known), None)
+    by_name = {str(name).casefold(): name for name in reversed([*names])}
+    return next((by_name[name] for name in ranked if name in by_name), None)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Wanted:
         """Return which of several outputs is meant.
 
         Raises:
-            UnusableError: It cannot be told.
+            UnusableError: It is not known.
 
         >>> Wanted(None, probabilities=True).one_of(["label", "probabilities"])
         'probabilities'
@@ -240,13 +240,13 @@ class Wanted:
         if isinstance(names, str | int) and "score" in row:
             names, scores = [names], [scores]
         if isinstance(names, list) and isinstance(scores, list):
-            found = dict(zip(map(str, names), scores, strict=False))
-            if len(found) < len(names) == len(scores):
+            by_class = dict(zip(map(str, names), scores, strict=False))
+            if len(by_class) < len(names) == len(scores):
                 raise UnusableError("answered with two scores of one class", fix=_LOG)
-            return found if len(found) == len(names) == len(scores) else None
-        found = scores if isinstance(scores, dict) else row if scores is None and self.name is None else {}
-        numbers = all(cell is None or isinstance(cell, int | float) for cell in found.values())
-        return found if numbers and (found or not row) else None
+            return by_class if len(by_class) == len(names) == len(scores) else None
+        by_class = scores if isinstance(scores, dict) else row if scores is None and self.name is None else {}
+        numbers = all(cell is None or isinstance(cell, int | float) for cell in by_class.values())
+        return by_class if numbers and (by_class or not row) else None
 
     def _named_scores(self, outputs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the output that names classes, and that with their scores."""
@@ -281,7 +281,7 @@ def named_outputs(rows: Sequence[dict[Any, Any]]) -> NamedOutputs:
     return NamedOutputs(names, values, absent, one_order=len({tuple(row) for row in rows}) == 1)
 
 
-def joined_answers(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | NamedOutputs:
+def joined_answers(arrays: Sequence[Array]) -> Array | NamedOutputs:
     """Return what was read from several answers as one.
 
     Raises:
@@ -295,7 +295,7 @@ def joined_answers(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | Nam
     return as_float32_if_rounded(outputs)
 
 
-def answer_rows(value: Any, *, n: int) -> npt.NDArray[Any]:
+def answer_rows(value: Any, *, n: int) -> Array:
     """Return rows as an array with one row for each of ``n`` records: floats, or labels of text and numbers by name as objects.
 
     ``null`` is no number and becomes NaN, which is refused by row later on; a number may stand as text ("NaN").
@@ -323,7 +323,7 @@ def answer_rows(value: Any, *, n: int) -> npt.NDArray[Any]:
     return array.reshape(n, -1)[:, 0] if array.size == n else array
 
 
-def as_float32_if_rounded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_float32_if_rounded(values: Array) -> Array:
     """Return float32 where the numbers of an answer are those of a float32 model, which JSON does not say.
 
     They are if each is exactly a float32, or the decimal (shortest, or of nine digits) that one is written as. Numbers

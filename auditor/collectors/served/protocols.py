@@ -15,6 +15,7 @@ import numpy.typing as npt
 from auditor.collectors.served.payload import CLASSES, Payload, Wanted, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
 from auditor.core.errors import InputError
+from auditor.core.values import Array
 
 # --- A wire: how records are written into the requests of one model on one server, and its answers read ---
 
@@ -29,7 +30,7 @@ class Wire:
         outputs: From an answer and what is wanted of it to the outputs, a row for each record; raises `UnusableError`.
         fix: What makes this kind of server return probabilities instead of labels.
         single: Whether a request holds one record only.
-        fallback: What asks for less, where a server does not take the first request.
+        fallback: The wire that requests less, where a server does not take the first request.
     """
 
     path: str
@@ -78,8 +79,8 @@ _PATH = re.compile(
 def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -> Target:
     """Return what an address says; a model that is named goes before that of the address."""
     path = transport.connection.path
-    found = re.fullmatch(_PATH, path)
-    base, kind, own, version, last = found.groups("") if found else (path, "", "", "", "")
+    match = re.fullmatch(_PATH, path)
+    base, kind, own, version, last = match.groups("") if match else (path, "", "", "", "")
     named = quote(model, safe="") if model is not None else own or None
     return Target(transport, wanted, path, base, "mlflow" if last else kind or None, named, version)
 
@@ -98,8 +99,8 @@ def _list(answer: Any, key: str) -> list[Any]:
 
 def _predictions(answer: Any, wanted: Wanted) -> Any:
     """Return the outputs of V1 and of MLflow: rows or objects of several as predictions, columns as outputs."""
-    found = answer if isinstance(answer, dict) else {"predictions": answer}
-    value = found.get("predictions", found.get("outputs"))
+    fields = answer if isinstance(answer, dict) else {"predictions": answer}
+    value = fields.get("predictions", fields.get("outputs"))
     if value is None:
         raise UnusableError("answered without predictions", fix="name the protocol with protocol=")
     return wanted.rows(value)
@@ -116,7 +117,7 @@ class KServeV1:
     """The protocol of TF Serving and of KServe's V1 servers.
 
     Attributes:
-        signature_name: The signature of a TensorFlow model that is asked; default ``serving_default``.
+        signature_name: The signature of a TensorFlow model; default ``serving_default``.
 
     >>> KServeV1(signature_name="scores")
     KServeV1(signature_name='scores')
@@ -187,7 +188,7 @@ class MLflow:
 
 
 _FLOATS: Mapping[str, npt.DTypeLike] = {"FP16": np.float16, "FP32": np.float32, "FP64": np.float64}
-_ASKED = "predict_proba"  # what scikit-learn, XGBoost and LightGBM runtimes of MLServer call it
+_LIKELIEST = "predict_proba"  # what scikit-learn, XGBoost and LightGBM runtimes of MLServer call it
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class KServeV2:
 
     Attributes:
         input_name: The name of the input tensor; default what the model's metadata says.
-        datatype: Its datatype (``FP32``, ``INT64``, ...); default likewise, or else FP64 for floats, which keeps every
+        datatype: Its datatype (``FP32``, ``INT64``, ...); default what the metadata says, or else FP64 for floats, which keeps every
             digit.
 
     >>> KServeV2(datatype="FP32")
@@ -211,15 +212,15 @@ class KServeV2:
         root, wanted = target.root("v2"), target.wanted
         metadata = _metadata(target, root)
         inputs, outputs = (_items(metadata, key, having="name") for key in ("inputs", "outputs"))
-        asked = wanted.likely(list(outputs)) if outputs or not wanted.probabilities else _ASKED
+        likely = wanted.likely(list(outputs)) if outputs or not wanted.probabilities else _LIKELIEST
 
         def tensors(payload: Payload) -> dict[str, Any]:
             if len(inputs) > 1 or (payload.text and payload.columns is not None and not inputs):
                 parameters = {} if inputs else {"parameters": {"content_type": "pd"}}
                 return {**parameters, "inputs": _named_tensors(payload, inputs)}
-            name, known = next(iter(inputs.items())) if len(inputs) == 1 else ("input-0", {})
-            known = {**known, "datatype": self.datatype or known.get("datatype")}
-            return {"inputs": [_tensor(self.input_name or name, payload.rows, payload.shape, known)]}
+            name, facts = next(iter(inputs.items())) if len(inputs) == 1 else ("input-0", {})
+            facts = {**facts, "datatype": self.datatype or facts.get("datatype")}
+            return {"inputs": [_tensor(self.input_name or name, payload.rows, payload.shape, facts)]}
 
         def asking(name: str | None) -> Callable[[Payload], bytes]:
             outputs = {} if name is None else {"outputs": [{"name": name}]}
@@ -230,9 +231,9 @@ class KServeV2:
             ' "predict_fn": "predict_proba" under parameters.extra in model-settings.json)'
         )
         anything = Wire(f"{root}/infer", asking(None), _of_tensors, fix)
-        if wanted.name is not None or asked is None:
+        if wanted.name is not None or likely is None:
             return replace(anything, body=asking(wanted.name))
-        return replace(anything, body=asking(asked), fallback=anything)
+        return replace(anything, body=asking(likely), fallback=anything)
 
 
 def _items(answer: Any, key: str, *, having: str) -> dict[str, Mapping[str, Any]]:
@@ -260,7 +261,7 @@ def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _tensor(
-    name: str, cells: Sequence[Any], shape: tuple[int, ...] | None, known: Mapping[str, Any]
+    name: str, cells: Sequence[Any], shape: tuple[int, ...] | None, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return cells as a tensor, row-major and flat, which every server takes.
 
@@ -268,20 +269,22 @@ def _tensor(
         name: Its name.
         cells: One item for each record.
         shape: The shape of each; none for a column of a table.
-        known: What the model says about the tensor.
+        metadata: What the model says about the tensor.
     """
-    sides = known.get("shape")
+    sides = metadata.get("shape")
     wants_column = isinstance(sides, list) and len(sides) == 2  # noqa: PLR2004
     flat: list[Any] = list(cells)
     for _ in shape or ():
         flat = list(chain.from_iterable(flat))
-    kind = str(known.get("datatype") or _datatype(flat))
+    kind = str(metadata.get("datatype") or _datatype(flat))
     floats = kind.startswith("FP") and not {str, type(None)} & set(map(type, flat))
     data = flat if floats else [_typed(cell, kind, name) for cell in flat]
     if shape is None:
         wants_column = not (isinstance(sides, list) and len(sides) == 1)
     sizes = [len(cells), *(shape or ((1,) if wants_column else ()))]
-    text = {"parameters": {"content_type": "str"}} if shape is None and kind == "BYTES" and not known else {}
+    text = (
+        {"parameters": {"content_type": "str"}} if shape is None and kind == "BYTES" and not metadata else {}
+    )
     return {"name": name, "shape": sizes, "datatype": kind, **text, "data": data}
 
 
@@ -321,13 +324,16 @@ def _of_tensors(answer: Any, wanted: Wanted) -> Any:
     if not outputs:
         raise UnusableError("answered without outputs", fix="name the protocol with protocol=")
     name = wanted.one_of(list(outputs))
-    found, classes = _values(outputs[name]), next((key for key in outputs if key.casefold() in CLASSES), name)
-    if classes != name and found.ndim == 2 and outputs[classes].get("shape") == list(found.shape):  # noqa: PLR2004
-        return wanted.rows({classes: _values(outputs[classes]).tolist(), name: found.tolist()})
-    return found
+    values, classes = (
+        _values(outputs[name]),
+        next((key for key in outputs if key.casefold() in CLASSES), name),
+    )
+    if classes != name and values.ndim == 2 and outputs[classes].get("shape") == list(values.shape):  # noqa: PLR2004
+        return wanted.rows({classes: _values(outputs[classes]).tolist(), name: values.tolist()})
+    return values
 
 
-def _values(output: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _values(output: Mapping[str, Any]) -> Array:
     """Return the data of a tensor in its shape and type."""
     shape, kind = output.get("shape"), _FLOATS.get(str(output.get("datatype")), np.object_)
     # A number beyond the type becomes infinite, which is refused by row.
@@ -369,11 +375,11 @@ class Template:
     def __post_init__(self) -> None:
         if not isinstance(self.request, str) or not isinstance(self.response, str):
             raise InputError("request_template and response_path must be text.")
-        found = _PLACE.findall(self.request)
-        if len(found) != 1:
+        places = _PLACE.findall(self.request)
+        if len(places) != 1:
             raise InputError(
                 "request_template must hold one of {{rows}}, {{records}}, {{row}} and {{record}}, once, got"
-                f" {len(found)} of them."
+                f" {len(places)} of them."
             )
         try:
             json.loads(_PLACE.sub("null", self.request))
@@ -396,7 +402,7 @@ class Template:
             by_name = kind in ("records", "record")
             if by_name and payload.columns is None:
                 raise InputError(
-                    "columns must name the features where the request asks for {{records}}, got an array without names;"
+                    "columns must name the features where the request has {{records}}, got an array without names;"
                     " give columns=, or use {{rows}}."
                 )
             rows = payload.objects() if by_name else payload.rows
@@ -442,11 +448,11 @@ _VERSION = re.compile(rb"\s*\"?\d+\.\d+[\w.+-]*\"?\s*")
 def detected(target: Target) -> tuple[Protocol, Target]:
     """Return the protocol of a server, and the model on it.
 
-    Only the server itself is asked, and only for what it tells about itself: ``/v2/models/NAME``, ``/v1/models/NAME``,
+    Only the server itself is queried, and only for its metadata: ``/v2/models/NAME``, ``/v1/models/NAME``,
     the lists of models, and MLflow's ``/ping`` and ``/version``.
 
     Raises:
-        InputError: It cannot be told; the sentence says what to name.
+        InputError: It is not known; the sentence says what to name.
     """
     if target.kind is not None:
         return PROTOCOLS[target.kind](), target
@@ -455,9 +461,9 @@ def detected(target: Target) -> tuple[Protocol, Target]:
             "url must be that of a model of records, got completions; use CompletionsEndpoint for texts."
         )
     for kind in ("v2", "v1"):
-        found = replace(target, model=target.model or _only_model(kind, target))
-        if found.model and _metadata(found, found.root(kind)) is not None:
-            return PROTOCOLS[kind](), found
+        candidate = replace(target, model=target.model or _only_model(kind, target))
+        if candidate.model and _metadata(candidate, candidate.root(kind)) is not None:
+            return PROTOCOLS[kind](), candidate
     connection, get = target.transport.connection, target.transport.get
     if get(f"{target.base}/ping") is not None and _VERSION.fullmatch(get(f"{target.base}/version") or b""):
         return MLflow(), target

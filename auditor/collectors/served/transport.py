@@ -1,4 +1,4 @@
-"""How requests travel to a served model: where it is, how often it is asked again, and what can go wrong on the way."""
+"""How requests travel to a served model: where it is, how often a request is repeated, and what can go wrong on the way."""
 
 import asyncio
 import contextlib
@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,7 +26,7 @@ from auditor.collectors.base.records import Records
 from auditor.core import errors, validate
 from auditor.core.errors import InputError, import_optional
 
-# --- The address of a server, and how it may be asked: all that asking needs and no number depends on ---
+# --- The address of a server, and all that a request needs and no number depends on ---
 
 
 _SECRET_NAME = re.compile(
@@ -36,7 +37,7 @@ _SECRET_NAME = re.compile(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Connection:
-    """An address, and how often, how fast and with which credentials it is asked.
+    """An address, and how often, how fast and with which credentials requests are sent.
 
     Attributes:
         url: Address of the server or of one model on it, http or https, without user and password. A value of six or more
@@ -54,8 +55,8 @@ class Connection:
             sent, and is kept out of everything written.
         header_variables: Further headers, each with the environment variable that holds its value.
         ca_file: Certificates (.pem) to verify the server by, instead of the public authorities.
-        use_proxies: Whether the environment's proxies (``HTTPS_PROXY``, ``NO_PROXY``) are used; this machine is always asked
-            without one.
+        use_proxies: Whether the environment's proxies (``HTTPS_PROXY``, ``NO_PROXY``) are used; requests to this machine are always
+            sent without one.
         allow_plain_http: Whether credentials may be sent over http to another machine, where others can read them.
 
     Raises:
@@ -176,7 +177,7 @@ def _value(variable: str) -> str:
 
 _LONGEST = 200  # characters of a server's words in a sentence
 _NOT_QUOTED = "(not quoted, for credentials are sent)"
-_TELLING = 6  # characters of a credential that give it away
+_TELLING = 6  # characters of a credential that give it away; fewer may be those of a word
 
 
 @dataclass(eq=False)
@@ -187,7 +188,7 @@ class UnusableError(Exception):
         words: What it did, with ``{said}`` in the place of its own words.
         fix: What helps.
         said: Its own words, which `Transport.refused` quotes or leaves out.
-        passes: Whether asking again may help.
+        passes: Whether a repetition may help.
         wait: The seconds that the server asks to wait.
         by_status: Whether it was reached and does not take this request.
     """
@@ -216,7 +217,7 @@ class StatusError(InputError):
 #     compressed (any Content-Encoding)    one sentence: a few bytes could become more than there is memory for
 #     not whole in time                    the connection is cut, and the request sent again
 #
-# Nothing but the named server is asked: proxies of the environment are not used unless the connection says so.
+# Requests go to the named server alone: proxies of the environment are not used unless the connection says so.
 
 
 _LONGEST_WAIT = 600.0  # seconds that a server may ask for
@@ -268,13 +269,13 @@ def _seconds(header: str) -> float | None:
         return None
 
 
-def _unreached(error: Exception, *, httpx: Any) -> UnusableError:
+def _unreached(error: Exception, *, httpx: ModuleType) -> UnusableError:
     """Return what an error of the transport means."""
     said = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in said:
         words, fix = "has a certificate that cannot be verified", "name those of its authority with ca_file="
         return UnusableError(f"{words} ({{said}})", said=said, fix=fix)
-    words, fix = "cannot be asked", "check the address"
+    words, fix = "cannot be queried", "check the address"
     passing = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | httpx.ProxyError)
     if isinstance(error, httpx.ConnectError):
         words, fix = "cannot be reached", "check the address, and that the server runs"
@@ -297,7 +298,7 @@ class Request:
     """One request.
 
     Attributes:
-        body: JSON; none asks by GET.
+        body: JSON; None for GET.
         place: Whose request it is, in words, for error sentences: "member rows 0 to 99, counting from 0".
         path: The path on the server, where it is not that of the connection's address.
         read: From the parsed answer to what is wanted of it, which is all where nothing is said; raises
@@ -325,10 +326,12 @@ class Transport:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._httpx = import_optional("httpx", purpose="asking a served model", extra="http")
+        self._httpx = import_optional("httpx", purpose="collecting from a served model", extra="http")
         self.connection = connection
         secrets = connection.secrets()
-        self._credentials = [*" ".join(secrets.values()).split(), *errors.credentials(connection.url)]
+        # Without the scheme in front, such as Bearer.
+        words = [word for value in secrets.values() for word in value.split()[1:] or [value]]
+        self._credentials = [*words, *errors.credentials(connection.url)]
         errors.keep_from_logs()
         self._client = self._httpx.AsyncClient(
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **secrets},
@@ -351,8 +354,8 @@ class Transport:
         Raises:
             InputError: The server is down or wants other credentials.
         """
-        found: bytes | None = self.post(Request(None, path=path))
-        return found
+        content: bytes | None = self.post(Request(None, path=path))
+        return content
 
     def post(self, request: Request) -> Any:
         """Return what is read from the answer to a request; see `many`."""
@@ -422,8 +425,11 @@ class Transport:
         return kind(f"endpoint {shown!r} {words}; {trouble.fix}.")
 
     def repeats_credential(self, text: str) -> bool:
-        """Return whether a text holds a credential that is sent, or is six characters or more of one."""
-        return any(known in text or (len(text) >= _TELLING and text in known) for known in self._credentials)
+        """Return whether a text holds a credential that is sent, or is a part of one, of six characters or more."""
+        return any(
+            min(len(secret), len(text)) >= _TELLING and (secret in text or text in secret)
+            for secret in self._credentials
+        )
 
     async def _all(self, requests: Iterable[Request]) -> list[Any]:
         free = asyncio.Semaphore(self.connection.concurrency)
@@ -467,8 +473,8 @@ class Transport:
         except (self._httpx.TransportError, self._httpx.InvalidURL) as error:
             raise _unreached(error, httpx=self._httpx) from None
         if response.is_success:
-            found = bytes(body) if method == "GET" else _parsed(body)
-            return found if request.read is None else request.read(found)
+            answer = bytes(body) if method == "GET" else _parsed(body)
+            return answer if request.read is None else request.read(answer)
         if method == "GET" and response.is_client_error and response.status_code not in (401, 403, 429):
             return None
         raise _of_status(response, body, variables=connection.variables)
@@ -477,7 +483,7 @@ class Transport:
         """Return a body that is not too large, or the beginning of that of an error; nothing that is compressed."""
         good, encoding = response.is_success, response.headers.get("Content-Encoding", "").strip()
         if encoding.lower() not in ("", "identity"):
-            words = "answered with a compression that was not asked for ('{said}')"
+            words = "answered with a compression that was not requested ('{said}')"
             fix = "turn compression off in the server or the proxy before it"
             if good:
                 raise UnusableError(words, said=encoding, fix=fix)

@@ -17,16 +17,16 @@ from auditor.core import validate
 from auditor.core.errors import InputError, shown_place
 from auditor.core.values import Floats
 
-# --- How a completions endpoint is asked for the log-probabilities of a prompt, and what its answer must hold ---
+# --- How a completions endpoint is queried for the log-probabilities of a prompt, and what its answer must hold ---
 #
 # `EchoedPrompt` is OpenAI's protocol: the prompt comes back in front of what is generated, with one log-probability for
-# each token. Servers differ in what they make of it: choices in any order, a token generated although none was asked
-# for, a special token in front, log-probabilities of the generated token only. `PromptLogProbs` is what vLLM adds.
+# each token. Servers differ in what they make of it: choices in any order, a token generated although none was
+# requested, a special token in front, log-probabilities of the generated token only. `PromptLogProbs` is what vLLM adds.
 
 
 _CLAMPED = -9999.0  # what vLLM writes for the log of 0, which JSON does not have
 _MOST = 2**53  # of a count: a server may write a number without end
-_ONE_BY_ONE = "ask for one prompt at a time with max_request_records=1"
+_ONE_BY_ONE = "send one prompt at a time with max_request_records=1"
 _NOT_EVALUABLE = (
     "texts are not evaluable at this endpoint; use a completions endpoint that gives the log-probabilities of the prompt"
     " (echo with logprobs, or prompt_logprobs), such as vLLM's, or load the model into this process"
@@ -87,8 +87,8 @@ class EchoedPrompt:
         generated where none was to be and the text is the prompt, and else the offsets of the tokens say which
         begin behind the prompt. (Offsets come last: a server may count a special token in front.)
         """
-        known = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
-        extra = None if known is None else sum(totals) - known
+        of_prompts = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
+        extra = None if of_prompts is None else sum(totals) - of_prompts
         unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
         if extra == 0 or unchanged:
             return totals
@@ -96,7 +96,7 @@ class EchoedPrompt:
             return [total - 1 for total in totals]
         places = [row.before() for row in rows]
         counts = [count for count in places if count is not None]
-        disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != known
+        disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != of_prompts
         if len(counts) < len(places) or disputed:
             words = "tokens that were generated, and neither usage.prompt_tokens nor text_offset says which"
             raise rows[places.index(None) if None in places else 0].unread(f"with {words}; {_ONE_BY_ONE}")
@@ -112,7 +112,7 @@ class PromptLogProbs:
     """
 
     def request(self, texts: Sequence[str], *, model: str) -> dict[str, Any]:
-        """Return the request, for JSON; 0 asks for the prompt's own tokens without alternatives."""
+        """Return the request, for JSON; 0 requests the prompt's own tokens without alternatives."""
         return {"model": model, "prompt": list(texts), "max_tokens": 1, "prompt_logprobs": 0}
 
     def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
@@ -252,14 +252,14 @@ _ROUNDS = 4  # of requests in a batch: a batch is what is lost when a collection
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CompletionsEndpoint(Connection):
-    """The address of an OpenAI-compatible completions endpoint, such as vLLM's, and how it is asked.
+    """The address of an OpenAI-compatible completions endpoint, such as vLLM's, and how it is queried.
 
     A base address that ends in ``/v1`` gets ``/completions``. The options of the connection (credentials from the
     environment, time-outs, retries, concurrency) are those of every served model.
 
     Attributes:
         model: The name of the model on the server.
-        form: How the log-probabilities of the prompt are asked for: `EchoedPrompt` (default), with ``generated=1`` for
+        form: How the log-probabilities of the prompt are requested: `EchoedPrompt` (default), with ``generated=1`` for
             servers that demand a token to generate, or `PromptLogProbs` of vLLM.
         max_request_records: Most texts in one request.
 
@@ -282,7 +282,7 @@ class CompletionsEndpoint(Connection):
         if super().path.endswith("/chat/completions"):
             raise InputError(
                 f"url must be of completions, got {self.shown!r}, where texts are not evaluable: a chat gives no"
-                " log-probabilities of what it is told; name the address that ends in /v1/completions."
+                " log-probabilities of its input; name the address that ends in /v1/completions."
             )
 
     @property
@@ -317,7 +317,7 @@ class CompletionsReader:
 
     @property
     def records_at_once(self) -> int:
-        """How many texts should be asked for in one call: some rounds of all requests that may be under way."""
+        """How many texts one call should have: some rounds of all requests that may be under way."""
         return self.endpoint.max_request_records * self.endpoint.concurrency * _ROUNDS
 
     def check(self, records: Records) -> int:
@@ -335,7 +335,7 @@ class CompletionsReader:
         self.check(records)
         texts = plain_texts(records)
         logs = self._answers(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
-        return [ScoredText(found, text) for found, text in zip(logs, texts, strict=True)]
+        return [ScoredText(own, text) for own, text in zip(logs, texts, strict=True)]
 
     def trial(self, records: Records) -> tuple[str, ...]:
         """Check on a few texts that the log-probabilities of the prompt are those of its tokens.
@@ -346,9 +346,9 @@ class CompletionsReader:
         Raises:
             InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
         """
-        found = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
-        rows = np.array([row for row, match in enumerate(found) if match][:_TRIED], dtype=np.intp)
-        some, cuts = records.take(rows), [match[1] for match in found if match][:_TRIED]
+        matches = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
+        rows = np.array([row for row, match in enumerate(matches) if match][:_TRIED], dtype=np.intp)
+        some, cuts = records.take(rows), [match[1] for match in matches if match][:_TRIED]
         try:
             new = self._answers(some, cuts, _greedy, _generated)
         except StatusError:  # a server that generates nothing
@@ -398,17 +398,17 @@ class CompletionsReader:
                 return json.dumps(content | {"prompt": texts[start]} if alone else content).encode()
 
             most = 1 if alone else endpoint.max_request_records
-            found = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
-            return list(chain.from_iterable(found))
+            answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+            return list(chain.from_iterable(answers))
 
         try:
             return results(alone=self._alone)
         except StatusError:
             if self._alone:
                 raise
-            found = results(alone=True)
+            answers = results(alone=True)
             self.__dict__["_alone"] = True
-            return found
+            return answers
 
     @cached_property
     def _transport(self) -> Transport:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,10 +57,10 @@ def load_language_model(path: str | Path) -> tuple[Any, Any]:
     kind = "a causal language model with safetensors files, as save_pretrained writes it"
     with readable(folder, kind=kind), _quiet(library):
         tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
-        model, found = library.AutoModelForCausalLM.from_pretrained(
+        model, report = library.AutoModelForCausalLM.from_pretrained(
             str(folder), use_safetensors=True, output_loading_info=True, **options
         )
-    missing = sorted(found["missing_keys"])
+    missing = sorted(report["missing_keys"])
     if missing:  # which transformers fills with random numbers
         raise InputError(
             f"{named(folder)} lacks {len(missing)} weights of {type(model).__name__}, the first of them {missing[0]!r};"
@@ -72,7 +73,7 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
 @contextlib.contextmanager
-def _quiet(library: Any) -> Iterator[None]:
+def _quiet(library: ModuleType) -> Iterator[None]:
     """Without the library's own progress bars, reports and requests to servers; all is put back as it was.
 
     The hub's library reads the environment when it is imported, which may be long ago.
@@ -193,8 +194,8 @@ def _encoder(tokenizer: Any) -> _Encoder:
     """
     libraries = {kind.__module__.partition(".")[0] for kind in type(tokenizer).__mro__}
     if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
-        known = getattr(tokenizer, "model_max_length", None)
-        longest = int(known) if known is not None and 0 < known < _MOST else None
+        most = getattr(tokenizer, "model_max_length", None)
+        longest = int(most) if most is not None and 0 < most < _MOST else None
         if getattr(tokenizer, "is_fast", False):
             return replace(_encoder(tokenizer.backend_tokenizer), longest=longest)
         options = {"padding": False, "truncation": False, "verbose": False}
@@ -218,16 +219,16 @@ def _of_tokenizers(tokenizer: Any) -> _Encoder:
     own.no_truncation()
 
     def encode(texts: list[str]) -> list[_Encoded]:
-        return [_Encoded(found.ids, [end for _, end in found.offsets]) for found in own.encode_batch(texts)]
+        return [_Encoded(text.ids, [end for _, end in text.offsets]) for text in own.encode_batch(texts)]
 
     return _Encoder(
         encode=_guarded(encode), has_ends=True, identity=identity([type(own).__name__, own.to_str()])
     )
 
 
-def _rows(found: Any) -> Any:
+def _rows(encoded: Any) -> Any:
     """Return the token ids of each text; those of a tokenizer of transformers stand under a name."""
-    return found["input_ids"] if isinstance(found, Mapping) and "input_ids" in found else found
+    return encoded["input_ids"] if isinstance(encoded, Mapping) and "input_ids" in encoded else encoded
 
 
 def _ids(row: Any) -> list[int]:
@@ -245,12 +246,12 @@ def _guarded(encode: Callable[[list[str]], list[_Encoded]]) -> Callable[[list[st
 
     def encoded(texts: list[str]) -> list[_Encoded]:
         with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
-            found = encode(texts)
-        if len(found) != len(texts):
+            tokens = encode(texts)
+        if len(tokens) != len(texts):
             raise InputError(
-                f"tokenizer must return one list of token ids for each of {len(texts)} texts, got {len(found)}."
+                f"tokenizer must return one list of token ids for each of {len(texts)} texts, got {len(tokens)}."
             )
-        return found
+        return tokens
 
     return encoded
 
@@ -311,16 +312,16 @@ class Network:
     def longest(self) -> int | None:
         """The most tokens of a text, where the network says so."""
         config = getattr(self._module, "config", None)
-        known = [
+        limits = [
             getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")
         ]
-        return min((int(item) for item in known if isinstance(item, int) and item > 0), default=None)
+        return min((int(item) for item in limits if isinstance(item, int) and item > 0), default=None)
 
     @property
     def identity(self) -> str | None:
         """A hash of the weights and the settings; none where they cannot be hashed."""
-        known = module_identity(self._module)
-        return None if known is None else identity([known, _settings(self._module)])
+        digest = module_identity(self._module)
+        return None if digest is None else identity([digest, _settings(self._module)])
 
     def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
         """Return the log-probability of every token but the first, for texts that are run at once."""
@@ -392,8 +393,8 @@ class Network:
 def _settings(module: Any) -> dict[str, Any]:
     """Return the configuration of a model of transformers, without where it was loaded from."""
     config: Any = getattr(module, "config", None)
-    found = config.to_dict() if hasattr(config, "to_dict") else {}
-    return {key: found[key] for key in found if key not in {"_name_or_path", "transformers_version"}}
+    settings = config.to_dict() if hasattr(config, "to_dict") else {}
+    return {key: settings[key] for key in settings if key not in {"_name_or_path", "transformers_version"}}
 
 
 # --- A network with its tokenizer reads texts ---
@@ -432,11 +433,11 @@ def causal_model(
     """
     choice = LongTexts(validate.known("long_texts", long_texts, [str(item) for item in LongTexts]))
     network = Network(model)
-    found = _encoder(tokenizer)
+    encoder = _encoder(tokenizer)
     if longest is not None:
         longest = validate.at_least("longest", longest, least=_LEAST)
-    known = [item for item in (longest, network.longest, found.longest) if item is not None]
-    return CausalModel(network=network, encoder=found, longest=min(known, default=None), long_texts=choice)
+    limits = [item for item in (longest, network.longest, encoder.longest) if item is not None]
+    return CausalModel(network=network, encoder=encoder, longest=min(limits, default=None), long_texts=choice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,8 +490,8 @@ class CausalModel:
         cut = 0
         for start in range(0, len(records), _CHECKED):
             part = records.part(start, start + _CHECKED)
-            found = self._encoded(part, plain_texts(part))
-            cut += sum(self._too_long(tokens) for tokens in found)
+            encoded = self._encoded(part, plain_texts(part))
+            cut += sum(self._too_long(tokens) for tokens in encoded)
         return cut
 
     def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
@@ -501,15 +502,15 @@ class CausalModel:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)
-        kept = list(map(self._kept, texts, self._encoded(records, texts)))
+        scored = list(map(self._kept, texts, self._encoded(records, texts)))
         logs: dict[int, Floats] = {}
-        for rows in self._batches([len(ids) for ids, _ in kept]):
+        for rows in self._batches([len(ids) for ids, _ in scored]):
             with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
-                found = self.network.log_probabilities([kept[row][0] for row in rows])
-            logs |= dict(zip(rows, found, strict=True))
+                part = self.network.log_probabilities([scored[row][0] for row in rows])
+            logs |= dict(zip(rows, part, strict=True))
         return [
             ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
-            for row, (_, text) in enumerate(kept)
+            for row, (_, text) in enumerate(scored)
         ]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
@@ -521,10 +522,10 @@ class CausalModel:
             order = order[room:]
 
     def _encoded(self, records: Records, texts: list[str]) -> list[_Encoded]:
-        found = self.encoder.encode(texts)
-        for row, tokens in enumerate(found):
+        encoded = self.encoder.encode(texts)
+        for row, tokens in enumerate(encoded):
             self._refuse(tokens, place=f"{records.name} text ({records.row(row)})")
-        return found
+        return encoded
 
     def _refuse(self, tokens: _Encoded, *, place: str) -> None:
         count = len(tokens.ids)

@@ -160,8 +160,8 @@ def collect_texts(
         longest: The most tokens of a text, 2 or more; default what model and tokenizer say.
         long_texts: Whether texts of more tokens are refused or cut.
         ids: Optional record ids, a pair (members, non-members).
-        groups: Optional slices to report by, likewise.
-        persons: Optional data subject of each text, likewise.
+        groups: Optional slices to report by, as a pair.
+        persons: Optional data subject of each text, as a pair.
         batch_size: Texts for each call; default what the model wants.
 
     Returns:

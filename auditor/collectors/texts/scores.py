@@ -77,7 +77,7 @@ def checked_log_probabilities(values: Floats, *, records: Records, row: int) -> 
         place = int(np.argmax(bad))
         raise InputError(
             f"{records.name} text ({records.row(row)}) must have token log-probabilities of 0 or less, got"
-            f" {values[place]:.6g} for token {place + 1}, counting from 0; mend the model."
+            f" {values[place]:.6g} for token {place + 1}, counting from 0; fix the model."
         )
     return np.minimum(values, 0.0)
 
@@ -164,7 +164,7 @@ class ZlibRatio:
     """The sum of the tokens' log-losses over the text's length in bytes when compressed: a measure against repetition.
 
     The compressed length is that of this machine's zlib at its usual level; another implementation may differ by a few
-    bytes, alike for members and non-members.
+    bytes, the same for members and non-members.
 
     Source: Carlini et al. 2021, Section 5.2.
 

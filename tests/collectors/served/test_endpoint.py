@@ -143,15 +143,6 @@ def test_one_of_several_outputs_is_chosen(serve, names, options, chosen):
             collected(Endpoint(f"{server.url}/v2/models/m", output_name="c"), **ONES)
 
 
-def test_the_history_names_the_protocol_and_no_secret(serve, monkeypatch):
-    """What is written down is the protocol and what was returned, and nothing of the address."""
-    monkeypatch.setenv("ENDPOINT_TOKEN", "tok-91c2")
-    server = serve(lambda *_: {"predictions": [0.5, 0.25]})
-    endpoint = Endpoint(f"{server.url}/invocations?stage=2", token_variable="ENDPOINT_TOKEN")  # noqa: S106
-    (step,) = collected(endpoint, **GROUPS).history
-    assert step.endswith("from the probabilities that an endpoint returned (MLflow)")
-
-
 def test_collectors_load_nothing_before_it_is_needed():
     """Describing an endpoint, and the families of collectors, need neither clients, frameworks nor tables."""
     heavy = ("httpx", "pandas", "scipy", "sklearn", "pyarrow", "torch", "transformers", "tokenizers")

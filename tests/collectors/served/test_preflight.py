@@ -12,7 +12,7 @@ from collectors.common import refused
 from auditor.collectors import Classification, MultiLabel, Output, SquaredError
 from auditor.collectors.base import BatchLosses, ModelScorer, Records, better_order, reordered
 from auditor.collectors.served import Endpoint, MLflow
-from auditor.collectors.streaming import Preflight, predictor, preflight
+from auditor.collectors.streaming import predictor, preflight
 from auditor.core import LossScale
 
 
@@ -374,10 +374,3 @@ def test_the_time_of_a_collection_is_foreseen(serve, linear):
     model.predict(Records("member", x, np.zeros(n)))
     seconds = time.perf_counter() - begun
     assert seconds / 2 < n * found.seconds_per_record < 2 * seconds
-
-
-def test_the_time_in_words():
-    """Seconds, minutes, hours and days are written as people say them."""
-    found = Preflight(10, True, None, 0.0001, ())
-    assert "1,000,000 records will take about 100 seconds (10,000 a second)" in found.in_words(1_000_000)
-    assert "about 2.8 hours" in found.in_words(10**8)

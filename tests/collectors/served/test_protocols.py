@@ -336,19 +336,6 @@ def test_several_labels_and_logits(serve):
     np.testing.assert_allclose(losses.member, [-2.0 - 1.0, 0.5 - 3.0], rtol=1e-12)
 
 
-def test_floats_keep_every_digit(serve):
-    """The features that a server reads are bit for bit those of the table, and its answer is read so too."""
-    rng = np.random.default_rng(3)
-    features = np.frombuffer(rng.bytes(8 * 4000), dtype=np.float64).reshape(-1, 4)
-    features = features[np.isfinite(features).all(axis=1)]
-    server = serve(lambda _method, _path, body: {"predictions": [0.1] * len(body["inputs"])})
-    group = (features, [1] * len(features))
-    losses = collected(Endpoint(server.url, protocol=MLflow(), concurrency=1), **both(group))
-    sent = np.concatenate([np.array(body["inputs"]) for body in server.posts])
-    np.testing.assert_array_equal(sent[: len(features)], features)
-    np.testing.assert_allclose(losses.member, np.log(9), rtol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("write", "eps"),
     [

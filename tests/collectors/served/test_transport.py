@@ -55,24 +55,6 @@ def then(*answers):
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [
-        *((status, {}, b"") for status in (500, 502, 503, 504)),
-        (429, {"Retry-After": "0"}, b""),
-        (200, {}, b'{"a": [1, 2'),
-        (200, {"Content-Length": "100"}, b'{"a": 1'),
-        (200, {}, b""),
-    ],
-    ids=str,
-)
-def test_a_fault_that_passes_costs_one_repetition(serve, fault):
-    """One fault of each kind is asked again exactly once, and the good answer is returned."""
-    server = serve(then(fault, {"a": 1}))
-    assert transport(server).post(Request(b'{"q": 2}')) == {"a": 1}
-    assert server.posts == [{"q": 2}] * 2
-
-
-@pytest.mark.parametrize(
     ("fault", "words"),
     [
         ((500, {}, {"error": "no such\x1b[2J" + "x" * 5000}), f"answered 500: '.*no such.*' {PLACE}; look"),
@@ -193,7 +175,7 @@ def test_a_compressed_answer_is_refused_as_it_is(serve, encoding):
     server = serve(then((200, {"Content-Encoding": encoding}, bomb)))
     tracemalloc.start()
     try:
-        with refused(rf"answered with a compression that was not asked for \('{encoding}'\)"):
+        with refused(rf"answered with a compression that was not requested \('{encoding}'\)"):
             transport(server).post(Request(b"{}"))
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -270,7 +252,7 @@ def test_a_response_beyond_the_limit_is_refused_unread(serve, chunked):
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_refused_credentials_name_the_variable_and_never_the_value(serve, monkeypatch, caplog, status):
-    """Credentials are sent; the sentence says which variable to mend, and no trace, pickle or log of it shows them."""
+    """Credentials are sent; the sentence says which variable to set, and no trace, pickle or log of it shows them."""
     monkeypatch.setenv("SCORER_TOKEN", SECRET)
     monkeypatch.setenv("SCORER_KEY", f"{SECRET}-2")
     caplog.set_level("DEBUG")

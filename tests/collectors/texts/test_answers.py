@@ -91,7 +91,7 @@ def test_an_end_of_text_that_was_generated_may_be_left_out():
         first["logprobs"][name].pop()
     equal(logs(EchoedPrompt(generated=1), answer))
     answer["choices"][1]["logprobs"]["text_offset"][-1] -= 1  # it now seems to be the prompt's
-    with refused(r"row 40.*which; ask for one prompt at a time with max_request_records=1"):
+    with refused(r"row 40.*which; send one prompt at a time with max_request_records=1"):
         logs(EchoedPrompt(generated=1), answer)
 
 

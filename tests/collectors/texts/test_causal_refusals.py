@@ -19,19 +19,6 @@ def _needs_a_framework(require_extra):
     require_extra("language")
 
 
-def test_an_excluded_token_is_saturated():
-    """A logit of -inf excludes a token; a text that has it is counted and placed at the end of the scale."""
-    import torch
-
-    def logits(ids):
-        return torch.zeros(*ids.shape, 10).index_fill(2, torch.tensor([5]), -torch.inf)
-
-    losses = collect_texts(net(logits), tokenizer=letters, members=["ab", "abc"], nonmembers=["af", "ba"])
-    assert losses.saturated == (0, 1)
-    assert losses.nonmember[0] >= losses.member.max()
-    assert np.isfinite(losses.nonmember).all()
-
-
 def test_an_encoder_and_a_translator_are_refused():
     """BERT without a decoder's mask and T5 are no causal models."""
     from transformers import BertConfig, BertForMaskedLM, T5Config, T5ForConditionalGeneration

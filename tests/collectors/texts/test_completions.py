@@ -41,19 +41,6 @@ def endpoint(url, **kwargs):
     return CompletionsEndpoint(url, model="tiny", **{"pause": 0.01, "retries": 2, **kwargs})
 
 
-def test_every_text_is_asked_for_once_and_in_its_place():
-    """Concurrent requests of a few texts each: none is lost, doubled or moved."""
-    texts = [f"the cat number {place} sat" for place in range(50)]
-    with serving() as (url, server):
-        scorer = text_scorer(endpoint(url, max_request_records=4, concurrency=5))
-        found = scorer.score(Records("member", texts, np.zeros(50)))
-    asked = [prompt for request in server.posts for prompt in request["prompt"]]
-    assert sorted(asked) == sorted(texts)
-    assert [len(request["prompt"]) for request in server.posts].count(4) == 12
-    expected = [-logs.mean() for logs in world.by_hand(texts)]
-    np.testing.assert_allclose(found.loss, expected, rtol=1e-12)
-
-
 def test_the_request_is_openai_s():
     """The body and the path are those of the completions protocol, and a base address is completed."""
     with serving() as (url, server):

@@ -36,16 +36,6 @@ def test_scores_are_those_computed_by_hand(score, expected):
     assert ZlibRatio().of(LOGS, text=text) == 10 / len(zlib.compress(text.encode("utf-8"))) > 10 / len(text)
 
 
-@given(LOG_LISTS, st.sampled_from([1, 5, 10, 20, 29, 33.3, 50, 100]))
-def test_min_k_is_the_mean_of_tokens_picked_one_by_one(logs, percent):
-    """Taking out the least likely token again and again gives the same mean."""
-    left = list(logs)
-    count = max(1, math.floor(len(logs) * percent / 100))
-    taken = [left.pop(left.index(min(left))) for _ in range(count)]
-    found = MinK(percent=percent).of(np.array(logs), text="any")
-    assert found == pytest.approx(-sum(taken) / len(taken), rel=1e-12, abs=1e-12)
-
-
 @given(LOG_LISTS, st.integers(0, 59), st.floats(0.01, 5))
 def test_a_likelier_token_never_raises_a_score(logs, place, amount):
     """Smaller means more like a member: a text whose token becomes likelier scores no higher."""
