@@ -80,8 +80,6 @@ def _make(trouble, records):
         os.kill(os.getpid(), signal.SIGKILL)
     if trouble == "bad input":
         raise InputError(f"{records.name} label 7 is unknown (first at {records.row(0)}).")
-    if trouble == "bug":
-        raise ZeroDivisionError("a bug in the model")
 
 
 @dataclass(frozen=True)
@@ -94,21 +92,6 @@ class ThreadCount(FirstColumn):
 
         found = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
         return BatchLosses(np.full(len(records), float(max(found))), np.zeros(len(records), dtype=bool))
-
-
-@dataclass(frozen=True)
-class Deadly(FirstColumn):
-    """It kills every other process that opens it."""
-
-    def __reduce__(self):
-        """Return what opening it does."""
-        return _opened, (os.getpid(), self.log)
-
-
-def _opened(home, log):
-    if os.getpid() != home:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return Deadly(log)
 
 
 @dataclass(frozen=True)

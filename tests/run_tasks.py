@@ -86,15 +86,6 @@ def diverging(with_canary, seed):
     return float("nan") if seed % 3 == 1 else noisy_count(with_canary, seed)
 
 
-def deadly_once(marks, with_canary, seed):
-    """A score, of a training whose first run that is begun kills its process."""
-    mark = Path(marks) / "dead"
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return noisy_count(with_canary, seed)
-
-
 def deadly(with_canary, seed):  # noqa: ARG001 - as every training
     """A training that kills its process."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -292,7 +292,7 @@ CASES = {
     r"stop must be a rule such as auditor\.Sequential\(\), got <class": lambda: collected(stop=auditor.Sequential),
     r"engine must be one such as auditor\.RayEngine\(workers=2\), got 'ray'": lambda: collected(engine="ray"),
     "engine must be one such as .* got <class": lambda: collected(engine=auditor.RayEngine),
-    "workers must be left out where an engine is given, got 2": lambda: collected(engine=auditor.RayEngine(), workers=2),
+    "workers must be left out beside an engine, got 2": lambda: collected(engine=auditor.RayEngine(), workers=2),
     "memory_per_worker must be left out": lambda: collected(engine=auditor.LocalEngine(), memory_per_worker=1e9),
     "cases must be at least one mapping": lambda: auditor.run_cases(print, []),
     "cases must be a list of mappings, got dict": lambda: auditor.run_cases(print, {"x": 1}),
@@ -300,7 +300,7 @@ CASES = {
     r"case 0 .* got x = \[1\]": lambda: auditor.run_cases(print, [{"x": [1]}]),
     "case 0 .* finite numbers.* got x = nan": lambda: auditor.run_cases(print, [{"x": math.nan}]),
     "case 0 .* texts as names, got 1": lambda: auditor.run_cases(print, [{1: 2}]),
-    r'cases 0 and 2 .* are the same, \{"x": 1\}; give each once': lambda: auditor.run_cases(print, [{"x": 1}, {"x": 2}, {"x": 1}]),
+    r'cases 0 and 2 .* are the same, \{"x": 1\}; name each once': lambda: auditor.run_cases(print, [{"x": 1}, {"x": 2}, {"x": 1}]),
     "folder must be a text or a path, got 3": lambda: auditor.run_cases(print, [{"x": 1}], folder=3),
     "progress must be a function, such as print, got True": lambda: auditor.run_cases(print, [{"x": 1}], progress=True),
     # Strategies and contexts.

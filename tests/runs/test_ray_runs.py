@@ -84,14 +84,6 @@ def test_what_was_interrupted_goes_on_and_stops_where_it_would_have(tmp_path):
     assert before.items() <= kept(tmp_path).items()
 
 
-def test_a_worker_that_died_loses_no_run(tmp_path):
-    """A run that takes its worker with it is run again by another one."""
-    train = functools.partial(run_tasks.deadly_once, str(tmp_path))
-    found = auditor.collect_runs(train, runs=8, batch=2, engine=auditor.RayEngine(workers=1))
-    assert both(found) == both(auditor.collect_runs(run_tasks.noisy_count, runs=8, workers=1))
-    assert (tmp_path / "dead").exists()
-
-
 def test_refusals_speak_of_the_training():
     """A training that cannot be sent, and one that kills its workers: the sentences name it and its runs."""
     engine = auditor.RayEngine(workers=1)

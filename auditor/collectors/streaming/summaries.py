@@ -183,7 +183,7 @@ class Summary:
         both, at = np.unique(np.concatenate([self.bin, other.bin]), return_inverse=True)
         counts = np.zeros((2, both.size), dtype=np.int64)
         parts = [np.stack([item.member, item.nonmember]) for item in (self, other)]
-        np.add.at(counts, (slice(None), at), np.concatenate(parts, axis=1))
+        np.add.at(counts.T, at, np.concatenate(parts, axis=1).T)
         about: Any = {
             "saturated": tuple(np.add(self.saturated, other.saturated).tolist()),
             "notes": tuple(dict.fromkeys((*self.notes, *other.notes))),
@@ -338,11 +338,10 @@ class Summary:
         summaries = [found for _, found in read]
         if bits is None:
             bits = summaries[0].bits if summaries else BITS
-        how: Any = {"loss": loss_column, "member": member_column, "higher_is_member": higher_is_member}
         others = (item for item in given if not is_summary(item))
-        tables = [_Losses(table, **how) for item in others for table in _opened(item, memory=memory)]
-        work, done = _Counting(tuple(tables), _checked_bits(bits)), 0
-        total = sum(len(table.reader) for table in tables)
+        tables = tuple(table for item in others for table in _opened(item, memory=memory))
+        work = _Counting(tables, loss_column, member_column, higher_is_member, _checked_bits(bits))
+        total, done = sum(map(len, work.readers)), 0
         with closing((engine or LocalEngine()).results(work, work.units)) as results:
             for part in results:
                 summaries.append(part)
@@ -460,89 +459,82 @@ _Unit = tuple[int, int, int]  # which table, and from which row to before which
 
 
 @dataclass(frozen=True, eq=False)
-class _Losses:
-    """The two columns of one table that are counted.
+class _Counting(Work):
+    """The work of counting two columns of tables, a stretch of one of them at a time.
 
     Attributes:
-        table: An open table.
+        tables: Open tables.
         loss: The column of losses.
         member: That of membership.
         higher_is_member: Whether the losses are scores, which are negated.
+        bits: See `Summary`.
     """
 
-    table: sources.Table
+    tables: tuple[sources.Table, ...]
     loss: str
     member: str
     higher_is_member: bool
+    bits: int
+
+    sent: ClassVar[str] = "tables"
+    if_not_sent: ClassVar[str] = "write them to files"
+    if_too_large: ClassVar[str] = "fewer bits"
 
     @cached_property
-    def reader(self) -> sources.Reader:
-        """Of both columns."""
-        loss = self.table.named(self.loss, what="losses", argument="loss_column")
-        member = self.table.named(self.member, what="membership", argument="member_column")
-        with _readable(self.table):
-            return self.table.reader([loss, member], text=())
+    def readers(self) -> list[sources.Reader]:
+        """Of both columns of each table."""
+        readers = []
+        for table in self.tables:
+            loss = table.named(self.loss, what="losses", argument="loss_column")
+            member = table.named(self.member, what="membership", argument="member_column")
+            with _readable(table):
+                readers.append(table.reader([loss, member], text=()))
+        return readers
 
-    def counted(self, start: int, stop: int, *, bits: int) -> Summary:
+    @property
+    def units(self) -> list[_Unit]:
+        """All stretches; what is not a file here is read from its beginning to its end by one."""
+        sizes = [(at, len(item), self.tables[at].path) for at, item in enumerate(self.readers)]
+        steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
+        return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
+
+    def named(self, unit: _Unit) -> str:
+        """Return whose rows these are."""
+        return f"{self.tables[unit[0]].place} rows {unit[1]} to {unit[2] - 1}, counting from 0,"
+
+    def __call__(self, unit: _Unit) -> Summary:
         """Return the summary of some rows; that from the first row on says too what is known of all.
 
         Raises:
             InputError: A loss or a membership that cannot be counted.
         """
-        with _readable(self.table):
-            counted = _counted(self._stretches(start, stop), bits)
-        return replace(counted, **self._about(first=start == 0))
-
-    def _stretches(self, start: int, stop: int) -> Iterator[tuple[Floats, npt.NDArray[np.bool_]]]:
-        """Yield the losses of some rows, and which of them are members'."""
-        for begin in range(start, stop, _STRETCH):
-            stretch = self.reader.read(begin, min(stop, begin + _STRETCH))
-            loss, member = (sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member))
-            place, of_marks = (f"column {name!r} of {self.table.place}" for name in (self.loss, self.member))
-            where: Any = {"rows": self.table.rows, "first_row": begin}
-            values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
-            yield (
-                (-values if self.higher_is_member else values),
-                sources.marks(member, place=of_marks, **where),
-            )
-
-    def _about(self, *, first: bool) -> dict[str, Any]:
+        table = self.tables[unit[0]]
+        with _readable(table):
+            counted = _counted(self._stretches(*unit), self.bits)
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
-        about |= {"stopped_by_evidence": stopped_by_evidence(self.table)} if first else {}
-        collected = read_metadata(self.table.path)
+        first, collected = unit[1] == 0, read_metadata(table.path)
+        about |= {"stopped_by_evidence": stopped_by_evidence(table)} if first else {}
         if collected is not None:
             # And no other score, or one that is turned round.
             own = self.loss == "loss" and not self.higher_is_member
             about |= {"scale": collected.scale} if own else {}
             about |= {"saturated": collected.saturated} if own and first else {}
             about |= {"notes": collected.notes} if first else {}
-        return about
+        return replace(counted, **about)
 
-
-@dataclass(frozen=True, eq=False)
-class _Counting(Work):
-    """What is done with each stretch of a table, in this process or in another one."""
-
-    tables: tuple[_Losses, ...]
-    bits: int
-    sent: ClassVar[str] = "tables"
-    if_not_sent: ClassVar[str] = "write them to files"
-    if_too_large: ClassVar[str] = "fewer bits"
-
-    @property
-    def units(self) -> list[_Unit]:
-        """All stretches; what is not a file here is read from its beginning to its end by one."""
-        sizes = [(at, len(item.reader), item.table.path) for at, item in enumerate(self.tables)]
-        steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
-        return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
-
-    def named(self, unit: _Unit) -> str:
-        """Return whose rows these are."""
-        return f"{self.tables[unit[0]].table.place} rows {unit[1]} to {unit[2] - 1}, counting from 0,"
-
-    def __call__(self, unit: _Unit) -> Summary:
-        """Count the rows of one stretch."""
-        return self.tables[unit[0]].counted(*unit[1:], bits=self.bits)
+    def _stretches(self, at: int, start: int, stop: int) -> Iterator[tuple[Floats, npt.NDArray[np.bool_]]]:
+        """Yield the losses of some rows, and which of them are members'."""
+        table, reader = self.tables[at], self.readers[at]
+        place, of_marks = (f"column {name!r} of {table.place}" for name in (self.loss, self.member))
+        for begin in range(start, stop, _STRETCH):
+            stretch = reader.read(begin, min(stop, begin + _STRETCH))
+            loss, member = (sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member))
+            where: Any = {"rows": table.rows, "first_row": begin}
+            values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
+            yield (
+                (-values if self.higher_is_member else values),
+                sources.marks(member, place=of_marks, **where),
+            )
 
 
 # --- Where tables lie: here, in parts, or at an address ---
