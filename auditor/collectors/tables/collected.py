@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
-from auditor.collectors.tables.sources import kind_of, path_of
+from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
@@ -178,13 +178,16 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
     What is wrong with the file as a whole is found where its columns are read.
     """
-    path = path_of(data)
-    if path is None or kind_of(path) != ".parquet" or not path.is_file():
-        return None, 0
-    try:
-        return open_table(data).note(key)
-    except InputError:
-        return None, 0
+    if not isinstance(data, Table):
+        path = path_of(data)
+        if path is None or kind_of(path) != ".parquet" or not path.is_file():
+            return None, 0
+        try:
+            data = open_table(path)
+        except InputError:
+            return None, 0
+    note: tuple[bytes | None, int] = data.note(key)
+    return note
 
 
 def read_metadata(data: Any) -> CollectedMetadata | None:

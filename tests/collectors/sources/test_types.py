@@ -289,13 +289,6 @@ def test_frames_keep_their_own_types():
         opened(pd.DataFrame({("a", "b"): [1]}))
 
 
-def test_a_type_is_settled_by_the_whole_file(tmp_path):
-    """A word in the last of a hundred thousand rows makes the column text from the first row on."""
-    rows = [f"{row},{row % 7}" for row in range(100_000)]
-    source = opened(text(tmp_path / "x.csv", "\n".join(["a,b", *rows, "x,1"])))
-    assert source.read(0, 2).records.features.to_numpy().tolist() == [["0", 0], ["1", 1]]
-
-
 def test_parts_are_read_in_the_order_of_their_names(tmp_path):
     """Hidden files, those of Spark and other files are no parts."""
     names = ["part-1.parquet", "part-10.PARQUET", "part-2.parquet", "_metadata.parquet", ".hidden.parquet"]
