@@ -183,10 +183,14 @@ def test_vectors_of_vectors_and_tensors_are_arrays_of_more_dimensions(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "stretch", "words"),
     [
-        ([[1, 2], [3, 4], [5]], (0, 3), "equal length, got 1 numbers in row 2, counting from 0, after 2"),
-        ([[1, 2], [3, 4], None], (1, 3), "a vector in each row, got none in row 2, counting from 0"),
+        (
+            [[1, 2], [3, 4], [5]],
+            (0, 3),
+            "equal length in each row, got 1 numbers in row 2, counting from 0, after 2",
+        ),
+        ([[1, 2], [3, 4], None], (1, 3), "in each row, got none in row 2, counting from 0"),
         ([[1, 2], [3], [5]], (1, 3), r"length, got shape \(1,\) in row 1, .* and \(2,\) before"),
-        ([[[1], [2]], [[3], [4, 5]]], (0, 2), "equal length, got 2 numbers in row 1, .* after 1"),
+        ([[[1], [2]], [[3], [4, 5]]], (0, 2), "equal length in each row, got 2 numbers in row 1, .* after 1"),
     ],
 )
 def test_vectors_that_are_not_alike_are_refused_with_their_row(rows, stretch, words):
