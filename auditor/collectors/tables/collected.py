@@ -42,7 +42,7 @@ class Manifest:
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
         warnings: What was noticed before the first record was scored.
-        deterministic: Whether the model answers alike when it is asked again, as far as anybody knows.
+        deterministic: Whether the model answers alike to the same records again, as far as is known.
         version: Of this package.
         format: Of the working folder.
     """
@@ -87,7 +87,7 @@ def read_manifest(path: Path) -> Manifest | None:
             return _checked(json.loads(file.read(_LARGEST_MANIFEST)))
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"file {str(path)!r} is damaged or of another version; delete its folder to begin anew, or name another"
+            f"file {str(path)!r} is damaged or of another version; delete its folder to start again, or name another"
             " output."
         ) from error
 
@@ -304,7 +304,7 @@ def refuse_altered(
         place: The file in error sentences.
 
     Returns:
-        Whether they were compared: where records were taken out of the file, nobody can.
+        Whether they were compared: not where records were taken out of the file.
 
     Raises:
         InputError: They are others.
