@@ -89,10 +89,7 @@ def _looked_at(
     content = np.where(size[unit] < _COMMON, unit, -1 - np.arange(unit.size))
     kept = _first_of(rng.permutation(hashes.size), content)
     if person is not None:
-        owner = codes(person).pooled
-        blank = owner < 0
-        owner[blank] = owner.size + np.arange(int(blank.sum()))
-        kept = _first_of(kept, owner)
+        kept = _first_of(kept, np.concatenate(codes(person).units))
     if inclusion is not None:
         kept = kept[fair_coins(logit(np.concatenate(inclusion)), n, rng)[kept]]
     sides = kept[kept < n], kept[kept >= n] - n

@@ -135,12 +135,14 @@ class LossColumns(InMemory):
         """Return the losses of a table of both groups, or their counts in a summary."""
         from auditor.collectors import Summary, read_losses
         from auditor.collectors.streaming.summaries import is_summary
+        from auditor.collectors.tables.opening import open_table
 
-        if is_summary(path):
+        table = open_table(path, memory=self.memory)
+        if is_summary(table):
             present = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
             refuse(self, *present, goes="with a table of losses: a summary is counts of its own")
             return Summary.read(path).losses
-        return read_losses(path, **self.columns())
+        return read_losses(table, **self.columns())
 
 
 def names(name: str, text: str) -> list[str]:

@@ -50,7 +50,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Let whatever the system has against writing a file become one sentence, with the cause kept."""
+    """Turn an error of the system into one sentence, with its cause."""
     try:
         yield
     except AuditorError:
@@ -261,7 +261,7 @@ def _exchanged(one: Path, other: Path) -> bool:
     return False
 
 
-# --- Folders for drafts: a process holds its own, and those that nobody holds are of processes that were killed ---
+# --- Folders for drafts: a process locks its own, and those without a lock are of processes that were killed ---
 
 
 if sys.platform == "win32":
@@ -328,7 +328,7 @@ def temporary(name: str, content: IO[bytes] | None = None) -> Iterator[Path]:
 
 
 def kept(text: str, path: Any) -> str:
-    """Return the text, once it is written where a path was given, whole or not at all.
+    """Return the text, written to the path, whole or not at all, if there is one.
 
     Raises:
         InputError: The path is neither a text nor a path.
@@ -366,7 +366,7 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
 # --- What is read within limits: tables in the memory that they may take, and small files ---
 
 
-MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless somebody allows more
+MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless more is allowed
 
 
 _MEGABYTE = 10**6

@@ -66,7 +66,7 @@ class Features:
     Attributes:
         member: An array of shape (n1, ...), a DataFrame of any column types, a dictionary of columns, a sparse matrix,
             or a list of records or texts; in the order of the member losses.
-        nonmember: Likewise, with the same columns.
+        nonmember: The same of the non-members, with the same columns.
 
     Raises:
         InputError: No table of records, or columns that differ between the groups.

@@ -13,7 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import about
 from auditor.core.values import Floats, Losses, PerGroup
 
-# --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
+# --- Labels of records (ids, groups, people), compared by what they say rather than by the type that holds them ---
 #
 # A whole number is the same label as an integer, as a float and as text; blanks, None and NaN are no labels.
 
@@ -31,7 +31,7 @@ class Codes:
 
     Attributes:
         member: Shape (n1,), codes from 0, in the order in which the labels first appear.
-        nonmember: Shape (n0,), likewise.
+        nonmember: Shape (n0,), with the same codes.
         labels: The label of each code.
     """
 
@@ -109,7 +109,7 @@ def _word(item: Any) -> str:
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
 
 
-# --- How many independent records are clustered ones worth? The design effect of persons with several records ---
+# --- How many independent records are clustered ones worth? The design effect of people with several records ---
 
 
 _LEAST = 2
@@ -145,7 +145,7 @@ def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
 
 
 def _intraclass(scores: Floats, unit: Integers, sizes: Integers) -> float:
-    """The intraclass correlation by one-way analysis of variance, in [0, 1]; 1 where it cannot be told."""
+    """The intraclass correlation by one-way analysis of variance, in [0, 1]; 1 where it cannot be known."""
     n, persons = scores.size, sizes.size
     if persons < _LEAST:
         return 1.0
@@ -165,7 +165,7 @@ def _intraclass(scores: Floats, unit: Integers, sizes: Integers) -> float:
 
 MIXED = "(mixed)"
 _SURELY = 1e-3
-_EXACT = 10_000  # pairs of persons up to which the exact law of the test of sizes is counted out
+_EXACT = 10_000  # pairs of people up to which the exact law of the test of sizes is counted out
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,22 +234,22 @@ def _within_persons(losses: Losses) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class PersonsFound:
-    """The losses with one score per unit, and how records and persons are spread; pairs are (members, non-members).
+    """The losses with one score per unit, and how records and people are spread; pairs are (members, non-members).
 
     Attributes:
         losses: One score per person and group, or one per record.
-        choice: What was asked for.
+        choice: The units that were chosen.
         by_id: The records, of which several rows may have had one id.
         named: Whether records name their person at all.
         records: Numbers of records.
-        persons: Numbers of persons; a record that names nobody counts as a person of its own.
-        unlabelled: Numbers of records that name nobody.
+        persons: Numbers of people; a record that names none counts as a person of its own.
+        unlabelled: Numbers of records that name no person.
         largest: Most records of one person within a group.
-        in_both: Persons with records in both groups.
+        in_both: People with records in both groups.
         in_both_by_chance: How many there would be, on average, had a coin decided for each record.
         several: People with two or more records, in both groups together.
-        sizes_p_value: Of the hypothesis that persons have as many records among the members as among the non-members.
-        effective: Records divided by the design effect of their persons; see `auditor.records.labels`.
+        sizes_p_value: Of the hypothesis that people have as many records among the members as among the non-members.
+        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         left_out: People with records in both groups who were left out, since membership was decided by person.
         trained: For how few and how many training records a score stands.
     """
@@ -301,7 +301,7 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
         choice: `EachRecord` or `OnePerPerson`.
 
     Raises:
-        InputError: Persons are asked for and not given, or a group has records of fewer than two.
+        InputError: One score per person, of records that do not name their person, or a group has records of fewer than two.
 
     >>> losses = Losses(
     ...     member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], person=(["ann", "ann", "bob"], ["cy", "di"])
@@ -422,14 +422,14 @@ def mechanism_reason(units: PersonsFound, *, strata: bool = False) -> str | None
     """Return why these units support no statement about the training algorithm, or None.
 
     Three things forbid one. A combined score of a person in both groups rests on as many records as happened to be
-    members, so it depends on membership without any leak. And records whose persons are never, or hardly ever, split
-    had one coin per person: a test that counts a coin for each record is wrong then (the number of split persons is
-    compared with independent coins by Hoeffding's bound, at 1e-3). So were the records of persons that are split too often
+    members, so it depends on membership without any leak. And records whose people are never, or hardly ever, split
+    had one coin per person: a test that counts a coin for each record is wrong then (the number of split people is
+    compared with independent coins by Hoeffding's bound, at 1e-3). So were the records of people that are split too often
     dealt out between the groups, unless pairs are drawn within persons. So were rows of one id that could not be combined.
 
     Args:
         units: The units.
-        strata: Whether pairs are drawn within strata, which persons may be.
+        strata: Whether pairs are drawn within strata, which people may be.
     """
     if units.by_id.largest > 1 and not units.by_id.combined:
         return "ids repeat, and a group has fewer than two of them, so that records are not independent"
@@ -488,7 +488,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 
 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
-    """How many persons have records in both groups, and how many would by independent coins, of their own odds where known."""
+    """How many people have records in both groups, and how many would by independent coins, of their own odds where known."""
     count, owner = persons.labels.size, persons.pooled
     chance = np.full(owner.size, persons.member.size / owner.size)
     if inclusion is not None:
@@ -504,7 +504,7 @@ def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
     """Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative.
 
-    The asymptotic law calls three persons against three surely different, where chance alone gives one in ten.
+    The asymptotic law calls three people against three surely different, where chance alone gives one in ten.
     """
     if max(member.max(), nonmember.max()) == 1 or min(member.size, nonmember.size) < _LEAST:
         return 1.0

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import pickle
-import random
 import socket
 import struct
 import threading
@@ -195,34 +194,16 @@ def _onnx_named(text, kind=b"Identity"):
     return _onnx(_field(1, node) + _field(2, name) + _field(5, unused) + ends)
 
 
-def _spoiled(seed):
-    """Good files, cut off, with flipped bits, with sizes of nine digits, doubled, and with another's beginning."""
-    rng = random.Random(seed)  # noqa: S311 - nothing secret
-    for name in ("model.onnx", "model.skops", "model.json"):
-        good = (CORPUS / name / "seed-1").read_bytes()
-        for share in (0.1, 0.5, 0.99):
-            yield f"cut-{share}-{name}", good[: int(share * len(good))]
-        for number in range(4):
-            data = bytearray(good)
-            for _ in range(2**number):
-                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-            yield f"bits-{number}-{name}", bytes(data)
-        at = rng.randrange(len(good) - 8)
-        yield f"size-{name}", good[:at] + b"\xff" * 4 + b"\x7f" * 4 + good[at + 8 :]
-        yield f"doubled-{name}", good * 2
-        yield f"crossed-{name}", b"PK\x03\x04" + good
-
-
 SUFFIXES = (
     *("pkl", "pickle", "joblib", "sav", "pt", "pth", "ts", "torchscript", "skops", "keras", "h5", "hdf5"),
     *("safetensors", "ubj", "json", "txt", "onnx", "cbm"),
 )
 
 
-def files(seed=0):
+def files():
     """Every hostile file by its name, whose ending says what it pretends to be."""
     found = {f"trap.{suffix}": pickle.dumps(Trap()) for suffix in SUFFIXES}
-    return found | dict(_zips()) | dict(_plain()) | dict(_spoiled(seed))
+    return found | dict(_zips()) | dict(_plain())
 
 
 # --- Servers ----------------------------------------------------------------------------------------

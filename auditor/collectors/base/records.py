@@ -193,7 +193,7 @@ def count_records(name: str, features: Any) -> int:
 
 
 def labels_beside(groups: tuple[Records, Records], *, values: str, **pairs: Any) -> dict[str, Any]:
-    """Return labels given beside the records as pairs (members, non-members), checked before a model spends any time.
+    """Return labels that stand beside the records as pairs (members, non-members), checked before a model spends any time.
 
     Args:
         groups: The records.

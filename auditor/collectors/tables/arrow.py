@@ -74,10 +74,6 @@ def _in_type(column: Any, plain: Any) -> Any:
 
     if types.is_run_end_encoded(column.type):
         column = run_end_decode(column)
-    elif types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    elif isinstance(column.type, pa.BaseExtensionType) and column.type != plain:
-        return _in_type(column.storage, plain)
     return column if column.type == plain else column.cast(plain)
 
 
@@ -114,23 +110,21 @@ def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
     import pyarrow.compute as pc
 
     cells = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if cells.null_count:
-        row = first_row + int(np.argmin(np.asarray(cells.is_valid())))
-        raise InputError(
-            f"{place} must hold a vector in each row, got none in {validate.at_row(row)}; leave that row out."
-        )
     if isinstance(cells.type, pa.FixedShapeTensorType):
-        return np.asarray(cells.to_numpy_ndarray())
+        if not cells.null_count:
+            return np.asarray(cells.to_numpy_ndarray())
+        cells = cells.storage
     shape = [len(cells)]
     while _is(cells.type, _LISTS):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(cells), -1))
-        other = lengths != lengths[:1]
+        other = (lengths != lengths[:1]) | (lengths < 0)
         if other.any():
             at = int(np.argmax(other))
-            row = first_row + at // math.prod(shape[1:])
+            length = f"{lengths[at]} numbers" if lengths[at] >= 0 else "none"
             raise InputError(
-                f"{place} must hold vectors of equal length, got {max(0, int(lengths[at]))} numbers in"
-                f" {validate.at_row(row)}, after {int(lengths[0])}; make them equally long."
+                f"{place} must hold vectors of equal length in each row, got {length} in"
+                f" {validate.at_row(first_row + at // math.prod(shape[1:]))}, after {int(lengths[0])}; make them equally long, or"
+                " leave that row out."
             )
         shape.append(int(lengths[0]) if lengths.size else 0)
         cells = cells.flatten()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
-from auditor.collectors.tables.sources import kind_of, path_of
+from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
@@ -42,7 +42,7 @@ class Manifest:
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
         warnings: What was noticed before the first record was scored.
-        deterministic: Whether the model answers alike when it is asked again, as far as anybody knows.
+        deterministic: Whether the model answers alike to the same records again, as far as is known.
         version: Of this package.
         format: Of the working folder.
     """
@@ -87,7 +87,7 @@ def read_manifest(path: Path) -> Manifest | None:
             return _checked(json.loads(file.read(_LARGEST_MANIFEST)))
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"file {str(path)!r} is damaged or of another version; delete its folder to begin anew, or name another"
+            f"file {str(path)!r} is damaged or of another version; delete its folder to start again, or name another"
             " output."
         ) from error
 
@@ -178,13 +178,16 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
     What is wrong with the file as a whole is found where its columns are read.
     """
-    path = path_of(data)
-    if path is None or kind_of(path) != ".parquet" or not path.is_file():
-        return None, 0
-    try:
-        return open_table(data).note(key)
-    except InputError:
-        return None, 0
+    if not isinstance(data, Table):
+        path = path_of(data)
+        if path is None or kind_of(path) != ".parquet" or not path.is_file():
+            return None, 0
+        try:
+            data = open_table(path)
+        except InputError:
+            return None, 0
+    note: tuple[bytes | None, int] = data.note(key)
+    return note
 
 
 def read_metadata(data: Any) -> CollectedMetadata | None:
@@ -301,7 +304,7 @@ def refuse_altered(
         place: The file in error sentences.
 
     Returns:
-        Whether they were compared: where records were taken out of the file, nobody can.
+        Whether they were compared: not where records were taken out of the file.
 
     Raises:
         InputError: They are others.

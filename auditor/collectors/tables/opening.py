@@ -87,7 +87,7 @@ class RecordTable:
     Numbers, text and categories come to the model in the types that pandas gives them when it reads the same table;
     whatever has to be encoded is encoded by the model's own pipeline. In a CSV a column of which every cell is a number
     or missing holds numbers, one of true and false truth values, and any other one text; missing are the cells that
-    pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and persons of a CSV stay text.
+    pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and data subjects of a CSV stay text.
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
@@ -100,9 +100,9 @@ class RecordTable:
             Columns without a name, and those that pandas wrote for its index, are features only if named.
         id: Record ids; read if the table has the column, an error if another name than the default is missing. None
             reads none, and a column of that name is then a feature like any other.
-        group: Slices to report by, likewise.
-        person: Data subject of each record, likewise.
-        member: Membership, 1 for a member and 0 for a non-member, likewise; needed where one table holds both groups.
+        group: Slices to report by, read as ids are.
+        person: Data subject of each record, read as ids are.
+        member: Membership, 1 for a member and 0 for a non-member, read as ids are; needed where one table holds both groups.
         memory: Bytes that what is decoded of a file at once may take: some records, or of a compressed block all.
 
     Raises:
@@ -155,7 +155,7 @@ class _Roles:
 
     Attributes:
         features: In the order in which the model takes them.
-        alone: Whether the one feature is given as a column and not as a table of one column.
+        alone: Whether the one feature comes as a column and not as a table of one column.
         labels: Of the true labels.
         beside: The columns of ids, groups and persons, by what they are.
         member: Of membership.

@@ -183,8 +183,8 @@ def read_losses(
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
         id_column: Record ids, read if the file has them; an error if another name than the default is missing.
             None reads none. In a CSV ids are read as text, so that leading zeros survive.
-        group_column: Slices to report by, likewise.
-        person_column: Data subject of each record, likewise; a column ``inclusion`` holds with what probability each record
+        group_column: Slices to report by, read as ids are.
+        person_column: Data subject of each record, read as ids are; a column ``inclusion`` holds with what probability each record
             was to be a member.
         label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
             it.
@@ -290,8 +290,8 @@ def read_loss_pair(
         member_column: Membership, if a file has it: it must then be 1 in every row of the members' file and 0 in
             every row of the non-members'. An error if another name than the default is missing. None ignores it.
         id_column: Record ids, read if both files have them; see `read_losses`.
-        group_column: Slices to report by, likewise.
-        person_column: Data subject of each record, likewise.
+        group_column: Slices to report by, read as ids are.
+        person_column: Data subject of each record, read as ids are.
         label_column: The true class of each record, to report by; read only if named.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
@@ -418,7 +418,7 @@ def read_features(
         columns: The columns to read. A CSV column of which every cell is a number or blank holds numbers, any other
             one text; a blank is a missing value.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
-        not_features: Columns with another part to play, such as those of losses, ids and persons: none of them, nor
+        not_features: Columns with another part to play, such as those of losses, ids and data subjects: none of them, nor
             that of membership, may be among the features. The column of groups may.
         memory: Bytes that the columns of a file may take once decoded, as for `read_losses`.
 
@@ -524,7 +524,7 @@ def read_schedule(
 
     Args:
         path: A ``.csv``, ``.parquet`` or ``.npz`` file with the columns ``noise_multiplier`` and ``sampling_rate``, and
-            if wanted ``clipping_norm`` (default 1) and ``steps`` (how many steps a row stands for, default 1).
+            optionally ``clipping_norm`` (default 1) and ``steps`` (how many steps a row stands for, default 1).
         sampling: How batches are drawn.
 
     Returns:

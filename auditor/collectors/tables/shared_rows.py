@@ -78,7 +78,7 @@ class SharedRows:
         if not allow:
             raise InputError(
                 f"members and non-members must have different ids, got {seen}; take those records out of one group,"
-                f" read no ids (id=None) if they count anew in each table, {_ALLOW}."
+                f" read no ids (id=None) if they start again in each table, {_ALLOW}."
             )
         self.notes.append(f"{about(count)} ids are in both groups, which was allowed.")
         return f"there are {seen}: the groups overlap, which was allowed."

@@ -26,7 +26,7 @@ Column = npt.NDArray[Any]
 _GIGABYTE = 1e9
 WORD = 8  # bytes that a cell takes at least: a number, or where its text is
 
-# Columns beside the features, by the names that they have unless others are given.
+# Columns beside the features, by their default names.
 _PARTS = {"id": "ids", "group": "slices", "person": "persons", "label": "classes", "member": "membership"}
 
 # --- A table: named columns, of which stretches of rows are read, or all of them ---
