@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor import theory
-from auditor.api import ClaimResult
 from auditor.cli import console, options as shared, settings
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Estimate, Subject
-from auditor.results.document import made_now
+from auditor.results.document import ClaimResult, made_now
 from auditor.verdicts.gates import ExitCode
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
@@ -138,8 +137,8 @@ def _result(
     training: choices.DPSGD, claims: Sequence[Claim], further: Sequence[Claim], asked: _Promised
 ) -> ClaimResult:
     """What is promised, with the best number of each kind for gates, and the curves for a page."""
+    from auditor.curves.views import claimed_line
     from auditor.report.terminal import described
-    from auditor.results.views import claimed_line
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
     for item in theory.leading(claims):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
-from auditor.api import AnyResult, AuditResult
+from auditor.api import AnyResult
 from auditor.cli import console
 from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices, validate
@@ -21,6 +21,7 @@ from auditor.core.errors import InputError
 from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.core.lazy import docstring
 from auditor.core.values import Losses, Verdict
+from auditor.results.document import AuditResult
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, judged, parse, standing
 
 # --- Groups of options ---

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from auditor.api import AuditResult, audit
+from auditor.api import audit
 from auditor.cli import console, settings
 from auditor.cli.options import Common, Options
 from auditor.core.files import check_writable, write_all
 from auditor.core.options import DPSGD, RandomSplit, StatedClaim
+from auditor.results.document import AuditResult
 
 # --- The demo: three classifiers on the digits that come with scikit-learn, audited and shown side by side ---
 #

@@ -14,16 +14,17 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
+from auditor.core.numbers import about, clean, count, distinct, given, percent, plain, quoted, rounded, unit
 from auditor.core.options import Disclosure
 from auditor.core.values import FINITE, Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.disclosure import shared
-from auditor.results.document import AuditDocument, input_hash
+from auditor.results.document import AuditResult, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 # --- One quantity in two audits, and what both together show of it ---
 
@@ -120,8 +121,8 @@ class RunChange:
         return headline(self.differences)
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedAudits:
+@dataclass(frozen=True, repr=False)
+class AuditsComparison:
     """Several audits beside each other.
 
     Attributes:
@@ -181,6 +182,38 @@ class ComparedAudits:
             return True
         return None if not verdicts or Change.NOT_COMPARABLE in verdicts else False
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the comparison as one offline HTML page; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        from auditor.report.comparison import render
+
+        return kept(render(self), path)
+
+    def landscape_figure(self) -> "Figure | None":
+        """Return the privacy-utility landscape as a matplotlib figure; null where there is none."""
+        from auditor.report.figures.landscape import landscape_figure
+
+        return landscape_figure(self)
+
+    def __str__(self) -> str:
+        """Return what the terminal shows."""
+        from auditor import report
+
+        return str(report.comparison_text(self))
+
+    def __repr__(self) -> str:
+        """Say in one line how many audits were compared, and by what."""
+        against = "" if self.baseline is None else f" against {clean(self.baseline.title)!r}"
+        return f"AuditsComparison({len(self.runs)} audits by {self.measure}{against})"
+
+    def _repr_html_(self) -> str:
+        from auditor.report.comparison import cell
+
+        return cell(self)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each result, indexed by its number, as a pandas DataFrame."""
         import pandas as pd
@@ -222,13 +255,13 @@ class ComparedAudits:
 
 
 def compare_audits(
-    results: Iterable[AuditDocument | str | os.PathLike[str]],
+    results: Iterable[AuditResult | str | os.PathLike[str]],
     *,
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
     losses: Iterable[Losses] = (),
-) -> ComparedAudits:
+) -> AuditsComparison:
     """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
     runs = audited.read_runs(results)
     if about is not None:
@@ -245,7 +278,7 @@ def compare_audits(
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
     unranked = reason or why_not_ranked(found, measurements, measure=measure)
-    return ComparedAudits(
+    return AuditsComparison(
         measure=measure,
         measurements=measurements,
         strategies=found if unranked else ranked(found, measurements, measure=measure),
@@ -314,7 +347,7 @@ def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
     return None
 
 
-def _rows(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+def _rows(comparison: "AuditsComparison") -> list[dict[str, Any]]:
     """Return each result by the names of the columns."""
     corners = {number for strategy in comparison.frontier for number in strategy.runs}
     on = None if comparison.no_frontier else corners
@@ -343,13 +376,13 @@ def _row(item: audited.Measurement, on: Container[int] | None) -> dict[str, Any]
     }
 
 
-def measure_title(comparison: "ComparedAudits") -> str:
+def measure_title(comparison: "AuditsComparison") -> str:
     """Return what the measure is called."""
     found = next((item.estimate for item in comparison.measurements if item.estimate is not None), None)
     return comparison.measure if found is None else metrics.describe(found).title
 
 
-def utility_title(comparison: "ComparedAudits") -> str:
+def utility_title(comparison: "AuditsComparison") -> str:
     """Return what the utility is called."""
     return next((run.utility.name for run in comparison.runs if run.utility is not None), "utility")
 
@@ -391,7 +424,7 @@ _DELONG = (
 
 
 def differences(
-    old: AuditDocument, new: AuditDocument, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
+    old: AuditResult, new: AuditResult, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
     """Return what changed between two audits, one row for each quantity that either of them has.
 
@@ -422,7 +455,7 @@ def differences(
     ('worse', 0.95)
     """
     for name, result in (("old", old), ("new", new)):
-        validate.instance(name, result, (AuditDocument,))
+        validate.instance(name, result, (AuditResult,))
     together = validate.at_least("together", together, least=1)
     pairs = [{item.name: item for item in result.estimates} for result in (old, new)]
     refusal = _audits_refusal(old, new)
@@ -529,7 +562,7 @@ def _judged(
 
 
 def _paired(
-    audits: tuple[AuditDocument, AuditDocument],
+    audits: tuple[AuditResult, AuditResult],
     losses: tuple[Losses, Losses],
     refusal: str | None,
     *,
@@ -649,7 +682,7 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
     return "both have a lower end only, and a difference of two lower bounds bounds nothing"
 
 
-def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
+def _audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
     """Return why two audits cannot be set against each other at all, or None."""
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):

@@ -19,7 +19,7 @@ from auditor.core.numbers import given, rounded
 from auditor.core.options import Adjacency, Disclosure, Utility
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
-from auditor.results.document import AuditDocument, ceiling, detail, find, made_at
+from auditor.results.document import AuditResult, ceiling, detail, find, made_at
 from auditor.results.metrics import metric
 from auditor.verdicts.judging import failed_validity, why_blind
 
@@ -46,7 +46,7 @@ class Run:
     """
 
     number: int
-    result: AuditDocument
+    result: AuditResult
     source: str | None = None
     path: str | None = None
     model: str | None = None
@@ -70,7 +70,7 @@ def is_public(*data: Mapping[str, Any]) -> bool:
     return any(item.get("disclosure") != Disclosure.INSIDERS for item in data)
 
 
-def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tuple[Run, ...]:
+def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[Run, ...]:
     """Return the audits to compare, read where they are files, in the order given.
 
     Args:
@@ -89,14 +89,14 @@ def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tupl
 
 
 def _several(results: Any) -> list[Any]:
-    if isinstance(results, AuditDocument | str | bytes | os.PathLike) or not isinstance(results, Iterable):
+    if isinstance(results, AuditResult | str | bytes | os.PathLike) or not isinstance(results, Iterable):
         kind = type(results).__name__
         raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
     return list(results)
 
 
 def _run(item: Any, place: int) -> Run:
-    if isinstance(item, AuditDocument):
+    if isinstance(item, AuditResult):
         return _described(Run(place, item))
     if isinstance(item, str | os.PathLike):
         from auditor.results.reading import read_result
@@ -139,7 +139,7 @@ def _refuse_twins(found: Sequence[Run]) -> None:
             )
 
 
-def _content(result: AuditDocument) -> str:
+def _content(result: AuditResult) -> str:
     """The hash of all that a result says."""
     content = json.dumps(result.to_dict(), sort_keys=True, default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -178,7 +178,7 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
             )
         if hits:
             return hits[0]
-    shown = "a result that is not among them" if isinstance(key, AuditDocument) else reprlib.repr(key)
+    shown = "a result that is not among them" if isinstance(key, AuditResult) else reprlib.repr(key)
     raise InputError(f"{argument} must name one of the results, got {shown}{_nearest(found, key)}")
 
 
@@ -526,7 +526,7 @@ def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
     return int(sizes[0] or 0), int(sizes[1] or 0)
 
 
-def too_narrow(result: AuditDocument) -> str | None:
+def too_narrow(result: AuditResult) -> str | None:
     """Return why the intervals of an audit are narrower than they say, or null."""
     for check in result.checks:
         details = check.details

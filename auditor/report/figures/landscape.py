@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from auditor.comparison.compare import ComparedAudits
+    from auditor.comparison.compare import AuditsComparison
 
 
 # --- Labels beside the points of a figure, kept apart from each other ---
@@ -103,7 +103,7 @@ def _shared(boxes: canvas.Floats, others: canvas.Floats) -> canvas.Floats:
 _SHOWN = 20  # strategies named with their numbers before the rest are left to the table
 
 
-def _axis_words(comparison: "ComparedAudits") -> str:
+def _axis_words(comparison: "AuditsComparison") -> str:
     """Return what stands along the axis of the measure."""
     title = canvas.one_line(measure_title(comparison))
     if is_lower_bound(comparison.measure):
@@ -112,18 +112,18 @@ def _axis_words(comparison: "ComparedAudits") -> str:
     return f"{title} (larger: {worse})"
 
 
-def _utility_words(comparison: "ComparedAudits") -> str:
+def _utility_words(comparison: "AuditsComparison") -> str:
     """Return what stands along the axis of the utility."""
     name = canvas.one_line(utility_title(comparison))
     return f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
-def _value(x: float, comparison: "ComparedAudits") -> str:
+def _value(x: float, comparison: "AuditsComparison") -> str:
     """A value of the measure; a lower bound is never rounded up."""
     return numbers.number(x, toward="down" if is_lower_bound(comparison.measure) else "nearest")
 
 
-def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
+def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
     """Return what a point says when it is pointed at."""
     one = is_lower_bound(comparison.measure) and len(item.strategy.runs) == 1
     parts = (
@@ -135,7 +135,7 @@ def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
     return ", ".join(parts)
 
 
-def alt(comparison: "ComparedAudits") -> str:
+def alt(comparison: "AuditsComparison") -> str:
     """Return what the picture shows, in words."""
     points = _points(comparison)
     values, useful = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
@@ -148,7 +148,7 @@ def alt(comparison: "ComparedAudits") -> str:
     )
 
 
-def _frontier(comparison: "ComparedAudits") -> str:
+def _frontier(comparison: "AuditsComparison") -> str:
     if comparison.no_frontier is not None:
         return "No frontier is drawn."
     corners = ", ".join(
@@ -184,7 +184,7 @@ class _Point(NamedTuple):
     y: Spread
 
 
-def _points(comparison: "ComparedAudits") -> list[_Point]:
+def _points(comparison: "AuditsComparison") -> list[_Point]:
     if comparison.no_landscape is not None:
         return []
     shown = categories(comparison.strategies)
@@ -201,7 +201,7 @@ def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
     return tuple(found if len(found) <= len(_STYLES) else [*found[: len(_STYLES) - 1], _OTHERS])
 
 
-def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
+def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     """Return the privacy-utility landscape, or null where there is none."""
     points = _points(comparison)
     if not points:
@@ -233,7 +233,7 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
     return figure
 
 
-def logarithmic(comparison: "ComparedAudits") -> float | None:
+def logarithmic(comparison: "AuditsComparison") -> float | None:
     """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
     if comparison.measure in COMPARED:
         return None  # from 0 to 1
@@ -263,7 +263,7 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
 
 
 def _draw(
-    axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int, named: bool
+    axes: "Axes", points: Sequence[_Point], comparison: "AuditsComparison", *, place: int, named: bool
 ) -> None:
     mark, colour = _STYLES[place]
     x, y = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
@@ -317,7 +317,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     return np.stack(line, axis=1)
 
 
-def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
+def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
     """Better is up and to the left."""
     if not more_is_worse(comparison.measure):
         axes.invert_xaxis()
@@ -361,7 +361,7 @@ def _density(
 # --- The same strategies over time -------------------------------------------------------------------
 
 
-def history_figure(comparison: "ComparedAudits") -> "Figure | None":
+def history_figure(comparison: "AuditsComparison") -> "Figure | None":
     """Return what each audit measured in the order in which they were made, or null where they have no order in time."""
     told = comparison.history
     if not told:
