@@ -1,12 +1,6 @@
 from auditor import canaries as canaries
 from auditor._version import __version__ as __version__
 from auditor.api import (
-    AuditResult as AuditResult,
-    AuditsComparison as AuditsComparison,
-    ClaimResult as ClaimResult,
-    InstancesResult as InstancesResult,
-    LabelsResult as LabelsResult,
-    RunsResult as RunsResult,
     assert_gates as assert_gates,
     audit as audit,
     audit_instances as audit_instances,
@@ -59,6 +53,7 @@ from auditor.collectors.texts.scores import (
     ZlibRatio as ZlibRatio,
 )
 from auditor.comparison.compare import (
+    AuditsComparison as AuditsComparison,
     Change as Change,
     Difference as Difference,
     differences as differences,
@@ -132,7 +127,15 @@ from auditor.mechanism.training_runs import collect_runs as collect_runs
 from auditor.mechanism.whole_curve import FixedNumber as FixedNumber, Sequential as Sequential
 from auditor.records.features import Features as Features
 from auditor.records.labels import per_person as per_person
-from auditor.results.document import Slice as Slice, TopRecord as TopRecord
+from auditor.results.document import (
+    AuditResult as AuditResult,
+    ClaimResult as ClaimResult,
+    InstancesResult as InstancesResult,
+    LabelsResult as LabelsResult,
+    RunsResult as RunsResult,
+    Slice as Slice,
+    TopRecord as TopRecord,
+)
 from auditor.results.reading import schema as schema
 from auditor.risk.ranking import Ranking as Ranking, rank_records as rank_records
 from auditor.verdicts.gates import Gate as Gate, GateOutcome as GateOutcome, check_gates as check_gates

@@ -1,260 +1,34 @@
-"""The public results with their showing methods, and the functions that make them: signatures and docstrings.
+"""The public functions that make results: signatures and docstrings."""
 
-Everything below returns plain documents; here each is given its page, its card and its other forms, once.
-"""
-
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from auditor import report
-from auditor.comparison.compare import ComparedAudits
-from auditor.core import numbers, options
-from auditor.core.errors import InputError, MissingExtraError
-from auditor.core.files import kept
-from auditor.core.values import Estimate, Losses, Verdict
+from auditor.comparison.compare import AuditsComparison
+from auditor.core import options
+from auditor.core.errors import InputError
+from auditor.core.values import Losses, Verdict
 from auditor.core.verb import with_options
 from auditor.estimators.setting import AuditOptions, Inputs
 from auditor.results.document import (
-    AuditDocument,
-    ClaimDocument,
-    InstancesDocument,
-    LabelsDocument,
-    RunsDocument,
+    AuditResult,
+    Document,
+    InstancesResult,
+    LabelsResult,
+    RunsResult,
 )
-from auditor.verdicts.gates import Gate, GateOutcome, check_gates, standing
+from auditor.verdicts.gates import Gates, check_gates, standing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from auditor.collectors.base.outputs import Output
     from auditor.collectors.streaming.summaries import Summary
     from auditor.collectors.tables.opening import RecordTable
     from auditor.mechanism.whole_curve import RunsTest
 
-Gates = str | Sequence[str | Gate | GateOutcome]
-
-
-class _Shown:
-    """What a document becomes when it gets the methods that show it."""
-
-    @classmethod
-    def of(cls, document: Any) -> Self:
-        """Return the document with these methods."""
-        return cls(**{item.name: getattr(document, item.name) for item in fields(document)})
-
-
-class _Reported(_Shown):
-    """The methods that show an audit of whatever kind: ``self`` is the document too."""
-
-    def to_html(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
-        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
-
-        Args:
-            path: Where to write it.
-            gates: Conditions that the page shows with their outcomes, as `auditor.check_gates` takes them.
-
-        Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
-            OutputError: The path cannot be written.
-        """
-        return kept(report.render([self], gates=check_gates(self, gates)), path)
-
-    def to_markdown(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
-        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
-
-        Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
-
-        Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
-            OutputError: The path cannot be written.
-        """
-        return kept(report.markdown(self, gates=check_gates(self, gates)), path)
-
-    def to_junit(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
-        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
-
-        Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
-
-        Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
-            OutputError: The path cannot be written.
-        """
-        return kept(report.junit(self, gates=check_gates(self, gates)), path)
-
-    def to_sarif(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
-        """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
-
-        Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
-
-        Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
-            OutputError: The path cannot be written.
-        """
-        return kept(report.sarif(self, gates=check_gates(self, gates)), path)
-
-    def __str__(self: Any) -> str:
-        """Return what the terminal shows."""
-        return str(report.audit_text(self))
-
-    def __repr__(self: Any) -> str:
-        """Say in one line what was audited and what was found."""
-        shown = report.view_of(self)
-        return f"{type(self).__name__}({numbers.clean(shown.model)!r}: {shown.opening[0][0].word})"
-
-    def __getitem__(self: Any, name: str) -> Estimate:
-        """Return the estimate of that name, such as ``result["auc"]``.
-
-        Raises:
-            InputError: There is none; the message names the nearest.
-        """
-        found: Estimate = self.estimate(name)
-        return found
-
-    def __iter__(self: Any) -> Iterator[str]:
-        """Go through the names of the estimates, so that ``"auc" in result`` asks for one."""
-        return (item.name for item in self.estimates)
-
-    def plot(self: Any, name: str | None = None) -> "Figure | None":
-        """Return a figure of the report, by default the first that there is; see `figure`."""
-        return self.figure(name) if name is not None else next(iter(self.figures().values()), None)
-
-    def log_to_mlflow(self: Any, *, folder: str = "privacy") -> None:
-        """Log the numbers with their ends as metrics, and the JSON and the page as artifacts, to the active MLflow run.
-
-        Args:
-            folder: Of the artifacts, and what the names of metrics and the tag of the verdict begin with.
-
-        Raises:
-            MissingExtraError: MLflow is not installed.
-        """
-        try:
-            import mlflow
-        except ImportError as error:
-            raise MissingExtraError(
-                "logging to MLflow needs MLflow, which cannot be imported here: pip install 'privacy-auditor[mlflow]'."
-            ) from error
-        metrics = {
-            f"{folder}.{item.name}{'' if end == 'value' else f'.{end}'}": number
-            for item in self.estimates
-            for end in ("value", "lower", "upper")
-            if (number := getattr(item, end)) is not None and math.isfinite(number)
-        }
-        mlflow.log_metrics(metrics)
-        mlflow.set_tag(f"{folder}.verdict", self.verdict or "no claim")
-        mlflow.log_text(self.to_json(), f"{folder}/result.json")
-        mlflow.log_text(self.to_html(), f"{folder}/report.html")
-
-    def figure(self: Any, name: str) -> "Figure | None":
-        """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
-
-        Args:
-            name: One of `auditor.report.figures.FIGURES`, such as ``tradeoff-log`` or ``losses``.
-
-        Raises:
-            InputError: There is no figure of that name; the message names the nearest.
-        """
-        from auditor.report.figures import gallery as figures
-
-        return figures.figure(self, name)
-
-    def figures(self: Any) -> "dict[str, Figure]":
-        """Return every figure that this audit has data for, by name, in the order of the report."""
-        from auditor.report.figures.gallery import FIGURES
-
-        drawn = {name: self.figure(name) for name in FIGURES}
-        return {name: found for name, found in drawn.items() if found is not None}
-
-    def _repr_html_(self: Any) -> str:
-        """Return the card that a notebook shows."""
-        return str(report.card(self))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AuditResult(_Reported, AuditDocument):  # noqa: D101 - that of the document
-    __doc__ = AuditDocument.__doc__
-
-    def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the audit as part of a model card for the Hugging Face Hub; with a path, also write it there.
-
-        It begins with the metadata (``model-index``) that belongs at the top of the card, and goes on with a section in
-        Markdown.
-
-        Args:
-            path: Where to write it, whole or not at all.
-
-        Raises:
-            OutputError: The path cannot be written.
-        """
-        return kept(report.model_card(self), path)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class InstancesResult(_Reported, InstancesDocument):  # noqa: D101 - that of the document
-    __doc__ = InstancesDocument.__doc__
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
-    __doc__ = RunsDocument.__doc__
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LabelsResult(_Reported, LabelsDocument):  # noqa: D101 - that of the document
-    __doc__ = LabelsDocument.__doc__
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ClaimResult(_Reported, ClaimDocument):  # noqa: D101 - that of the document
-    __doc__ = ClaimDocument.__doc__
-
-
-AnyResult = AuditResult | InstancesResult | RunsResult | LabelsResult | ClaimResult
-
-
-@dataclass(frozen=True, repr=False)
-class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the document
-    __doc__ = ComparedAudits.__doc__
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the comparison as one offline HTML page; with a path, also write it there, whole or not at all.
-
-        Raises:
-            OutputError: The path cannot be written.
-        """
-        from auditor.report.comparison import render
-
-        return kept(render(self), path)
-
-    def landscape_figure(self) -> "Figure | None":
-        """Return the privacy-utility landscape as a matplotlib figure; null where there is none."""
-        from auditor.report.figures.landscape import landscape_figure
-
-        return landscape_figure(self)
-
-    def __str__(self) -> str:
-        """Return what the terminal shows."""
-        return str(report.comparison_text(self))
-
-    def __repr__(self) -> str:
-        """Say in one line how many audits were compared, and by what."""
-        against = "" if self.baseline is None else f" against {numbers.clean(self.baseline.title)!r}"
-        return f"AuditsComparison({len(self.runs)} audits by {self.measure}{against})"
-
-    def _repr_html_(self) -> str:
-        from auditor.report.comparison import cell
-
-        return cell(self)
+AnyResult = Document
 
 
 @with_options(AuditOptions, members="coverage")
@@ -283,7 +57,7 @@ def audit_of(losses: Losses, options: AuditOptions) -> AuditResult:
     """Audit a model from its losses and options that are at hand as a value; see `audit`."""
     from auditor import pipeline
 
-    return AuditResult.of(pipeline.audit(Inputs(losses, options)))
+    return pipeline.audit(Inputs(losses, options))
 
 
 def _losses_of(given: Any, nonmember: Any) -> Losses:
@@ -336,7 +110,7 @@ def _told_apart(losses: Losses) -> Losses:
 
 
 def audit_instances(
-    instances: Sequence[Losses | AuditDocument],
+    instances: Sequence[Losses | AuditResult],
     *,
     delta: float,
     confidence: float = 0.95,
@@ -368,7 +142,7 @@ def audit_instances(
         InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
 
     Source: Negoescu et al. 2024, Theorem 2 and Eq. 18 to 21, at attacks of known error rate (see
-    `auditor.results.views.rank_curves`).
+    `auditor.estimators.rank_curves`).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -379,7 +153,7 @@ def audit_instances(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import instances as room
 
-    return InstancesResult.of(room.audit_instances(**given))
+    return room.audit_instances(**given)
 
 
 def audit_runs(
@@ -443,7 +217,7 @@ def audit_runs(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import runs as room
 
-    return RunsResult.of(room.audit_runs(**given))
+    return room.audit_runs(**given)
 
 
 def audit_labels(
@@ -507,12 +281,12 @@ def audit_labels(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import label_audit as room
 
-    return LabelsResult.of(room.audit_labels(**given))
+    return room.audit_labels(**given)
 
 
 def compare_audits(
-    results: Iterable[AuditDocument | str | os.PathLike[str]] | AuditDocument | str | os.PathLike[str],
-    *more: AuditDocument | str | os.PathLike[str],
+    results: Iterable[AuditResult | str | os.PathLike[str]] | AuditResult | str | os.PathLike[str],
+    *more: AuditResult | str | os.PathLike[str],
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
@@ -558,7 +332,7 @@ def compare_audits(
 
     if more := given.pop("more"):
         given["results"] = [results, *more]
-    return AuditsComparison.of(room.compare_audits(**given))
+    return room.compare_audits(**given)
 
 
 compare = compare_audits  # as the command is called
@@ -611,6 +385,5 @@ def read_result(path: str | os.PathLike[str]) -> AnyResult:
     """
     from auditor.results import reading as room
 
-    found = room.read_result(path, kinds=room.KINDS)
-    results = AuditResult, InstancesResult, RunsResult, LabelsResult, ClaimResult
-    return next(item for item in results if item.kind == found.kind).of(found)
+    found: AnyResult = room.read_result(path, kinds=room.KINDS)
+    return found

@@ -8,25 +8,27 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Sample, StatedClaim
 from auditor.core.values import Estimate
+from auditor.curves import views
+from auditor.curves.cells import Partition, few_decide
 from auditor.curves.tradeoff import count
-from auditor.estimators.band import furthest, simultaneous_band
+from auditor.curves.views import Histogram, NamedCurve
+from auditor.estimators.band import furthest, measured as measured_lines, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.rank_curves import rank_curves
 from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.estimators.setting import Inputs
-from auditor.results import views
 from auditor.results.disclosure import shared, shared_rows
-from auditor.results.document import AuditDocument, Histogram, NamedCurve, provenance
-from auditor.results.partition import Partition, few_decide
+from auditor.results.document import AuditResult, provenance
 from auditor.risk.ranking import most_exposed
 from auditor.risk.slices import policies_of, slices_of
 from auditor.verdicts.judging import compare, overall
 
 
-def audit(inputs: Inputs) -> AuditDocument:
+def audit(inputs: Inputs) -> AuditResult:
     """Audit a model from its losses: evidence, estimates, checks, comparisons, and the document of all.
 
     Raises:
@@ -49,7 +51,7 @@ def audit(inputs: Inputs) -> AuditDocument:
         most=setting.top_records,
         rng=evidence.rng("ranking"),
     )
-    result = AuditDocument(
+    result = AuditResult(
         data={
             **inputs.described(evidence.losses),
             "top_records": exposed.reason,
@@ -162,11 +164,11 @@ def _curves(evidence: Evidence, partition: Partition | None, *, has_fits: bool) 
     if evidence.setting.is_shared and partition is None:
         return of_claim
     losses = evidence.losses
-    measured = views.measured(losses, evidence.counts, setting.confidence, setting.coverage, partition)
+    measured = measured_lines(losses, evidence.counts, setting.confidence, setting.coverage, partition)
     fitted = (
         views.fitted(evidence.normals, evidence.mixtures, is_shared=partition is not None) if has_fits else ()
     )
-    return (*measured, *fitted, *of_claim, *(() if partition else views.rank_curves(losses)))
+    return (*measured, *fitted, *of_claim, *(() if partition else rank_curves(losses)))
 
 
 def _histograms(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[Histogram, ...]:

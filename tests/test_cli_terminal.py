@@ -17,7 +17,7 @@ import pytest
 from command_line import leaking
 
 from auditor.cli import app, console
-from auditor.results import STATUS, VERDICT
+from auditor.report import STATUS, VERDICT
 
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PROGRAM = [sys.executable, "-m", "auditor"]

@@ -13,8 +13,8 @@ from scipy import stats
 
 import auditor
 from auditor.core import Losses
+from auditor.curves import Partition
 from auditor.report import site
-from auditor.results import Partition
 
 LAWS = {
     "normal": lambda rng, n: rng.normal(size=n),

@@ -23,9 +23,10 @@ from auditor.core import (
     UnknownSplit,
     Verdict,
 )
+from auditor.estimators import InstanceRates, on_common_grid, rank_curves
 from auditor.mechanism import certified, instance_values, log_mean_exp, point
 from auditor.report import audit_text
-from auditor.results import InstanceRates, input_hash, on_common_grid, rank_curves
+from auditor.results import input_hash
 from auditor.verdicts import judge
 
 

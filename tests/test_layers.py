@@ -21,6 +21,8 @@ FLOORS = (
     "sensitivity",
     "checks",
     "results",
+    "report.words",
+    "report.rows",
     "collectors.base",
     "collectors.tables",
     "collectors.models",
@@ -40,6 +42,8 @@ FLOORS = (
 )
 # The package's own face, the way in from the shell, and a number that everybody may read.
 OUTSIDE = {"auditor", "auditor.__main__", "auditor._version"}
+# The one exception: what is shown of a result is a method of it, which loads the report when it is called.
+SHOWN = {"auditor.results.document", "auditor.comparison.compare"}
 # A face loads nothing before it is asked for a name.
 OF_FACES = {"auditor.core.lazy"}
 
@@ -84,6 +88,12 @@ class House:
             imported = {target for node in nodes for target in self._imported(node, name)}
             found[name] = imported | self._named(nodes)
         return found
+
+    @cached_property
+    def loaded(self):
+        """The arrows without those by which the methods of a result load the report when they are called."""
+        report = {name for name in self.texts if f"{name}.".startswith("auditor.report.")}
+        return {name: found - report if name in SHOWN else found for name, found in self.arrows.items()}
 
     def _imported(self, node, name):
         """The modules of the package that one statement of a module imports; of a name, where it stands."""
@@ -152,7 +162,7 @@ def upward(house):
     """Arrows to a higher floor."""
     return [
         f"{name} -> {target}"
-        for name, targets in house.arrows.items()
+        for name, targets in house.loaded.items()
         for target in sorted(targets)
         if None not in (floor(name), floor(target)) and floor(target) > floor(name)
     ]
@@ -185,7 +195,7 @@ def eager(house):
 
 def circles(house):
     """Groups of modules that reach each other, each sorted."""
-    arrows = house.arrows
+    arrows = house.loaded
     reached = {}
     for name in arrows:
         seen, waiting = set(), [name]

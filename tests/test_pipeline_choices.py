@@ -22,8 +22,7 @@ from auditor import (
     Verdict,
 )
 from auditor.core import InputError, PerGroup
-from auditor.report import headline
-from auditor.results import rows
+from auditor.report import headline, rows
 
 CONDITIONS = {
     "order_statistics": "records are independent",

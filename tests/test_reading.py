@@ -29,8 +29,9 @@ from auditor.core import (
     Subject,
     Verdict,
 )
+from auditor.curves import Histogram, NamedCurve
 from auditor.report import render
-from auditor.results import SCHEMA_VERSION, Histogram, NamedCurve, Slice, SliceKind, TopRecord, json_value
+from auditor.results import SCHEMA_VERSION, Slice, SliceKind, TopRecord, json_value
 
 OLD = Path(__file__).parent / "data" / "results"
 
@@ -145,7 +146,7 @@ def test_a_record_of_the_first_second_version_is_read(tmp_path, result):
     for name in first:
         without = [{key: value for key, value in raw["top_records"][0].items() if key != name}]
         words = refused(written(tmp_path, json.dumps(raw | {"top_records": without})))
-        assert f"is damaged: top_records[0] has no '{name}'." in words
+        assert f"is damaged: top_records[0].{name} is missing." in words
 
 
 # --- Edited results: what is said to hold together ------------------------------------------------
@@ -280,19 +281,20 @@ def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, n
     [
         ("", "is not valid JSON"),
         ("[]", "has no schema_version"),
-        ('{"schema_version": "1", "verdict": null}', "is damaged: 'data' is missing."),
-        ('{"schema_version": "2", "kind": "instances"}', "is damaged: 'data' is missing."),
+        ('{"schema_version": "1", "verdict": null}', "is damaged: data is missing."),
+        ('{"schema_version": "2", "kind": "instances"}', "is damaged: estimates is missing."),
         ('{"schema_version": "2", "kind": null}', "holds something else than one audit"),
         ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
         ("[" * 100_000, "is nested more than 40 levels deep"),
         ('{"a": 1, "b": {"c": 2, "c": 3}}', "the key 'c' stands twice in one object"),
         ('{"a": NaN}', "NaN is not a JSON number"),
-        ('{"a": 1e999}', "the number 1e999 is too large"),
-        (f'{{"a": {"9" * 350}}}', "is too large"),
+        ('{"schema_version": "3", "a": [1, -1e999]}', "a has a number beyond the range of floats"),
+        (f'{{"schema_version": "3", "a": {"9" * 350}}}', "a has a number beyond the range of floats"),
         (f'{{"a": {"9" * 5000}}}', "a number has 5,000 digits"),
-        (json.dumps({"a": "x" * 100_001}), "a text of more than 100,000 characters (100,001)"),
-        (json.dumps({"x" * 100_001: 1}), "a text of more than 100,000 characters (100,001)"),
-        (json.dumps([0] * 200_001), "a list of more than 200,000 entries (200,001)"),
+        (json.dumps({"schema_version": "3", "a": {"b": "x" * 100_001}}), "a has a text of 100,001 characters"),
+        (json.dumps({"schema_version": "3", "a": {"x" * 100_001: 1}}), "a has a text of 100,001 characters"),
+        (json.dumps({"schema_version": "3", "a": [0] * 20_001}), "a has 20,001 entries, more than 20,000"),
+        ('{"schema_version": "3", "a": ' + "[" * 40 + "]" * 40 + "}", "is nested more than 40 levels deep"),
         ("[" + "0," * 2_000_001 + "0]", "has more than 2,000,000 values"),
         (b"\xff\xfe\xfa", "is not text in UTF-8"),
     ],
@@ -388,22 +390,24 @@ def spoiled(result, place, value):
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (("data",), [], "data must not be list"),
-        (("curves",), "x", "curves must be a list, not str"),
+        (("data",), [], "data should be an object, got []"),
+        (("curves",), "x", "curves should be a list, got 'x'"),
         (("curves", 0, "fpr"), [0.1], "curves[0]: tpr has"),
-        (("curves", 0, "fpr", 0), True, "curves[0]: fpr must be a list of numbers"),
+        (("curves", 0, "fpr", 0), True, "curves[0].fpr[0] should be a valid number, got True"),
+        (("curves", 0, "tpr", 0), 1.5, "curves[0].tpr[0] should be less than or equal to 1, got 1.5"),
         (("histograms", 0, "member"), [1], "histograms[0]: member has 1 entries, not"),
         (("histograms", 0, "quantiles"), {"member_observed": [1]}, "member_observed has 1 entries, not 0"),
-        (("estimates", 0, "delta"), "x", "estimates[0]: delta must not be str"),
-        (("estimates", 0, "details"), {"reason": 3}, "estimates[0]: details.reason must be a text"),
-        (("estimates", 0, "subject"), "people", "estimates[0]: 'people' is not a valid Subject"),
+        (("estimates", 0, "delta"), "x", "estimates[0].delta should be a valid number, got 'x'"),
+        (("estimates", 0, "subject"), "people", "estimates[0].subject should be 'model' or 'mechanism', got 'people'"),
         (("estimates", 0, "adjacency"), "add-remove", "is about a model and so has no adjacency"),
-        (("estimates", 0, "extra"), 1, "estimates[0]: has the unknown key 'extra'"),
-        (("comparisons", 0, "claim"), None, "comparisons[0]: must be an object, not NoneType"),
-        (("checks", 0, "status"), None, "checks[0]: None is not a valid Status"),
-        (("slices", 0, "estimates", 0, "value"), [], "slices[0]: estimates[0]: value must not be list"),
-        (("top_records", 0, "rank"), True, "top_records[0]: rank must not be bool"),
-        (("verdict",), "m" * 90_000, "is damaged: 'mmm"),
+        (("estimates", 0, "extra"), 1, "estimates[0].extra is an unknown key"),
+        (("comparisons", 0, "claim"), None, "comparisons[0].claim should be an object, got None"),
+        (("claims", 0, "proven"), 1, "claims[0].proven should be a valid boolean, got 1"),
+        (("checks", 0, "status"), None, "checks[0].status should be 'ok', 'warn', 'fail' or 'unknown', got None"),
+        (("slices", 0, "estimates", 0, "value"), [], "slices[0].estimates[0].value should be a valid number, got []"),
+        (("slices", 0, "n_member"), 10**30, "slices[0].n_member should be a valid integer, got 1e+30"),
+        (("top_records", 0, "rank"), True, "top_records[0].rank should be a valid integer, got True"),
+        (("verdict",), "m" * 90_000, "or 'not_evaluable', got 'mmmm"),
     ],
 )  # fmt: skip
 def test_damage_is_told_with_its_place(tmp_path, result, place, value, words):
@@ -459,6 +463,29 @@ def test_an_audit_makes_nothing_that_is_too_large_to_read(tmp_path):
         auditor.audit(long)
 
 
+JUNK = ("x", True, [], ["x"], {}, 10**30, None)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: repr(junk)[:20])
+def test_what_is_not_of_its_kind_counts_as_missing(tmp_path, result, junk):
+    """In data, provenance and details, which may grow, a value of another kind than its key's is missing, at any depth."""
+    raw = result.to_dict()
+    row = next(item for item in raw["estimates"] if item["name"] == "epsilon_star.gaussian")
+    row["details"] |= {"noise_floor": {"q95": junk}, "fit": junk, "at": {"fpr": junk}, "own": junk}
+    raw["data"] |= {"n_member": junk, "utility": {"value": junk}, "own": junk}
+    raw["provenance"] |= {"config": junk}
+    found = auditor.read_result(written(tmp_path, json.dumps(raw)))
+    details, now = found.estimate("epsilon_star.gaussian").details, 1e30 if junk == 10**30 else junk
+    number = now if now == 1e30 else None
+    assert (details["noise_floor"]["q95"], details["at"]["fpr"]) == (number, number)
+    assert (found.data["n_member"], found.data["utility"]) == (None, {"value": number})
+    assert details["fit"] == ({} if junk == {} else None)
+    assert (details["own"], found.data["own"]) == (now, now)  # nobody knows what it should be
+    assert found.provenance["config"] == (
+        junk if junk == "x" else None
+    )  # the name of a file stands for what it set
+
+
 # --- There and back -------------------------------------------------------------------------------
 
 WORDS = st.text(max_size=20).filter(lambda text: text not in ("inf", "-inf"))
@@ -466,6 +493,9 @@ WHOLE = st.integers(-(2**63), 2**63 - 1)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 NUMBERS = st.floats(allow_nan=False)
 MAYBE = st.none() | NUMBERS
+RATES = st.floats(0, 1)
+LEVELS = st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True)
+DELTAS = st.none() | st.floats(0, 1, exclude_max=True)
 
 
 def objects(numbers):
@@ -480,16 +510,16 @@ def objects(numbers):
 
 
 ESTIMATES = st.builds(
-    Estimate, WORDS, MAYBE, MAYBE, MAYBE, MAYBE, WORDS,
-    subject=st.just(Subject.MODEL), delta=MAYBE, assumptions=st.lists(WORDS, max_size=3).map(tuple),
+    Estimate, WORDS, MAYBE, MAYBE, MAYBE, LEVELS, WORDS,
+    subject=st.just(Subject.MODEL), delta=DELTAS, assumptions=st.lists(WORDS, max_size=3).map(tuple),
     details=objects(NUMBERS),
 ) | st.builds(
-    Estimate, WORDS, MAYBE, MAYBE, MAYBE, MAYBE, WORDS,
-    subject=st.just(Subject.MECHANISM), delta=MAYBE, adjacency=st.sampled_from(Adjacency),
+    Estimate, WORDS, MAYBE, MAYBE, MAYBE, LEVELS, WORDS,
+    subject=st.just(Subject.MECHANISM), delta=DELTAS, adjacency=st.sampled_from(Adjacency),
     details=st.builds(lambda reason: {"reason": reason}, WORDS),
 )  # fmt: skip
 CLAIMS = st.builds(
-    Claim, WORDS, MAYBE, MAYBE, st.sampled_from(Adjacency), WORDS, st.booleans(), WORDS, MAYBE, MAYBE, MAYBE
+    Claim, WORDS, MAYBE, DELTAS, st.sampled_from(Adjacency), WORDS, st.booleans(), WORDS, MAYBE, MAYBE, LEVELS
 )
 COMPARISONS = st.builds(
     Comparison, CLAIMS, WORDS, st.sampled_from(Verdict), WORDS, st.just(Subject.MECHANISM)
@@ -497,12 +527,16 @@ COMPARISONS = st.builds(
 CHECKS = st.builds(Check, WORDS, st.sampled_from(Status), WORDS, objects(NUMBERS))
 COUNTS = st.integers(0, 10**9)
 SLICES = st.builds(
-    Slice, st.sampled_from(SliceKind), WORDS, COUNTS, COUNTS, FINITE, COUNTS,
+    Slice, st.sampled_from(SliceKind), WORDS, COUNTS, COUNTS, st.just(0.95), COUNTS,
     st.lists(ESTIMATES, min_size=1, max_size=2).map(tuple),
 )  # fmt: skip
-CURVES = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5).flatmap(
+CURVES = st.lists(st.tuples(RATES, RATES), max_size=5).flatmap(
     lambda pairs: st.builds(
-        NamedCurve, WORDS, WORDS, st.just(tuple(x for x, _ in pairs)), st.just(tuple(y for _, y in pairs))
+        NamedCurve,
+        st.sampled_from(["empirical", "ranks.low_members"]),
+        WORDS,
+        st.just(tuple(x for x, _ in pairs)),
+        st.just(tuple(y for _, y in pairs)),
     )
 )
 
@@ -518,7 +552,7 @@ def histograms(draw):
     fitted, points = draw(st.booleans()), draw(st.integers(0, 3))
     return Histogram(
         draw(WORDS), some(FINITE, bins + 1), some(COUNTS, bins), some(COUNTS, bins),
-        some(FINITE, bins) if fitted else None, some(NUMBERS, bins) if fitted else None,
+        some(st.floats(0, 1e9), bins) if fitted else None, some(st.floats(0, 1e9), bins) if fitted else None,
         {name: some(NUMBERS, points) for name in ("probability", "member_observed")},
     )  # fmt: skip
 

@@ -88,7 +88,7 @@ def test_json(result, tmp_path):
 def test_schema(result):
     """The schema names both, and accepts the result."""
     made = schema()
-    for part, name in (("estimate", "made_up"), ("check", "made_up_check")):
+    for part, name in (("Estimate", "made_up"), ("Check", "made_up_check")):
         assert name in made["$defs"][part]["properties"]["name"]["examples"]
     jsonschema.Draft202012Validator(made).validate(json.loads(result.to_json()))
 

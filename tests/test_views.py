@@ -9,9 +9,8 @@ from scipy import stats
 
 import auditor
 from auditor.core import DPSGD, Adjacency, Claim, Losses, Sample
-from auditor.curves import count, fit_gaussian_pair, published
-from auditor.estimators import fit_gap
-from auditor.results import claimed_line, fitted as of_fits, histograms, measured
+from auditor.curves import claimed_line, count, fit_gaussian_pair, fitted as of_fits, histograms, published
+from auditor.estimators import fit_gap, measured
 from auditor.theory import claimed_curve
 
 

@@ -19,7 +19,7 @@ from auditor.core.files import sweep, temporary
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
 from auditor.estimators.setting import AuditOptions
-from auditor.results.document import ALTERED, AuditDocument, ceiling, content_hash, input_hash, take_hash
+from auditor.results.document import ALTERED, AuditResult, ceiling, content_hash, input_hash, take_hash
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
 
@@ -509,7 +509,7 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     return [(True, f"Numbers: all {len(new):,} were computed again, and agree to 1e-9.")]
 
 
-def _numbers(result: AuditDocument, *, judged: bool) -> dict[str, Any]:
+def _numbers(result: AuditResult, *, judged: bool) -> dict[str, Any]:
     """Every number of a result by its name and place."""
     found = {name: result.data.get(name) for name in _COUNTS}
     under = [(f"under {found.policy}", item) for found in result.policies for item in found.estimates]

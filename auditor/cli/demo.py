@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TYPE_CHECKING
 
 from auditor.cli import console, settings
 from auditor.cli.options import Common
@@ -13,7 +13,7 @@ from auditor.core.files import check_writable, write_all
 from auditor.core.options import DPSGD, RandomSplit, StatedClaim
 
 if TYPE_CHECKING:
-    from auditor.api import AuditResult
+    from auditor.results.document import AuditResult
 
 # --- The demo: three classifiers on the digits that come with scikit-learn, audited and shown side by side ---
 #

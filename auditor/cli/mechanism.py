@@ -15,6 +15,7 @@ from auditor.cli.parsing import Options, argument, option
 from auditor.core import options as choices, validate
 from auditor.core.errors import ExitCode, InputError
 from auditor.core.values import Claim, Estimate, Subject
+from auditor.results.document import ClaimResult, made_now
 
 # --- The command `auditor claim`: what a training promises, or the training that keeps a promise ---
 
@@ -233,10 +234,8 @@ def _result(
     rates: tuple[float, ...],
 ) -> Any:
     """What is promised, with the best number of each kind for gates, and the curves for a page."""
-    from auditor.api import ClaimResult
+    from auditor.curves.views import claimed_line
     from auditor.report.terminal import described
-    from auditor.results.document import made_now
-    from auditor.results.views import claimed_line
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
     for item in theory.leading(claims):

@@ -14,17 +14,18 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import about, count, distinct, given, percent, plain, quoted, rounded, unit
+from auditor.core.numbers import about, clean, count, distinct, given, percent, plain, quoted, rounded, unit
 from auditor.core.options import Disclosure
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.results import metrics
 from auditor.results.disclosure import shared, shared_rows
-from auditor.results.document import AuditDocument, find, input_hash
+from auditor.results.document import AuditResult, find, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 # --- One quantity in two audits, and what both together show of it ---
 
@@ -120,8 +121,8 @@ class RunChange:
         return headline(self.differences)
 
 
-@dataclass(frozen=True, eq=False)
-class ComparedAudits:
+@dataclass(frozen=True, repr=False)
+class AuditsComparison:
     """Several audits beside each other.
 
     Attributes:
@@ -200,6 +201,38 @@ class ComparedAudits:
         on = None if self.no_frontier else corners
         return [_row(item, on) for item in self.measurements]
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the comparison as one offline HTML page; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        from auditor.report.comparison import render
+
+        return kept(render(self), path)
+
+    def landscape_figure(self) -> "Figure | None":
+        """Return the privacy-utility landscape as a matplotlib figure; null where there is none."""
+        from auditor.report.figures.landscape import landscape_figure
+
+        return landscape_figure(self)
+
+    def __str__(self) -> str:
+        """Return what the terminal shows."""
+        from auditor import report
+
+        return str(report.comparison_text(self))
+
+    def __repr__(self) -> str:
+        """Say in one line how many audits were compared, and by what."""
+        against = "" if self.baseline is None else f" against {clean(self.baseline.title)!r}"
+        return f"AuditsComparison({len(self.runs)} audits by {self.measure}{against})"
+
+    def _repr_html_(self) -> str:
+        from auditor.report.comparison import cell
+
+        return cell(self)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each result, indexed by its number, as a pandas DataFrame."""
         import pandas as pd
@@ -241,13 +274,13 @@ class ComparedAudits:
 
 
 def compare_audits(
-    results: Iterable[AuditDocument | str | os.PathLike[str]],
+    results: Iterable[AuditResult | str | os.PathLike[str]],
     *,
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
     losses: Iterable[Losses] = (),
-) -> ComparedAudits:
+) -> AuditsComparison:
     """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
     runs = audited.read_runs(results)
     if about is not None:
@@ -265,7 +298,7 @@ def compare_audits(
     found = strategies(measurements, utilities=reason is None)
     placed = [item for item in found if item.placed]
     unranked = reason or why_not_ranked(placed, measurements, measure=measure)
-    return ComparedAudits(
+    return AuditsComparison(
         measure=measure,
         measurements=measurements,
         strategies=found if unranked else ranked(found, measurements, measure=measure),
@@ -278,7 +311,7 @@ def compare_audits(
     )
 
 
-def _pooled(results: Sequence[AuditDocument]) -> tuple[Estimate, ...]:
+def _pooled(results: Sequence[AuditResult]) -> tuple[Estimate, ...]:
     """Return the means over audits, where each pair of them can be compared; rounded as the audits are."""
     first, *others = results
     if not others or any(_audits_refusal(first, other) for other in others):
@@ -407,7 +440,7 @@ _DELONG = (
 
 
 def differences(
-    old: AuditDocument, new: AuditDocument, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
+    old: AuditResult, new: AuditResult, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
     """Return what changed between two audits, one row for each quantity that either of them has.
 
@@ -438,7 +471,7 @@ def differences(
     ('worse', 0.95)
     """
     for name, result in (("old", old), ("new", new)):
-        validate.instance(name, result, (AuditDocument,))
+        validate.instance(name, result, (AuditResult,))
     releases = _Releases(old, new, validate.at_least("together", together, least=1))
     refusal = _audits_refusal(old, new)
     paired = () if losses is None else releases.paired(losses, refusal)
@@ -479,8 +512,8 @@ def headline(found: Iterable[Difference]) -> Headline:
 class _Releases:
     """The audits of two releases, and with how many newer ones the older is compared."""
 
-    old: AuditDocument
-    new: AuditDocument
+    old: AuditResult
+    new: AuditResult
     together: int
 
     @property
@@ -652,7 +685,7 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
     return "both have a lower end only, and a difference of two lower bounds bounds nothing"
 
 
-def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
+def _audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
     """Return why two audits cannot be set against each other at all, or None."""
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):

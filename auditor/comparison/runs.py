@@ -20,7 +20,7 @@ from auditor.core.numbers import given, rounded
 from auditor.core.options import Adjacency, Disclosure, Utility
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
-from auditor.results.document import AuditDocument, ceiling, detail, find, made_at
+from auditor.results.document import AuditResult, ceiling, detail, find, made_at
 from auditor.results.metrics import metric
 from auditor.verdicts.judging import failed_validity, why_blind
 
@@ -47,7 +47,7 @@ class Run:
     """
 
     number: int
-    result: AuditDocument
+    result: AuditResult
     source: str | None = None
     path: str | None = None
     model: str | None = None
@@ -71,7 +71,7 @@ def is_public(*data: Mapping[str, Any]) -> bool:
     return any(item.get("disclosure") != Disclosure.INSIDERS for item in data)
 
 
-def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tuple[Run, ...]:
+def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[Run, ...]:
     """Return the audits to compare, read where they are files, in the order given.
 
     Args:
@@ -80,7 +80,7 @@ def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tupl
     Raises:
         InputError: Fewer than two, something that is no result, or one result twice.
     """
-    if isinstance(results, AuditDocument | str | bytes | os.PathLike) or not isinstance(results, Iterable):
+    if isinstance(results, AuditResult | str | bytes | os.PathLike) or not isinstance(results, Iterable):
         kind = type(results).__name__
         raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
     found = tuple(_run(item, place) for place, item in enumerate(results, start=1))
@@ -99,7 +99,7 @@ def _run(item: Any, place: int) -> Run:
         from auditor.results.reading import read_result
 
         item, source, path = read_result(item), Path(item).name, str(item)
-    if not isinstance(item, AuditDocument):
+    if not isinstance(item, AuditResult):
         kind = type(item).__name__
         raise InputError(f"result {place} must be an audit result or the path of one, got {kind}.")
     model, strategy = (_text(item.data.get(name)) for name in ("model", "strategy"))
@@ -129,7 +129,7 @@ def _refuse_twins(found: Sequence[Run]) -> None:
             )
 
 
-def _content(result: AuditDocument) -> str:
+def _content(result: AuditResult) -> str:
     """The hash of all that a result says."""
     content = json.dumps(result.to_dict(), sort_keys=True, default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -168,7 +168,7 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
             )
         if hits:
             return hits[0]
-    shown = "a result that is not among them" if isinstance(key, AuditDocument) else reprlib.repr(key)
+    shown = "a result that is not among them" if isinstance(key, AuditResult) else reprlib.repr(key)
     raise InputError(f"{argument} must name one of the results, got {shown}{_nearest(found, key)}")
 
 
@@ -491,7 +491,7 @@ def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
     return int(sizes[0] or 0), int(sizes[1] or 0)
 
 
-def too_narrow(result: AuditDocument) -> str | None:
+def too_narrow(result: AuditResult) -> str | None:
     """Return why the intervals of an audit are narrower than they say, or null."""
     for check in result.checks:
         details = check.details

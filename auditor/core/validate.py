@@ -8,7 +8,7 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
 def _public(kind: type) -> str:
     """Where a caller finds a type: in the package, or in one of its rooms."""
     room = ".".join(kind.__module__.split(".")[:2])
-    return f"{room if room in _ROOMS else 'auditor'}.{getattr(kind, 'public_name', kind.__name__)}"
+    return f"{room if room in _ROOMS else 'auditor'}.{kind.__name__}"
 
 
 def known(name: str, value: object, options: Iterable[str]) -> str:
@@ -363,6 +363,9 @@ _SAME = 10  # curves of one name
 _POINTS = 2_000  # of a curve or a histogram; an audit keeps some hundreds
 _OF_A_SLICE = 20  # estimates
 _LISTED = 20_000  # of anything else
+_LEVELS = 40
+_MANY = 200_000  # keys and values of an object
+_CONTAINERS = frozenset((list, dict))
 
 
 def name(said: str, value: object) -> None:
@@ -401,41 +404,52 @@ def problem(raw: Mapping[str, Any]) -> str | None:
     for named, count in Counter(names).items():
         if count > _SAME:
             return f"there are {count:,} curves of the name {named[:40]!r}, more than {_SAME}"
-    total: Counter[str] = Counter()
-    for place, value, most in _parts(raw):
-        if isinstance(value, str):
-            total[re.split(r"[.[]", place, maxsplit=1)[0]] += len(value)
-            if len(value) > _TEXT:
-                return f"{place} has {len(value):,} characters, more than {_TEXT:,}"
-        elif len(value) > most:
-            return f"{place} has {len(value):,} entries, more than {most:,}"
-    if total.total() <= _TEXTS:
+    total = dict.fromkeys(raw, 0)
+    waiting: list[tuple[str, str, int, Any]] = [
+        (key, key[:40], 2, value if isinstance(value, list | dict) else [value]) for key, value in raw.items()
+    ]
+    while waiting:
+        key, place, level, item = waiting.pop()
+        inside = item if isinstance(item, list) else [*item, *item.values()]
+        kinds = set(map(type, inside))
+        texts = [len(text) for text in inside if isinstance(text, str)] if str in kinds else [0]
+        fault = _fault(
+            inside, most=_most(place, key) if inside is item else _MANY, level=level, text=max(texts)
+        )
+        if fault:
+            return f"{place} {fault}"
+        total[key] += sum(texts)
+        if not _CONTAINERS.isdisjoint(kinds):
+            waiting += [(key, place + end, level + 1, part) for end, part in _containers(item)]
+    if sum(total.values()) <= _TEXTS:
         return None
-    [(key, _)] = total.most_common(1)
-    return f"its texts have {total.total():,} characters, most of them in {key}, more than {_TEXTS:,}"
+    key = max(total, key=lambda key: total[key])
+    return (
+        f"its texts have {sum(total.values()):,} characters, most of them in {key[:40]}, more than {_TEXTS:,}"
+    )
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any, int]]:
-    """Every list and text of a result, with its place and the most entries of a list there."""
-    for key, value in raw.items():
-        waiting = [(str(key)[:40], value)]
-        while waiting:
-            place, item = waiting.pop()
-            if isinstance(item, str):
-                yield place, item, 0
-            elif isinstance(item, list):
-                yield place, item, _most(place, key)
-                parts = (
-                    (index, part) for index, part in enumerate(item) if isinstance(part, str | list | dict)
-                )
-                waiting.extend((f"{place}[{index}]", part) for index, part in parts)
-            elif isinstance(item, dict):
-                yield from ((place, str(inner), 0) for inner in item)
-                waiting.extend((f"{place}.{str(inner)[:40]}", part) for inner, part in item.items())
+def _containers(item: list[Any] | dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The lists and objects in a list or an object, each with the end of its place."""
+    if isinstance(item, dict):
+        return [(f".{key[:40]}", part) for key, part in item.items() if type(part) in _CONTAINERS]
+    return [(f"[{index}]", part) for index, part in enumerate(item) if type(part) in _CONTAINERS]
+
+
+def _fault(inside: list[Any], *, most: int, level: int, text: int) -> str:
+    """What is wrong with the values of a list, or with the keys and values of an object; ``text`` is the longest."""
+    if len(inside) > most:
+        return f"has {len(inside):,} entries, more than {most:,}"
+    if level > _LEVELS:
+        return f"is nested more than {_LEVELS} levels deep"
+    if text > _TEXT:
+        return f"has a text of {text:,} characters, more than {_TEXT:,}"
+    endless = math.inf in inside or -math.inf in inside
+    return "has a number beyond the range of floats" if endless else ""
 
 
 def _most(place: str, key: str) -> int:

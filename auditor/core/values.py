@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.fields import CheckDetails, Confidence, Delta, EstimateDetails, Keys, Number, YesOrNo
 from auditor.core.options import Adjacency, Named
 
 if TYPE_CHECKING:
@@ -24,49 +25,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]  # of numbers, texts or objects
-
-
-# --- What a hint alone cannot say of the fields of a result: marks, for `Annotated` ---
-
-
-class Must:
-    """What a value must be besides its type, in the keywords of JSON Schema: ``Must(minimum=0)``."""
-
-    def __init__(self, **keywords: Any) -> None:
-        self.keywords = keywords
-
-
-@dataclass(frozen=True)
-class SameLength:
-    """A list, or each list of an object, is as long as that field or key, or shorter by so many."""
-
-    field: str
-    less: int = 0
-
-
-@dataclass(frozen=True)
-class Keys:
-    """An open object of which these keys are known.
-
-    Attributes:
-        of: A ``TypedDict`` of them.
-        loose: Whether all of them but texts may hold anything in a file: details, where infinite numbers are words too.
-    """
-
-    of: Any
-    loose: bool = False
-
-
-LATER = "not there in the first releases"
-FILLED_IN = "null when given, never once built"
-OR_TEXT = "or a text that names it"
-
-# A plain ``float`` of a result may be infinite.
-Finite = Annotated[float, Must()]
-Rate = Annotated[float, Must(minimum=0, maximum=1)]
-Confidence = Annotated[float, Must(exclusiveMinimum=0, exclusiveMaximum=1)]
-Delta = Annotated[float, Must(minimum=0, exclusiveMaximum=1)]
-Count = Annotated[int, Must(minimum=0)]
 
 
 class Subject(StrEnum):
@@ -590,209 +548,6 @@ class FittedPair:
 # --- Estimates, claims and checks: what results are made of ---
 
 
-class FitOfGroup(TypedDict, total=False):
-    """How the law of one group was fitted and tested."""
-
-    mean: float
-    components: float
-    level: float
-    ks_statistic: float
-    ks_p_value: float
-    ks_n: float
-    distance_p_value: float
-    likelihood_p_value: float
-
-
-class GridOfGroup(TypedDict, total=False):
-    """The published test of one group, as `KSGrid` holds it."""
-
-    components: list[float]
-    sample_sizes: list[float]
-    p_values: list[list[float | None]]
-    choice_p_values: list[float | None]
-
-
-class Grids(TypedDict, total=False):
-    """Those of both groups."""
-
-    member: GridOfGroup
-    nonmember: GridOfGroup
-
-
-class FitDetails(TypedDict, total=False):
-    """The fits behind a parametric estimate."""
-
-    member: FitOfGroup
-    nonmember: FitOfGroup
-    grid: Grids
-    rejected: bool
-
-
-class Place(TypedDict, total=False):
-    """Where on the curve a supremum is attained."""
-
-    fpr: float
-    fnr: float
-    reached_by_data: bool
-    on_clip: bool
-
-
-class NoiseFloor(TypedDict, total=False):
-    """What two groups without any difference would give."""
-
-    mean: float
-    q95: float
-
-
-class Supported(TypedDict, total=False):
-    """The supremum at rates that the records can show, of the fit and of logistic laws with its means and spreads."""
-
-    value: float
-    logistic: float
-
-
-class CurvePoint(TypedDict, total=False):
-    """Where the claimed curve was contradicted most, as `auditor.estimators.joint_test.Judged` says."""
-
-    tail: str
-    alarms: float
-    alarms_of: float
-    hits: float
-    hits_of: float
-    rate: float
-    allowed: float
-
-
-class Growth(TypedDict, total=False):
-    """The evidence against a claim as it grew: after so many pairs of runs, the log of the e-value."""
-
-    pairs: list[float]
-    log_evidence: list[float]
-
-
-class CurveRejected(TypedDict, total=False):
-    """Whether the whole trade-off curve of the claimed training is rejected, and could have been."""
-
-    rejected: bool
-    could_have_been: bool
-    decides: bool
-    p_value: float
-    e_value: float
-    needed: float
-    reason: str
-    refuted_at_pair: float
-    growth: Growth
-    point: CurvePoint
-
-
-class Placements(TypedDict):
-    """What an AUC's interval rests on, of the members' placements and of the non-members'.
-
-    The placement of a record is the share of the other group that lies on the right side of it, ties counting half.
-
-    Attributes:
-        variances: Of their means, as DeLong has them.
-        least: The least of each group.
-        largest: The largest.
-    """
-
-    variances: list[float]
-    least: list[float]
-    largest: list[float]
-
-
-class Area(TypedDict):
-    """An AUC with its interval at the confidence of the audit."""
-
-    value: float
-    lower: float
-    upper: float
-
-
-class EstimatedOdds(TypedDict):
-    """Where odds of membership were estimated: how many records taught them, were held back and are audited.
-
-    Attributes:
-        learnt_from: Records that the classifier saw.
-        held: The others.
-        kept: Those of them with estimated probabilities between the overlap and 1 less the overlap.
-        overlap: In (0, 0.5).
-        columns: Columns of numbers that the features make.
-        used: How many of them each classifier used: those that differ most in the records learnt from.
-        members: How many held members have estimated probabilities in each of equal parts of (0, 1).
-        others: The same of the non-members.
-        by_features: AUC on the kept records by the estimated odds.
-        by_losses: AUC on the same by the losses.
-        misfit: Nats by which the odds are off in the quarter of the kept records where they fit worst.
-    """
-
-    learnt_from: float
-    held: float
-    kept: float
-    overlap: float
-    columns: float
-    used: float
-    members: list[float]
-    others: list[float]
-    by_features: Area
-    by_losses: Area
-    misfit: float
-
-
-class EstimateDetails(TypedDict, total=False):
-    """What is read of the details of estimates; every one of them says more."""
-
-    reason: str
-    ceiling: float
-    rate: float
-    fpr: float
-    fpr_upper: float
-    tpr_lower: float
-    fnr_upper: float
-    tnr_lower: float
-    rank: float
-    lift: float
-    clip: float
-    unclipped: float
-    best_region: float
-    scale_free: float
-    curve_gap: float
-    accuracy_baseline: float
-    curve_gap_fpr: float
-    standard_error: float
-    placements: Placements
-    at: Place
-    supported: Supported
-    noise_floor: NoiseFloor
-    fit: FitDetails
-    finite: bool
-    as_draws: "AsDraws"
-    claimed_curve: CurveRejected
-    odds: EstimatedOdds
-
-
-class AsDraws(EstimateDetails, total=False):
-    """A row about a finite training set, with its members as draws."""
-
-    value: float
-    lower: float
-    upper: float
-    assumptions: list[str]
-
-
-class MixtureTested(TypedDict, total=False):
-    """Whether the mixture survives where the normals do not."""
-
-    rejected: bool
-
-
-class CheckDetails(TypedDict, total=False):
-    """What is read of the details of checks."""
-
-    largest: float
-    mixture: MixtureTested
-
-
 @dataclass(frozen=True)
 class Estimate:
     """One number with everything needed to read it.
@@ -816,9 +571,9 @@ class Estimate:
     """
 
     name: str
-    value: float | None
-    lower: float | None
-    upper: float | None
+    value: Number | None
+    lower: Number | None
+    upper: Number | None
     confidence: Confidence | None
     method: str
     subject: Subject
@@ -888,15 +643,15 @@ class Claim:
     """
 
     metric: str
-    value: float | None
+    value: Number | None
     delta: Delta | None
     adjacency: Adjacency
     method: str
-    proven: bool
+    proven: YesOrNo
     note: str = ""
-    lower: Annotated[float | None, LATER] = None
-    upper: Annotated[float | None, LATER] = None
-    confidence: Annotated[Confidence | None, LATER] = None
+    lower: Number | None = None
+    upper: Number | None = None
+    confidence: Confidence | None = None
 
     @property
     def status(self) -> str:
@@ -942,9 +697,9 @@ class Comparison:
     estimate: str
     verdict: Verdict | None
     reason: str
-    subject: Annotated[Subject | None, LATER, FILLED_IN] = None
-    p_value: Annotated[float | None, LATER] = None
-    e_value: Annotated[float | None, LATER] = None
+    subject: Subject | None = None
+    p_value: Number | None = None
+    e_value: Number | None = None
 
     def __post_init__(self) -> None:
         if self.subject is None:

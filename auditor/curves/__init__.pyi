@@ -1,3 +1,4 @@
+from auditor.curves.cells import Partition
 from auditor.curves.gaussian import (
     SAMPLE_SIZES,
     Gaussian,
@@ -18,3 +19,4 @@ from auditor.curves.mixture import (
 )
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.transforms import log_odds, normalise, published
+from auditor.curves.views import Histogram, NamedCurve, claimed_line, fitted, histograms

@@ -1,3 +1,4 @@
+from auditor.estimators.band import measured
 from auditor.estimators.certified import (
     Counts,
     clopper_pearson,
@@ -49,6 +50,7 @@ from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import one_run_bound
 from auditor.estimators.pooling import mean_of_models
 from auditor.estimators.propensity import odds_error
+from auditor.estimators.rank_curves import InstanceRates, on_common_grid, rank_curves
 from auditor.estimators.rates import auc, empirical, guaranteed_rank, tpr_at_fpr
 from auditor.estimators.registry import ESTIMATORS
 from auditor.estimators.supremum import best_region, gaussian_supremum, mixture_supremum

@@ -8,8 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.options import Census, Coverage
-from auditor.core.values import Floats, Losses
+from auditor.core.numbers import percent
+from auditor.core.options import Census, Coverage, Sample
+from auditor.core.values import Claim, Estimate, Floats, Losses
+from auditor.curves.cells import Partition
+from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
+from auditor.curves.views import NamedCurve, against_claim, empirical, named, rounded
 from auditor.estimators.exact_test import largest_count
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import lower_limit, upper_limit
@@ -192,3 +196,58 @@ def _telling(point: dict[str, Any]) -> float:
 
 def _counts(group: Floats, thresholds: Floats, side: Literal["left", "right"]) -> _Integers:
     return np.searchsorted(group, thresholds, side=side)
+
+
+# --- The lines of a plot that the band belongs to ---
+
+
+def measured(
+    losses: Losses,
+    counts: ThresholdCounts,
+    confidence: float,
+    coverage: Coverage,
+    partition: Partition | None = None,
+) -> tuple[NamedCurve, ...]:
+    """Return what the losses measure, and its band; with a partition at its cuts alone."""
+    if partition is None:
+        exact, at = named("empirical", "measured", empirical(counts)), None
+    else:
+        exact, at = named("empirical", "measured", partition.curve()), partition.limits
+    return exact, *_band(losses, confidence, coverage, at)
+
+
+def curves_of_runs(
+    losses: Losses, bound: Estimate, claim: Claim | None, promised: TradeoffCurve | None, *, fixed: bool
+) -> tuple[NamedCurve, ...]:
+    """Return those lines and what the scores measure: with its band where the number of runs was fixed, as it needs."""
+    curve = named("empirical", "measured, no interval", empirical(count(losses)))
+    band = _band(losses, bound.confidence, Sample()) if fixed and bound.confidence else ()
+    return (curve, *band, *against_claim(bound, claim, promised))
+
+
+def _band(
+    losses: Losses, confidence: float, coverage: Coverage, at: Between | None = None
+) -> list[NamedCurve]:
+    """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
+    band = simultaneous_band(losses, confidence=confidence, coverage=coverage, at=at)
+    label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
+    (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
+    fpr_low, tpr_high = 1 - fpr_low, 1 - tpr_high
+    lower = (
+        np.concatenate([[0.0], np.repeat(fpr_high, 2), [1.0]]),
+        np.concatenate([[0.0, 0.0], np.repeat(tpr_low, 2)]),
+    )
+    upper = (
+        np.concatenate([[0.0], np.repeat(fpr_low, 2), [1.0]]),
+        np.concatenate([np.repeat(tpr_high, 2), [1.0, 1.0]]),
+    )
+    return [
+        NamedCurve("band_lower", label, *map(rounded, lower)),
+        NamedCurve("band_upper", label, *map(rounded, upper)),
+    ]
+
+
+def _corners(points: Floats) -> Floats:
+    """Those of the points that no other one with a smaller or the same FPR has the TPR of; ascending in both."""
+    points = points[:, np.lexsort((-points[1], points[0]))]
+    return points[:, np.diff(np.maximum.accumulate(points[1]), prepend=0.0) > 0]

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
+from auditor.core.fields import Placements
 from auditor.core.options import Coverage, Sample
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Placements, Subject
+from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import ThresholdCounts, count
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage, bayes_security

@@ -14,25 +14,26 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
+from auditor.curves.views import NamedCurve, against_claim
 from auditor.estimators import guess_tests
 from auditor.estimators.gap import advantage
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.pooling import POOLED, mean_of_models
+from auditor.estimators.rank_curves import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
 from auditor.records.labels import group_reason, mechanism_reason, per_person
 from auditor.results import document
 from auditor.results.disclosure import shared, shared_rows
-from auditor.results.views import ATTACKS, InstanceRates, against_claim, averaged, on_common_grid, rank_curves
 from auditor.theory.accountant import claimed_curve
 from auditor.verdicts.judging import judge, overall
 
 # --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---
 
 
-_Instance = Losses | document.AuditDocument
+_Instance = Losses | document.AuditResult
 _RECORDS = options.EachRecord()
 
 _BY_PERSON = (
@@ -43,7 +44,7 @@ _BY_PERSON = (
 
 def _checks_of(instance: _Instance) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
-    if isinstance(instance, document.AuditDocument):
+    if isinstance(instance, document.AuditResult):
         return instance.checks
     found = per_person(instance, choice=_RECORDS).losses
     return direction(auc(count(found))), ties(found), duplicates(instance)
@@ -78,7 +79,7 @@ def _trained(instance: _Instance) -> tuple[int, int]:
     return int(few), int(many)
 
 
-def _of_result(result: document.AuditDocument) -> str | None:
+def _of_result(result: document.AuditResult) -> str | None:
     """What `mechanism_reason` said, as far as a result tells."""
     for details in _details(result, "duplicates"):
         within = details.get("within_members") or details.get("within_nonmembers")
@@ -94,7 +95,7 @@ def _of_result(result: document.AuditDocument) -> str | None:
 
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
-    results = (item for item in instances if isinstance(item, document.AuditDocument))
+    results = (item for item in instances if isinstance(item, document.AuditResult))
     people = [found for item in results for found in _details(item, "persons") if found.get("combined")]
     held = [_trained(item) for item in instances]
     if options.for_persons(claim):
@@ -109,7 +110,7 @@ def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim 
     return about
 
 
-def _details(result: document.AuditDocument, name: str) -> Iterator[Mapping[str, Any]]:
+def _details(result: document.AuditResult, name: str) -> Iterator[Mapping[str, Any]]:
     return (check.details for check in result.checks if check.name == name)
 
 
@@ -470,7 +471,7 @@ def audit_instances(
     together: options.IndependentRuns | None = None,
     seed: int = 0,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
-) -> document.InstancesDocument:
+) -> document.InstancesResult:
     """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
     found = _checked(instances)
     validate.instance("split", split, get_args(options.MembershipSplit))
@@ -513,7 +514,7 @@ def audit_instances(
     made = [_checks_of(item) for item in found]
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
-    result = document.InstancesDocument(
+    result = document.InstancesResult(
         data={
             "disclosure": str(disclosure),
             **_data(sizes, evidence, stated_at, confidence, split, claim),
@@ -548,7 +549,7 @@ def _separation(instance: _Instance, confidence: float) -> Mapping[str, Estimate
 
 
 def _checked(instances: Any) -> tuple[_Instance, ...]:
-    if isinstance(instances, Losses | document.AuditDocument) or not isinstance(instances, Sequence):
+    if isinstance(instances, Losses | document.AuditResult) or not isinstance(instances, Sequence):
         raise InputError(
             f"instances must be a sequence of losses or results, one for each model, got {type(instances).__name__};"
             " a single model is audited with audit()."
@@ -597,7 +598,7 @@ def _hashes(instances: Sequence[_Instance]) -> list[str]:
     return list(seen)
 
 
-def _curves(index: int, instance: _Instance) -> Mapping[str, document.NamedCurve]:
+def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
     curves = rank_curves(instance) if isinstance(instance, Losses) else instance.curves
     by_name = {curve.name: curve for curve in curves}
     if not ATTACKS.keys() <= by_name.keys():

@@ -35,7 +35,7 @@ from auditor.estimators.propensity import estimated_odds, if_odds_are_off
 from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.disclosure import shared
-from auditor.results.document import LabelsDocument, made_now
+from auditor.results.document import LabelsResult, made_now
 
 _Codes = npt.NDArray[np.intp]
 
@@ -290,7 +290,7 @@ def audit_labels(
     seed: int = 0,
     model_name: str | None = None,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
-) -> LabelsDocument:
+) -> LabelsResult:
     """Audit what a model gives away about its training labels. See `auditor.audit_labels`."""
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
@@ -312,7 +312,7 @@ def audit_labels(
     guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng, least)
     best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng, least)
     learnt = None if other is None else len(other)
-    result = LabelsDocument(
+    result = LabelsResult(
         data={
             "disclosure": str(disclosure),
             "model": model_name,

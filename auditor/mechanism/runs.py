@@ -17,6 +17,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import count
+from auditor.estimators.band import curves_of_runs
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
@@ -24,8 +25,7 @@ from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.records.labels import per_record
-from auditor.results.document import RunsDocument, input_hash, provenance
-from auditor.results.views import curves_of_runs
+from auditor.results.document import RunsResult, input_hash, provenance
 from auditor.theory.accountant import claimed_curve
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.verdicts.judging import judge, overall
@@ -474,7 +474,7 @@ def audit_runs(
     threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
     threshold_runs: Losses | None = None,
     test: RunsTest | None = None,
-) -> RunsDocument:
+) -> RunsResult:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
     if counts is not None:
         rule = None if threshold == options.Split() else threshold
@@ -517,7 +517,7 @@ def audit_runs(
     seed = threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(given, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
-    return RunsDocument(
+    return RunsResult(
         data={
             **_data(losses, shown, claim),
             "certified": judging.name,

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from auditor.core import numbers
 from auditor.core.registry import Role
 from auditor.report.findings import states
+from auditor.report.rows import condition, policy_rows, row_of
 from auditor.report.view import View, texts
-from auditor.results import metrics, rows
+from auditor.results import metrics
 from auditor.results.document import CONTENT_HASH, detail
 
 
@@ -77,7 +78,7 @@ def _attack(view: View, name: str, state: str, because: str) -> Attack:
     """An attack that was run by what the audit found, any other with nothing beside it."""
     if state != "run":
         return Attack(name, state, because)
-    data, row = view.result.data, rows.row_of(view.result, metrics.named(Role.CERTIFIED))
+    data, row = view.result.data, row_of(view.result, metrics.named(Role.CERTIFIED))
     members, others = numbers.count(data.get("n_member")), numbers.count(data.get("n_nonmember"))
     scored = f"{members} {view.units.members}, {others} {view.units.others}"
     ceiling = row.ceiling.removeprefix("ceiling ") if row is not None else ""
@@ -86,20 +87,20 @@ def _attack(view: View, name: str, state: str, because: str) -> Attack:
 
 def _by_label(view: View) -> dict[str, tuple[str, str, str]]:
     """What the same attack found when it was told labels alone."""
-    found = [row for row in rows.policy_rows(view.result) if row.found.policy == "label"]
+    found = [row for row in policy_rows(view.result) if row.found.policy == "label"]
     told = [("the same records", "none", f"AUC {row.auc.value} ({row.auc.ends})") for row in found if row.auc]
     return {"label": told[0]} if told else {}
 
 
 def _by_estimated_odds(view: View) -> dict[str, tuple[str, str, str]]:
     """What the losses show beyond the estimated odds of membership."""
-    row = rows.row_of(view.result, "epsilon_bound.propensity")
+    row = row_of(view.result, "epsilon_bound.propensity")
     odds = None if row is None else detail(row.estimate, "odds")
     if row is None or odds is None or not row.has_value:
         return {}
     scored = f"{numbers.count(int(odds['kept']))} records"
     ceiling = row.ceiling.removeprefix("ceiling ") or "none"
-    return {"estimated": (scored, ceiling, f"epsilon {row.ends}, if {rows.condition(row.estimate)}")}
+    return {"estimated": (scored, ceiling, f"epsilon {row.ends}, if {condition(row.estimate)}")}
 
 
 def _begins(history: Iterable[str], words: Iterable[str]) -> bool:

@@ -15,18 +15,19 @@ from auditor.core import numbers
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role
 from auditor.core.values import Estimate, Status, Subject
+from auditor.curves.cells import LEAST
 from auditor.report import html
 from auditor.report.figures import landscape
+from auditor.report.rows import Row, condition, policy_rows
 from auditor.report.view import LABEL_ONLY, texts
+from auditor.report.words import VERDICT, Sign, shown_value
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
-from auditor.results.metrics import Sign, with_role
-from auditor.results.partition import LEAST
-from auditor.results.rows import Row, condition, policy_rows
+from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
-    from auditor.comparison.compare import ComparedAudits, Headline, RunChange
+    from auditor.comparison.compare import AuditsComparison, Headline, RunChange
 
 
 # --- The sentences of a comparison: what was compared, what is on the frontier, and whether anything got worse ---
@@ -67,7 +68,7 @@ def _plural(count: int, one: str, many: str) -> str:
     return f"{numbers.count(count)} {one if count == 1 else many}"
 
 
-def _compared(comparison: "ComparedAudits") -> str:
+def _compared(comparison: "AuditsComparison") -> str:
     """Return what was compared, in a sentence or two."""
     runs, counts = comparison.runs, {item.given for item in comparison.strategies}
     what = f"by {_measure_words(comparison)}"
@@ -79,13 +80,13 @@ def _compared(comparison: "ComparedAudits") -> str:
     return f"{audits} of {of}{'' if each == '1' else f', {each} of each,'} are compared {what}."
 
 
-def _measure_words(comparison: "ComparedAudits") -> str:
+def _measure_words(comparison: "AuditsComparison") -> str:
     """What the measure is called inside a sentence."""
     title = comparison.measure_title
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
-def _bounds(comparison: "ComparedAudits") -> str:
+def _bounds(comparison: "AuditsComparison") -> str:
     """Return what the values are where they are lower bounds, or nothing."""
     if not metrics.metric(comparison.measure).lower_bound:
         return ""
@@ -99,7 +100,7 @@ def _bounds(comparison: "ComparedAudits") -> str:
     return "certified lower bounds"
 
 
-def _frontier(comparison: "ComparedAudits") -> str:
+def _frontier(comparison: "AuditsComparison") -> str:
     """Return which strategies are on the frontier, or why there is none."""
     if comparison.no_landscape is not None:
         return _said("no_landscape", why=comparison.no_landscape)
@@ -122,7 +123,7 @@ def _frontier(comparison: "ComparedAudits") -> str:
     )
 
 
-def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[str]:
+def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> list[str]:
     """Return how to get what is missing here, in sentences.
 
     Args:
@@ -142,7 +143,7 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
     return hints
 
 
-def _warnings(comparison: "ComparedAudits") -> list[str]:
+def _warnings(comparison: "AuditsComparison") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     base, warnings = comparison.baseline, []
     if comparison.disclosure is Disclosure.INSIDERS:
@@ -174,14 +175,14 @@ def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
     return list(zip(first, second, strict=True))
 
 
-def stopped(comparison: "ComparedAudits") -> list[str]:
+def stopped(comparison: "AuditsComparison") -> list[str]:
     """Return why a pipeline that must not get worse stops: a line for each audit that is worse, or not comparable."""
     stops = [item for item in comparison.changes if item.headline.verdict in _GRAVEST[:2]]
     stops.sort(key=lambda item: _GRAVEST.index(item.headline.verdict))
     return [f"{_called(item.run)}: {item.headline.sentence}" for item in stops]
 
 
-def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
+def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     """Return what leads the page: whether anything got worse than the baseline, or without one who gives most away."""
     base, changes = comparison.baseline, comparison.changes
     if base is None:
@@ -203,7 +204,7 @@ def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
     return sign, [change.headline.sentence, about, *_beaten(comparison)]
 
 
-def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
+def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
     """The strategies with what gives most away first; those without a value last."""
 
     def key(item: Strategy) -> float:
@@ -216,7 +217,7 @@ def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
     return sorted(comparison.strategies, key=key)
 
 
-def _ranking(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
+def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     """Who gives most away, and who least, as far as the intervals show it."""
     if comparison.no_order is not None:
         return _NO_ORDER, [_said("no_order", why=comparison.no_order)]
@@ -243,20 +244,20 @@ def _level(stated: "Sequence[Strategy | Difference | Headline]") -> str:
     return numbers.percent(min(levels), toward="down") if levels else ""
 
 
-def _interval_of(item: Strategy, comparison: "ComparedAudits") -> str:
-    mean = metrics.shown_value(None if item.measure is None else item.measure.mean, name=comparison.measure)
+def _interval_of(item: Strategy, comparison: "AuditsComparison") -> str:
+    mean = shown_value(None if item.measure is None else item.measure.mean, name=comparison.measure)
     return f"{mean} ({_ends(item, comparison)})" if item.lower is not None else mean
 
 
-def _ends(item: Strategy, comparison: "ComparedAudits") -> str:
+def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
     low, high = (
-        metrics.shown_value(end, name=comparison.measure, toward=toward)
+        shown_value(end, name=comparison.measure, toward=toward)
         for end, toward in ((item.lower, "down"), (item.upper, "up"))
     )
     return numbers.MISSING if item.lower is None else f"{low} to {high}"
 
 
-def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
+def _of_least_use(top: Strategy, comparison: "AuditsComparison") -> str:
     """That it is also the least useful, if so."""
     others = [item for item in comparison.strategies if item.placed and item is not top]
     least = min((_usefulness(item, comparison) for item in others), default=math.nan)
@@ -265,13 +266,13 @@ def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
     return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(comparison.utility_title)}"
 
 
-def _usefulness(item: Strategy, comparison: "ComparedAudits") -> float:
+def _usefulness(item: Strategy, comparison: "AuditsComparison") -> float:
     """The mean utility, as a number of which more is better."""
     mean = math.nan if item.utility is None else item.utility.mean
     return mean if audited.higher_is_better(comparison.runs) else -mean
 
 
-def _beaten(comparison: "ComparedAudits") -> list[str]:
+def _beaten(comparison: "AuditsComparison") -> list[str]:
     """Which strategies are shown to give away more than another that is at least as useful."""
     if comparison.no_order is not None or comparison.no_landscape is not None:
         return []
@@ -327,7 +328,7 @@ def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
     return {"text": text, "notes": list(filter(None, notes)), "by": "" if by is None else str(by)}
 
 
-def _strategy_row(item: Strategy, comparison: "ComparedAudits") -> dict[str, Any]:
+def _strategy_row(item: Strategy, comparison: "AuditsComparison") -> dict[str, Any]:
     """Return a strategy: its averages with their ranges, its interval, what it is shown to exceed, and its instances."""
     used = len(item.runs)
     models = numbers.count(item.given) if used == item.given else f"{used} of {item.given}"
@@ -347,7 +348,7 @@ def _strategy_row(item: Strategy, comparison: "ComparedAudits") -> dict[str, Any
     }
 
 
-def _listed_numbers(over: Sequence[Strategy], comparison: "ComparedAudits") -> str:
+def _listed_numbers(over: Sequence[Strategy], comparison: "AuditsComparison") -> str:
     if not over:
         return ""
     whole = len(over) == len(comparison.strategies) - 1
@@ -358,7 +359,7 @@ def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) 
     if spread is None:
         return _cell(numbers.MISSING)
     written = partial(
-        metrics.shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
+        shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
     )
     span = "" if spread.least == spread.most else f"{written(spread.least)} to {written(spread.most)}"
     top = ""
@@ -397,7 +398,7 @@ def _bound_row(run: audited.Run) -> dict[str, Any]:
     warned = [check for check in run.result.checks if check.status is Status.WARN]
     return {
         "run": run,
-        "verdict": metrics.VERDICT[run.result.verdict],
+        "verdict": VERDICT[run.result.verdict],
         "bound": _measured(with_role(Role.CERTIFIED, run.result)),
         "algorithm": _measured(with_role(Role.JUDGE, run.result)),
         "failed": [check.name.replace("_", " ") for check in failed_validity(run.result.checks)],
@@ -422,7 +423,7 @@ def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
 
 def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
     """Return what changed from the baseline to one audit."""
-    written, level = partial(metrics.shown_value, name=item.name), _level([item])
+    written, level = partial(shown_value, name=item.name), _level([item])
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
@@ -461,7 +462,7 @@ def _not_compared(stated: Sequence[tuple[audited.Run, Difference]]) -> list[dict
 _IN_A_CELL = 20  # strategies shown in a notebook
 
 
-def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compared") -> str:
+def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compared") -> str:
     """Return a comparison as one offline HTML page.
 
     Args:
@@ -477,12 +478,12 @@ def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compare
     return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **parts)
 
 
-def cell(comparison: "ComparedAudits") -> str:
+def cell(comparison: "AuditsComparison") -> str:
     """Return a comparison as a part of a page: the sentences and the table of strategies, without a style of its own."""
     return html.rendered("comparison-cell.html.jinja", shown=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict[str, Any]:
+def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
     """Return everything that the page shows about a comparison, as strings, lists and dictionaries.
 
     Args:
@@ -546,12 +547,12 @@ def _mean_words(row: Row) -> str:
     )
 
 
-def _history(comparison: "ComparedAudits") -> list[str]:
+def _history(comparison: "AuditsComparison") -> list[str]:
     """What the audits show over time, from the first to the last, and the days themselves for who cannot see them."""
     if not (audits := comparison.history):
         return []
     first, last = audits[0], audits[-1]
-    written = partial(metrics.shown_value, name=comparison.measure)
+    written = partial(shown_value, name=comparison.measure)
     rose = first.ends and last.ends and first.ends[1] < last.ends[0]
     fell = first.ends and last.ends and last.ends[1] < first.ends[0]
     changed = "shown to have " + ("risen" if rose else "fallen")
@@ -561,7 +562,7 @@ def _history(comparison: "ComparedAudits") -> list[str]:
     return [_said("went", changed=changed, **ends, **words), _said("days", count=len(audits))]
 
 
-def _notes(comparison: "ComparedAudits") -> list[str]:
+def _notes(comparison: "AuditsComparison") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
@@ -578,7 +579,7 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     return notes if metrics.metric(comparison.measure).more_is_worse else [*notes, about["backwards"]]
 
 
-def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
+def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
     """The results without a place in the landscape, and why."""
     some = comparison.no_landscape is None and any(run.utility is not None for run in comparison.runs)
     reasons = []

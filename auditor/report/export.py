@@ -24,7 +24,7 @@ from auditor.core.values import Estimate, Status, Verdict
 from auditor.report.annex import annex_of
 from auditor.report.html import environment, escaped
 from auditor.report.view import View, gates_first, texts, view_of
-from auditor.results.document import AuditDocument, Document, made_at
+from auditor.results.document import AuditResult, Document, made_at
 from auditor.verdicts.gates import GateOutcome, exit_code
 
 _clipped = partial(clean, most=BRIEF)
@@ -280,7 +280,7 @@ def _reference(name: str) -> str:
 # --- Part of a model card on the Hugging Face Hub: metadata in YAML, and a section in Markdown ---
 
 
-def model_card(result: AuditDocument) -> str:
+def model_card(result: AuditResult) -> str:
     """Return an audit as part of a model card for the Hugging Face Hub: metadata in YAML, and a section in Markdown."""
     view = view_of(result)
     metadata = {

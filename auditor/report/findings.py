@@ -13,8 +13,20 @@ from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
-from auditor.results import document, metrics, rows
-from auditor.results.metrics import Sign, with_role
+from auditor.report.rows import Row, condition
+from auditor.report.words import (
+    Sign,
+    Units,
+    at_least,
+    claim_words,
+    out_of_many,
+    star_notes,
+    units,
+    within_noise,
+)
+from auditor.results import document, metrics
+from auditor.results.data import PointData
+from auditor.results.metrics import with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
 from auditor.theory.promises import belief_in_words, odds_in_words
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -67,7 +79,7 @@ def finding(result: document.Document) -> Statement:
         what = "the model" if result.kind is None else "the training algorithm"
         values = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
         return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **values))
-    words = rows.units(result.data)
+    words = units(result.data)
     of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
     for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
@@ -79,12 +91,12 @@ def _level(estimate: Estimate) -> str:
     """Return the confidence of an estimate as the start of a sentence."""
     if not estimate.confidence:
         return "As a point estimate"
-    return f"At {rows.Row(estimate).level} confidence"
+    return f"At {Row(estimate).level} confidence"
 
 
 def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[Estimate, float] | None:
     """The estimate as evidence, with its lower end, where that is above 0 with all that was looked at."""
-    row = rows.as_evidence(estimate, result)
+    row = metrics.as_evidence(estimate, result)
     if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
         return None
     return row, row.lower
@@ -103,11 +115,11 @@ def _confidence(result: document.Document) -> str:
     return f"At {numbers.percent(result.data['confidence'], toward='down')} confidence"
 
 
-def _of_rates(result: document.Document, words: rows.Units) -> str:
+def _of_rates(result: document.Document, words: Units) -> str:
     point = document.furthest_point(result)
     if point is None:
         return ""
-    base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
+    base, hits, errors = out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
     values = {"level": _confidence(result), "base": base, "many": many, "errors": errors, "words": words}
     return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **values)
@@ -121,7 +133,7 @@ def _limit(name: str, row: Estimate, result: document.Document) -> float:
     return found
 
 
-def _of_advantage(result: document.Document, words: rows.Units) -> str:
+def _of_advantage(result: document.Document, words: Units) -> str:
     found = _above_zero(document.find(result, "advantage"), result)
     if found is None:
         return ""
@@ -129,7 +141,7 @@ def _of_advantage(result: document.Document, words: rows.Units) -> str:
     return said("advantage", level=_level(found[0]), words=words, points=points)
 
 
-def _of_bound(result: document.Document, words: rows.Units) -> str:
+def _of_bound(result: document.Document, words: Units) -> str:
     found = _above_zero(with_role(Role.CERTIFIED, result), result)
     if found is None or document.detail(found[0], "approximate"):
         return ""
@@ -137,16 +149,16 @@ def _of_bound(result: document.Document, words: rows.Units) -> str:
     return said("bound", level=_level(found[0]), words=words, bound=bound, delta=delta)
 
 
-def _of_auc(result: document.Document, words: rows.Units) -> str:
-    row = rows.as_evidence(document.find(result, "auc"), result)
+def _of_auc(result: document.Document, words: Units) -> str:
+    row = metrics.as_evidence(document.find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
     share = numbers.percent(_limit("auc", row, result), toward="down")
     return said("auc", level=_level(row), words=words, share=share)
 
 
-def _of_swapped_groups(result: document.Document, words: rows.Units) -> str:
-    row = rows.as_evidence(document.find(result, "auc"), result)
+def _of_swapped_groups(result: document.Document, words: Units) -> str:
+    row = metrics.as_evidence(document.find(result, "auc"), result)
     together = document.shown_by(result)
     behind = 0.0 if together is None else together["reversed"]
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
@@ -156,7 +168,7 @@ def _of_swapped_groups(result: document.Document, words: rows.Units) -> str:
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
-def _of_training(result: document.Document, _words: rows.Units) -> str:
+def _of_training(result: document.Document, _words: Units) -> str:
     found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
@@ -164,7 +176,7 @@ def _of_training(result: document.Document, _words: rows.Units) -> str:
     return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound} ({at}, {found[0].adjacency})."
 
 
-def _of_labels(result: document.Document, _words: rows.Units) -> str:
+def _of_labels(result: document.Document, _words: Units) -> str:
     found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
@@ -176,7 +188,7 @@ def _of_labels(result: document.Document, _words: rows.Units) -> str:
     return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **values)
 
 
-def _of_swapped_runs(result: document.Document, _words: rows.Units) -> str:
+def _of_swapped_runs(result: document.Document, _words: Units) -> str:
     check = next((item for item in result.checks if item.name == "direction"), None)
     return "" if result.kind != "runs" or check is None or check.status is not Status.WARN else check.message
 
@@ -195,9 +207,9 @@ def _bound_of(result: document.Document, role: Role) -> Estimate | None:
     return with_role(role, result) if result.kind is None else next(iter(result.estimates), None)
 
 
-def _of_nothing(result: document.Document, words: rows.Units) -> Statement:
+def _of_nothing(result: document.Document, words: Units) -> Statement:
     found = _bound_of(result, Role.CERTIFIED)
-    row = rows.as_evidence(found, result) or found
+    row = metrics.as_evidence(found, result) or found
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
         return Statement(_NO_BOUND, f"This audit has no bound to report. {numbers.sentence(reason)}")
@@ -231,7 +243,7 @@ def _of_nothing(result: document.Document, words: rows.Units) -> Statement:
 def _alone(result: document.Document) -> str:
     """Which numbers are beyond guessing by themselves, although all that is looked at together is not: they may be by chance."""
     together = document.shown_by(result)
-    sure = (item for item in result.estimates if item.confidence and not rows.is_finite(item))
+    sure = (item for item in result.estimates if item.confidence and not metrics.is_finite(item))
     alone = [item for item in sure if metrics.beyond_guessing(item)]
     if together is None or not alone:
         return ""
@@ -242,7 +254,7 @@ def _alone(result: document.Document) -> str:
 
 def _is_finite(result: document.Document) -> bool:
     """Whether numbers above zero stand beside the finding that chance alone can make."""
-    return any(rows.is_finite(item) for item in result.estimates)
+    return any(metrics.is_finite(item) for item in result.estimates)
 
 
 # --- What was found, and what was promised, as counts of people or records: the form that readers understand best ---
@@ -255,11 +267,11 @@ _ROUNDING = 1e-9
 _PRIORS = (0.5, 0.01)  # what the attacker knows beforehand: a share of all that they look at
 
 
-def recognition(result: document.AuditDocument) -> dict[str, Any]:
+def recognition(result: document.AuditResult) -> dict[str, Any]:
     """Return the sentences: of the measurement, of the claim, and what they rest on."""
-    words = rows.units(result.data)
+    words = units(result.data)
     point = None if failed_validity(result.checks) else document.furthest_point(result)
-    row = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
+    row = metrics.as_evidence(with_role(Role.CERTIFIED, result), result)
     rests = _rests_on(row, words, result) if row is not None and point is not None else ""
     measured = [] if point is None else _accused(point, words, _confidence(result))
     return {"measured": measured, "rests": rests, "claim": promised(result)}
@@ -268,19 +280,19 @@ def recognition(result: document.AuditDocument) -> dict[str, Any]:
 # --- What was measured ----------------------------------------------------------------------------
 
 
-def _accused(point: document.PointData, words: rows.Units, level: str) -> list[str]:
+def _accused(point: PointData, words: Units, level: str) -> list[str]:
     """How often an attacker's word is right: by Bayes' rule, which keeps the limit and its confidence."""
     claim = Claim(
         tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
     )
     found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
-    often, seldom = map(rows.at_least, found)
+    often, seldom = map(at_least, found)
     end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
     values = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
     return [said("accused", **values)]
 
 
-def _rests_on(row: Estimate, words: rows.Units, result: document.AuditDocument) -> str:
+def _rests_on(row: Estimate, words: Units, result: document.AuditResult) -> str:
     """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
     about = said("about", words=words)
     assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
@@ -337,7 +349,7 @@ PROPENSITY = "epsilon_bound.propensity"
 # --- Which classes and groups are separated, by tests that hold for all of them at once ---
 
 
-def by_holm(result: document.AuditDocument) -> str:
+def by_holm(result: document.AuditResult) -> str:
     """Return the outcome of the tests of no separation of the slices, a sentence; nothing where none was made."""
     tests = [
         (one, p)
@@ -408,7 +420,7 @@ _STATES = {
 }
 
 
-def states(result: document.AuditDocument, found: Statement) -> tuple[str, ...]:
+def states(result: document.AuditResult, found: Statement) -> tuple[str, ...]:
     """Return what state the audit is in: first what became of the claim where there is one, and last what was found."""
     if failed_validity(result.checks):
         return ("failed",)
@@ -467,7 +479,7 @@ _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
 def _judged(item: Comparison, result: document.Document) -> list[str]:
     """The claim as it was made, in the form in which it was judged where that is another, and why it met its verdict."""
     forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
-    told = list(dict.fromkeys(map(rows.claim_words, forms)))
+    told = list(dict.fromkeys(map(claim_words, forms)))
     if item.verdict is Verdict.NOT_EVALUABLE:
         told = told[:1]
     at = told[-1][told[-1].index(" (") :] if told else ""  # not said again of what was measured
@@ -496,7 +508,7 @@ def _evidence(result: document.Document) -> list[str]:
     return found
 
 
-def headline(result: document.AuditDocument) -> Headline:
+def headline(result: document.AuditResult) -> Headline:
     """Return the leading number: Epsilon*, or another where the Gaussian fit cannot be relied on.
 
     That is the certified bound, which needs no fit; never a mixture, whose value has no known error.
@@ -508,12 +520,12 @@ def headline(result: document.AuditDocument) -> Headline:
     return lead
 
 
-def _lead(result: document.AuditDocument) -> Headline:
+def _lead(result: document.AuditResult) -> Headline:
     star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
     if failed_validity(result.checks):
         odds = document.find(result, PROPENSITY)
         odds = None if odds is None or odds.value is None else odds
-        holds = f"It holds if {rows.condition(odds)}. " if odds else ""
+        holds = f"It holds if {condition(odds)}. " if odds else ""
         words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
         return Headline(odds or bound, words)
     if star is None or star.value is None:
@@ -528,7 +540,7 @@ def _lead(result: document.AuditDocument) -> Headline:
     blunted = _blunted(result)
     if blunted:
         return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
-    notes, why = " ".join(rows.star_notes(star)), rows.within_noise(star)
+    notes, why = " ".join(star_notes(star)), within_noise(star)
     if why is None and document.detail(star, "lower_reason") is not None:
         why = "Epsilon* has no interval here."
     elif why is None and document.detail(star, "at", "reached_by_data") is False:
@@ -538,7 +550,7 @@ def _lead(result: document.AuditDocument) -> Headline:
     return Headline(star, f"Epsilon* is an estimate, as good as the Gaussian fit. {notes}".rstrip())
 
 
-def _blunted(result: document.AuditDocument) -> str | None:
+def _blunted(result: document.AuditResult) -> str | None:
     """Why no curve fitted to these losses can lead: the model's confidences were rounded, masked or cut off."""
     for check in result.checks:
         if check.name in ("ties", "saturation") and check.status is Status.WARN:

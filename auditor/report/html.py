@@ -17,8 +17,18 @@ from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, by_holm, promised, recognition, why_smaller
+from auditor.report.rows import Row, row_of
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
-from auditor.results import metrics, rows
+from auditor.report.words import (
+    NEIGHBOURS,
+    Sign,
+    check_title,
+    claim_name,
+    claim_value,
+    fit_sentences,
+    neighbours,
+)
+from auditor.results import metrics
 from auditor.results.document import Document, Slice, furthest_point
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
@@ -87,15 +97,15 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
     }
     brief = partial(numbers.clean, most=numbers.BRIEF)
     found.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
-    found.filters |= {"claim_name": rows.claim_name, "claim_value": rows.claim_value}
-    found.filters |= {"row": rows.row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
+    found.filters |= {"claim_name": claim_name, "claim_value": claim_value}
+    found.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
     found.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return found
 
 
-def _row_with(found: Document | Slice, role: str) -> rows.Row | None:
+def _row_with(found: Document | Slice, role: str) -> Row | None:
     """The row that has a role, such as ``CERTIFIED``."""
-    return rows.row_of(found, metrics.named(Role[role]))
+    return row_of(found, metrics.named(Role[role]))
 
 
 _SURE = 1e6
@@ -114,9 +124,9 @@ def _odds(odds: float) -> str:
 
 
 _GATE_SIGNS = {
-    ExitCode.DONE: metrics.Sign("Passed", "✓", "good"),
-    ExitCode.FAILED: metrics.Sign("Failed", "✕", "bad"),
-    ExitCode.NOT_EVALUABLE: metrics.Sign("Not evaluable", "?", "caution"),
+    ExitCode.DONE: Sign("Passed", "✓", "good"),
+    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
+    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
 }
 
 
@@ -171,10 +181,10 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "is_fitted": "gaussian" in canvas.curves(result),
         "odds": recognition(result),
         "estimated": by_estimated_odds(result),
-        "fit": rows.fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
+        "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result of a census.
-        "by_chance": any(rows.is_finite(item) for one in result.slices for item in one.estimates),
+        "by_chance": any(metrics.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
         "note_on_odds": NOTE,
         "by_holm": by_holm(result),
@@ -210,8 +220,8 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
     from auditor.report.figures.gallery import FIGURES
 
     result, best, tables = view.result, leading(view.result.claims), []
-    for adjacency in rows.NEIGHBOURS:
-        title = rows.neighbours(adjacency, result.description.get("records_per_person"))
+    for adjacency in NEIGHBOURS:
+        title = neighbours(adjacency, result.description.get("records_per_person"))
         ours = [item for item in result.claims if item.adjacency is adjacency]
         told = [item for item in ours if item in best], [item for item in ours if item not in best]
         lines = tuple(
@@ -250,7 +260,7 @@ def glossary() -> list[dict[str, str]]:
     """Return what the words on the page mean, in its order, and last the terms that registered metrics and checks bring."""
     own = texts("glossary")
     brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
-    brought += [(item.term, metrics.check_title(item.name), item.title) for item in CHECKS]
+    brought += [(item.term, check_title(item.name), item.title) for item in CHECKS]
     found = [{"key": key, **term} for key, term in own.items()]
     return found + [
         {"key": key, "name": name, "text": text} for key, name, text in brought if key and key not in own
@@ -274,7 +284,7 @@ def cited(words: Iterable[str]) -> list[str]:
 
 def methods_section(view: View) -> dict[str, Any]:
     """Return what lies behind each number, those made alike under one heading, with its references by number."""
-    alike: dict[tuple[Any, ...], list[rows.Row]] = {}
+    alike: dict[tuple[Any, ...], list[Row]] = {}
     for row in view.rows:
         found, item = metrics.equation(row.estimate), row.estimate
         assumptions = tuple(text.rstrip(".") for text in item.assumptions)

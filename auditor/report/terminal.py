@@ -12,9 +12,8 @@ from auditor.mechanism.planning import Plan
 from auditor.report.comparison import context as context_comparison
 from auditor.report.html import environment
 from auditor.report.view import View, gates_first, settings_sentence, view_of
-from auditor.results import rows
+from auditor.report.words import VERDICT, Sign, claim_name, claim_value, neighbours
 from auditor.results.document import SCHEMA_VERSION, Document
-from auditor.results.metrics import VERDICT, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from auditor.comparison.compare import ComparedAudits
+    from auditor.comparison.compare import AuditsComparison
     from auditor.theory.parameters import FoundParameter
     from auditor.verdicts.gates import GateOutcome
 
@@ -80,7 +79,7 @@ def _printed(draw: "Callable[[Console], None]", *, width: int, color: bool) -> s
 # --- A comparison for a terminal: the sentences, a line for each audit, and a line for each strategy ---
 
 
-def comparison_text(comparison: "ComparedAudits", *, width: int = 100, color: bool = False) -> str:
+def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: bool = False) -> str:
     """Return a comparison as lines of text.
 
     Args:
@@ -227,7 +226,7 @@ def claims_text(
             for adjacency in dict.fromkeys(claim.adjacency for claim in told):
                 console.print()
                 ours = [claim for claim in told if claim.adjacency is adjacency]
-                named = rows.neighbours(adjacency, description.records_per_person)
+                named = neighbours(adjacency, description.records_per_person)
                 _print_table(console, ours, notes, title=title + named)
         for index, note in enumerate(notes, start=1):
             console.print(f"({index}) {note}", markup=False)
@@ -247,8 +246,8 @@ def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], 
     table.columns[2].no_wrap = True
     for claim in claims:
         status = "not available" if claim.value is None else claim.status
-        value = rows.claim_value(claim) + _mark(notes, claim.note)
-        _add(table, rows.claim_name(claim), value, status, claim.method)
+        value = claim_value(claim) + _mark(notes, claim.note)
+        _add(table, claim_name(claim), value, status, claim.method)
     console.print(table)
 
 

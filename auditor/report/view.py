@@ -17,12 +17,23 @@ from auditor.core import numbers, values
 from auditor.core.errors import ExitCode
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
+from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
-from auditor.results import metrics, rows
+from auditor.report.rows import PolicyRow, Row, policy_rows
+from auditor.report.words import (
+    PROMISED,
+    STATUS,
+    VERDICT,
+    Sign,
+    Units,
+    advice,
+    check_title,
+    shown_value,
+    units,
+)
+from auditor.results import metrics
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
-from auditor.results.partition import FEWEST
-from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
@@ -46,7 +57,7 @@ class CheckLine:
     title: str
     question: str
     status: values.Status
-    sign: metrics.Sign
+    sign: Sign
     message: str
     advice: str
 
@@ -56,12 +67,12 @@ class CheckLine:
         spec = CHECKS.get(item.name)
         return cls(
             name=item.name,
-            title=metrics.check_title(item.name),
+            title=check_title(item.name),
             question="" if spec is None else spec.title,
             status=item.status,
-            sign=metrics.STATUS[item.status],
+            sign=STATUS[item.status],
             message=numbers.sentence(item.message),
-            advice=metrics.advice(item, data),
+            advice=advice(item, data),
         )
 
     @property
@@ -107,14 +118,14 @@ class ClaimLine:
         """The claimed value."""
         if self.claim.metric == "epsilon":
             return numbers.given(self.claim.value)
-        return metrics.shown_value(self.claim.value, name=self.claim.metric)
+        return shown_value(self.claim.value, name=self.claim.metric)
 
     @property
-    def outcome(self) -> metrics.Sign:
+    def outcome(self) -> Sign:
         """What became of the claim."""
         if self.comparison.verdict is not None:
-            return metrics.VERDICT[self.comparison.verdict]
-        return metrics.Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
+            return VERDICT[self.comparison.verdict]
+        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
 
     @property
     def deltas(self) -> tuple[str, str]:
@@ -128,7 +139,7 @@ class ClaimLine:
         return shown, claimed
 
 
-_INSIDERS = metrics.Sign("For insiders only", "!", "caution")
+_INSIDERS = Sign("For insiders only", "!", "caution")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +187,7 @@ class View:
     @cached_property
     def units(self) -> Units:
         """What one unit of the audit is called."""
-        return rows.units(self.result.data)
+        return units(self.result.data)
 
     @cached_property
     def invalid(self) -> bool:
@@ -191,7 +202,7 @@ class View:
     @cached_property
     def verdict(self) -> Statement:
         """What became of the claim."""
-        return Statement(metrics.VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
+        return Statement(VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
 
     @property
     def claimed(self) -> bool:
@@ -273,7 +284,7 @@ class View:
     @cached_property
     def policies(self) -> tuple[PolicyRow, ...]:
         """What was found where the model answers less, the full outputs first; empty where no policy was scored."""
-        return rows.policy_rows(self.result)
+        return policy_rows(self.result)
 
     @cached_property
     def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
@@ -593,7 +604,7 @@ class PromiseView(View):
         """What is promised, in the first words on an attacker."""
         if self.result.altered:
             return super().finding
-        return Statement(metrics.PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
+        return Statement(PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
 
     @cached_property
     def promise(self) -> str:

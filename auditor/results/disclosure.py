@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from auditor.core.numbers import rounded
 from auditor.core.options import Disclosure
 from auditor.core.values import Check, Estimate, Status
+from auditor.curves.cells import LEAST, STEP, Partition
 from auditor.results import document
-from auditor.results.partition import LEAST, STEP, Partition
 
 _Document = TypeVar("_Document", bound=document.Document)
 
@@ -117,7 +117,7 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
         result: Of any kind; what a training promises is no data of anyone and stays as it is.
         partition: Of the losses; without one nothing is kept that shows how they are spread.
     """
-    if isinstance(result, document.ClaimDocument | document.RunsDocument):
+    if isinstance(result, document.ClaimResult | document.RunsResult):
         return result
     declared = {name: result.data[name] for name in ("utility", "context") if name in result.data}
     changed: dict[str, Any] = {
@@ -129,7 +129,7 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
             for item in result.comparisons
         ),
     }
-    if isinstance(result, document.AuditDocument):
+    if isinstance(result, document.AuditResult):
         slices = (replace(item, estimates=shared_rows(item.estimates)) for item in result.slices)
         changed["slices"] = tuple(slices)
         changed["policies"] = tuple(
@@ -146,7 +146,7 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
 def as_shared(result: _Document) -> _Document:
     """Return a stored result as it may be shown: one that does not say for whom it is, as of an older release, is shared."""
     if result.data.get("disclosure") in tuple(Disclosure) or not isinstance(
-        result, document.AuditDocument | document.InstancesDocument | document.LabelsDocument
+        result, document.AuditResult | document.InstancesResult | document.LabelsResult
     ):
         return result
     kept = tuple(item for item in result.curves if not _FINE_CURVES.fullmatch(item.name))
@@ -156,7 +156,7 @@ def as_shared(result: _Document) -> _Document:
         "provenance": {**result.provenance, **dict.fromkeys(hidden)},
         "checks": tuple(_check_of_before(item) for item in result.checks),
     }
-    if isinstance(result, document.AuditDocument):
+    if isinstance(result, document.AuditResult):
         less |= {"histograms": (), "top_records": (), "slices": ()}
         less["data"] = {name: [] if name == "history" else item for name, item in result.data.items()}
     return shared(replace(result, **less))

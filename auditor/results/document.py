@@ -1,4 +1,4 @@
-"""AuditDocument: everything an audit found, with nothing left to recompute and no raw losses inside.
+"""The results of audits: everything that was found, with nothing left to recompute and no raw losses inside.
 
 The JSON form holds what the page shows. Infinite numbers are the strings ``inf`` and ``-inf``, missing ones null.
 """
@@ -6,105 +6,44 @@ The JSON form holds what the page shows. Infinite numbers are the strings ``inf`
 import datetime as dt
 import hashlib
 import json
+import math
 import os
 import platform
 import reprlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 
 from auditor._version import __version__
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import numbers, validate
+from auditor.core.errors import InputError, MissingExtraError
+from auditor.core.fields import Confidence, Count, Keys, Must, Number, OrInfinite
 from auditor.core.files import kept
 from auditor.core.numbers import plain
-from auditor.core.options import Adjacency
-from auditor.core.values import (
-    LATER,
-    OR_TEXT,
-    Check,
-    Claim,
-    Comparison,
-    Confidence,
-    Count,
-    Delta,
-    Estimate,
-    Finite,
-    Keys,
-    Losses,
-    Must,
-    Rate,
-    SameLength,
-    Verdict,
-    weighted,
+from auditor.core.values import Check, Claim, Comparison, Estimate, Losses, Verdict, weighted
+from auditor.curves.views import Histogram, NamedCurve
+from auditor.results.data import (
+    AuditData,
+    InstancesData,
+    LabelsData,
+    PointData,
+    Provenance,
+    ProvenanceOfInstances,
+    RunsData,
+    ShownData,
 )
-from auditor.results.converter import cleaned_fields
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from auditor.report import Gates
 
 
 SCHEMA_VERSION = "3"
-
-# --- The parts of a result beside estimates, claims and checks ---
-
-
-_CURVES = (
-    r"^(empirical|certified|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$"
-)
-_PER_BIN = SameLength("edges", less=1)
-NotNegative = Annotated[float, Must(minimum=0)]
-Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
-PairOfCounts = Annotated[list[Count], Must(minItems=2, maxItems=2)]
-DeclaredSplit = Literal["unknown", "random", "bernoulli", "propensity"]
-
-
-@dataclass(frozen=True)
-class NamedCurve:
-    """One line of the trade-off plot.
-
-    Attributes:
-        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; ``certified``, which
-            the curve of a training algorithm goes above; or ``ranks.*``, what an audit of several models needs of each.
-        label: What the legend says.
-        fpr: False positive rates, ascending.
-        tpr: True positive rates, as many.
-    """
-
-    name: Annotated[str, Must(pattern=_CURVES)]
-    label: str
-    fpr: tuple[Rate, ...]
-    tpr: Annotated[tuple[Rate, ...], SameLength("fpr")]
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Binned losses on one scale, with the fitted densities where there are any.
-
-    Attributes:
-        scale: The scale in words, for example ``published transform``.
-        edges: B + 1 ascending bin edges.
-        member: B counts of members.
-        nonmember: B counts of non-members.
-        member_fit: B counts expected under the member fit, or null.
-        nonmember_fit: B counts expected under the non-member fit, or null.
-        quantiles: For a quantile-quantile plot of each group ``*_probability``, ``*_observed`` and ``*_fitted`` of one
-            length: means over the records of a cell. For insiders ``probability`` is that of both groups, and the others
-            are quantiles. Empty where there is no fit.
-    """
-
-    scale: str
-    edges: Annotated[tuple[Finite, ...], Must(minItems=2)]
-    member: Annotated[tuple[Count, ...], _PER_BIN]
-    nonmember: Annotated[tuple[Count, ...], _PER_BIN]
-    member_fit: Annotated[tuple[NotNegative, ...], _PER_BIN] | None = None
-    nonmember_fit: Annotated[tuple[NotNegative, ...], _PER_BIN] | None = None
-    quantiles: Annotated[Mapping[str, tuple[float, ...]], SameLength("probability")] = field(
-        default_factory=dict
-    )
 
 
 @dataclass(frozen=True)
@@ -121,12 +60,12 @@ class TopRecord:
             a result of an older release.
     """
 
-    rank: Annotated[int, Must(minimum=1)]
+    rank: Annotated[int, Must(ge=1)]
     id: str
     group: str | None
     person: str | None
-    odds: Annotated[float, Must(anyOf=[{"type": "number", "minimum": 0}, {"const": "inf"}])]
-    shared: Annotated[int | None, LATER] = None
+    odds: Annotated[float, OrInfinite(least=0.0)]
+    shared: Count | None = None
 
 
 class SliceKind(StrEnum):
@@ -157,7 +96,7 @@ class Slice:
     n_nonmember: Count
     confidence: Confidence
     compared: Count
-    estimates: Annotated[tuple[Estimate, ...], Must(minItems=1)]
+    estimates: Annotated[tuple[Estimate, ...], Must(min_length=1)]
 
     def __post_init__(self) -> None:
         if not self.estimates:
@@ -207,287 +146,11 @@ class PolicyFound:
     policy: str
     confidence: Confidence
     compared: Count
-    estimates: Annotated[tuple[Estimate, ...], Must(minItems=1)]
-    at_least: Mapping[str, float]
+    estimates: Annotated[tuple[Estimate, ...], Must(min_length=1)]
+    at_least: Mapping[str, Number]
 
 
-# --- The open objects of a result: the keys that are known of them ---
-
-
-class UtilityData(TypedDict):
-    """How good a model is at its task, as `auditor.Utility` says it."""
-
-    value: Finite
-    name: str
-    higher_is_better: bool
-
-
-class PointData(TypedDict):
-    """The point of a band that is furthest from guessing: see `auditor.estimators.band.furthest`."""
-
-    errors: Rate
-    hits: Rate
-    end: Literal["low", "high"]
-
-
-class LimitsData(TypedDict, total=False):
-    """Lower limits at a share of the error, of what is beyond guessing."""
-
-    advantage: Rate
-    auc: Rate
-
-
-class ShownData(TypedDict):
-    """What holds with all that a headline looks at: see `auditor.pipeline.shown_together`."""
-
-    looks: Count
-    names: list[str]
-    reversed: NotNegative
-    limits: NotRequired[Annotated[LimitsData, Must(additionalProperties=False)]]
-    point: NotRequired[Annotated[PointData | None, Must(additionalProperties=False)]]
-
-
-class AuditData(TypedDict):
-    """What was audited, and what was declared of it.
-
-    Attributes:
-        model: Its name.
-        n_member: Audited members, in units.
-        n_nonmember: Audited non-members, in units.
-        training_size: Records that the model was trained on.
-        delta: At which epsilons are stated.
-        confidence: Of every interval.
-        members: What part of the training set was scored.
-        split: How membership was decided, as declared.
-        claim: What is claimed of the training algorithm, in words.
-        scale: What the losses are.
-        saturated: Losses from a probability of exactly 0 or 1: members, non-members.
-        history: What was done to the losses, in order.
-        strategy: What several audits of one way of training share.
-        utility: How good the model is at its task.
-        context: What is declared of the release, as `auditor.Context` says it; null where nothing is.
-        disclosure: Who may read the result: see `auditor.audit`.
-        stratified: Whether the random split was stratified.
-        inclusion: Probability of inclusion, for a split by coins.
-        unit: What counts as one unit: a record or a person.
-        records: Audited records: members, non-members.
-        persons: Persons among them, where records name persons.
-        top_records: Why no records are named by id, where none are.
-        effective: Of how many independent records the groups are worth, where records name persons.
-        rows: Audited rows, where several of one id are one record: members, non-members.
-        left_out: Persons with records in both groups who were left out, where any were.
-        looks: How many looks share the error, where several do.
-        shown: Which findings hold together, at a share of the error each.
-    """
-
-    model: str | None
-    n_member: Count
-    n_nonmember: Count
-    training_size: Count
-    delta: Delta
-    confidence: Confidence
-    members: Literal["sample", "census", "subset"]
-    split: DeclaredSplit
-    claim: str | None
-    scale: str
-    saturated: PairOfCounts
-    history: list[str]
-    strategy: NotRequired[str | None]
-    utility: NotRequired[Annotated[UtilityData | None, Must(additionalProperties=False)]]
-    context: NotRequired[Mapping[str, str | None] | None]
-    disclosure: NotRequired[Literal["public", "insiders"]]
-    stratified: NotRequired[bool]
-    inclusion: NotRequired[Confidence | None]
-    unit: NotRequired[str]
-    records: NotRequired[PairOfCounts]
-    persons: NotRequired[PairOfCounts | None]
-    top_records: NotRequired[str | None]
-    effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
-    rows: NotRequired[PairOfCounts]
-    left_out: NotRequired[Count]
-    looks: NotRequired[Count]
-    shown: NotRequired[Annotated[ShownData, Must(additionalProperties=False)]]
-
-
-class InstancesData(TypedDict):
-    """What the models were, and what was declared of them.
-
-    Attributes:
-        n_instances: Models.
-        n_member: Audited members of each model.
-        n_nonmember: Audited non-members of each model.
-        n_attacks: Attacks of known error rate.
-        delta: At which epsilons are stated.
-        confidence: Of every interval.
-        split: How membership was decided, as declared.
-        claim: What is claimed of the training algorithm, in words.
-        claim_delta: Delta of a claim that states one.
-        disclosure: Who may read the result.
-        looks: How many looks share the error, where several do.
-    """
-
-    n_instances: Annotated[int, Must(minimum=2)]
-    n_member: list[Count | None]
-    n_nonmember: list[Count | None]
-    n_attacks: Count
-    delta: Delta
-    confidence: Confidence
-    split: DeclaredSplit
-    claim: str | None
-    claim_delta: Delta | None
-    disclosure: NotRequired[Literal["public", "insiders"]]
-    looks: NotRequired[Count]
-
-
-class RunsData(TypedDict):
-    """What the runs were, how they were judged, and what was declared of them.
-
-    Attributes:
-        n_with: Runs with the canary.
-        n_without: Runs without it.
-        judged: Runs that are judged: with the canary, without.
-        chosen_on: Runs that chose the threshold, likewise; null where none did.
-        rule: How the threshold was chosen.
-        threshold: With the canary at or below it; null for a grid of ranks.
-        true_positives: Judged runs with the canary at or below the threshold.
-        false_positives: Judged runs without it at or below the threshold.
-        certified: Name of the estimate that judges the claim.
-        test: How the number of runs came about: fixed, or by the evidence.
-        delta: At which epsilons are stated.
-        confidence: Of every bound.
-        adjacency: What the two kinds of runs differ by, as declared.
-        claim: What is claimed of the training algorithm, in words.
-        claim_delta: Delta of a claim that states one.
-        history: Where the scores come from, in order.
-        looks: How many looks share the error, where several do.
-    """
-
-    n_with: Count
-    n_without: Count
-    judged: PairOfCounts
-    chosen_on: PairOfCounts | None
-    rule: Literal["Split", "FixedThreshold", "threshold_runs", "RankGrid"]
-    threshold: Finite | None
-    true_positives: Count | None
-    false_positives: Count | None
-    certified: str
-    test: NotRequired[Literal["FixedNumber", "Sequential"]]
-    delta: Delta
-    confidence: Confidence
-    adjacency: Adjacency
-    claim: str | None
-    claim_delta: Delta | None
-    history: list[str]
-    looks: NotRequired[Count]
-
-
-class PredictedData(TypedDict):
-    """How well the labels of the audited records were predicted, as observed.
-
-    Attributes:
-        log_loss: Mean negative log-probability of a label, in nats.
-        accuracy: Share of labels that had the largest probability.
-    """
-
-    log_loss: float
-    accuracy: Rate
-
-
-class LabelsData(TypedDict):
-    """What labels were audited, and by which law of theirs.
-
-    Attributes:
-        model: Its name.
-        n_records: Audited training records.
-        n_classes: Labels that there are.
-        n_reference: Records that the law was learnt from; null where it was given.
-        n_drawn: Records of which a drawn label was shown.
-        n_changed: Records of which another label than their own was shown.
-        delta: 0.
-        confidence: Of the bounds.
-        law: Whether the law D of labels given features was given, or learnt from other records.
-        of_law: How well D predicts the labels.
-        of_model: How well the model predicts them.
-        history: What the model was asked.
-        disclosure: Who may read the result.
-        looks: How many looks share the error, where several do.
-    """
-
-    model: str | None
-    n_records: Count
-    n_classes: Count
-    n_reference: Count | None
-    n_drawn: Count
-    n_changed: Count
-    delta: Delta
-    confidence: Confidence
-    law: Literal["given", "learnt"]
-    of_law: Annotated[PredictedData, Must(additionalProperties=False)]
-    of_model: Annotated[PredictedData, Must(additionalProperties=False)]
-    history: list[str]
-    disclosure: NotRequired[Literal["public", "insiders"]]
-    looks: NotRequired[Count]
-
-
-class ConfigData(TypedDict):
-    """What a configuration file set.
-
-    Attributes:
-        file: The configuration file.
-        table: The table in it.
-        settings: What was set there, and not on the command line.
-    """
-
-    file: str
-    table: NotRequired[str]
-    settings: Mapping[str, Any]
-
-
-class Provenance(TypedDict, total=False):
-    """Where a result comes from.
-
-    Attributes:
-        created: When, in UTC.
-        versions: Of the packages that the numbers depend on.
-        seed: Of everything random.
-        input_sha256: Of the losses as float64, members first.
-        source: Where the losses come from.
-        command: The command line, if there was one.
-        config: What a configuration file set; not there where none did.
-        choices: The arguments that change a number, so that the audit can be made again; null where they are too long.
-        content_sha256: Of all else in the result; see `content_hash`.
-    """
-
-    created: Annotated[str, Must(format="date-time")]
-    versions: Mapping[str, str]
-    seed: Count
-    input_sha256: Hash
-    source: str | None
-    command: str | None
-    config: Annotated[ConfigData | None, OR_TEXT]
-    choices: Mapping[str, Any] | None
-    content_sha256: Hash
-
-
-class ProvenanceOfInstances(TypedDict, total=False):
-    """Where the audit of several models comes from.
-
-    Attributes:
-        created: When, in UTC.
-        versions: Of the packages that the numbers depend on.
-        seed: Of everything random.
-        inputs_sha256: Of the losses of each model.
-        content_sha256: Of all else in the result.
-    """
-
-    created: Annotated[str, Must(format="date-time")]
-    versions: Mapping[str, str]
-    seed: Count
-    inputs_sha256: list[Hash]
-    content_sha256: Hash
-
-
-# --- The documents: what an audit of one model, of several models and of many runs found ---
+# --- The results: what an audit of one model, of several models and of many runs found, or what a training promises ---
 
 
 Item = TypeVar("Item", Estimate, Check)
@@ -503,9 +166,9 @@ def named(kind: str, name: str, items: Iterable[Item]) -> Item:
     return by_name[validate.known(kind, name, by_name)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Document:
-    """What any audit found, clean once built: what is not of its kind counts as missing, and nobody looks again.
+    """What any audit found, and the methods that show it, which load `auditor.report` when they are called.
 
     Attributes:
         data: What was audited, and what was declared of it.
@@ -520,7 +183,6 @@ class Document:
 
     kind: ClassVar[str | None] = None  # as JSON says it
     keys: ClassVar[tuple[str, ...]]  # of JSON, in order
-    public_name: ClassVar[str]  # what callers know it as
 
     data: Mapping[str, Any]
     estimates: tuple[Estimate, ...]
@@ -530,10 +192,6 @@ class Document:
     verdict: Verdict | None
     provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     curves: tuple[NamedCurve, ...]
-
-    def __post_init__(self) -> None:
-        for name, value in cleaned_fields(self).items():
-            object.__setattr__(self, name, value)
 
     @property
     def altered(self) -> bool:
@@ -580,9 +238,151 @@ class Document:
         """
         return kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
 
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
 
-@dataclass(frozen=True, eq=False)
-class AuditDocument(Document):
+        Args:
+            path: Where to write it.
+            gates: Conditions that the page shows with their outcomes, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor import report
+
+        return kept(report.render([self], gates=report.check_gates(self, gates)), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor import report
+
+        return kept(report.markdown(self, gates=report.check_gates(self, gates)), path)
+
+    def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor import report
+
+        return kept(report.junit(self, gates=report.check_gates(self, gates)), path)
+
+    def to_sarif(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor import report
+
+        return kept(report.sarif(self, gates=report.check_gates(self, gates)), path)
+
+    def __str__(self) -> str:
+        """Return what the terminal shows."""
+        from auditor import report
+
+        return str(report.audit_text(self))
+
+    def __repr__(self) -> str:
+        """Say in one line what was audited and what was found."""
+        from auditor import report
+
+        shown = report.view_of(self)
+        return f"{type(self).__name__}({numbers.clean(shown.model)!r}: {shown.opening[0][0].word})"
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return the estimate of that name, such as ``result["auc"]``.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        found: Estimate = self.estimate(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the estimates, so that ``"auc" in result`` asks for one."""
+        return (item.name for item in self.estimates)
+
+    def plot(self, name: str | None = None) -> "Figure | None":
+        """Return a figure of the report, by default the first that there is; see `figure`."""
+        return self.figure(name) if name is not None else next(iter(self.figures().values()), None)
+
+    def log_to_mlflow(self, *, folder: str = "privacy") -> None:
+        """Log the numbers with their ends as metrics, and the JSON and the page as artifacts, to the active MLflow run.
+
+        Args:
+            folder: Of the artifacts, and what the names of metrics and the tag of the verdict begin with.
+
+        Raises:
+            MissingExtraError: MLflow is not installed.
+        """
+        try:
+            import mlflow
+        except ImportError as error:
+            raise MissingExtraError(
+                "logging to MLflow needs MLflow, which cannot be imported here: pip install 'privacy-auditor[mlflow]'."
+            ) from error
+        metrics = {
+            f"{folder}.{item.name}{'' if end == 'value' else f'.{end}'}": number
+            for item in self.estimates
+            for end in ("value", "lower", "upper")
+            if (number := getattr(item, end)) is not None and math.isfinite(number)
+        }
+        mlflow.log_metrics(metrics)
+        mlflow.set_tag(f"{folder}.verdict", self.verdict or "no claim")
+        mlflow.log_text(self.to_json(), f"{folder}/result.json")
+        mlflow.log_text(self.to_html(), f"{folder}/report.html")
+
+    def figure(self, name: str) -> "Figure | None":
+        """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
+
+        Args:
+            name: One of `auditor.report.figures.FIGURES`, such as ``tradeoff-log`` or ``losses``.
+
+        Raises:
+            InputError: There is no figure of that name; the message names the nearest.
+        """
+        from auditor.report.figures import gallery as figures
+
+        return figures.figure(self, name)
+
+    def figures(self) -> "dict[str, Figure]":
+        """Return every figure that this audit has data for, by name, in the order of the report."""
+        from auditor.report.figures.gallery import FIGURES
+
+        drawn = {name: self.figure(name) for name in FIGURES}
+        return {name: found for name, found in drawn.items() if found is not None}
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor import report
+
+        return str(report.card(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditResult(Document):
     """What an audit found.
 
     Attributes:
@@ -600,7 +400,6 @@ class AuditDocument(Document):
         policies: What answering less would help, the full outputs first; empty where no policy was scored.
     """
 
-    public_name = "AuditResult"
     keys = (
         *("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks"),
         *("slices", "top_records", "policies", "curves", "histograms", "provenance"),
@@ -609,9 +408,9 @@ class AuditDocument(Document):
     data: Annotated[Mapping[str, Any], Keys(AuditData)]
     histograms: tuple[Histogram, ...]
     schema_version: str = SCHEMA_VERSION
-    slices: Annotated[tuple[Slice, ...], LATER] = ()
-    top_records: Annotated[tuple[TopRecord, ...], LATER] = ()
-    policies: Annotated[tuple[PolicyFound, ...], LATER] = ()
+    slices: tuple[Slice, ...] = ()
+    top_records: tuple[TopRecord, ...] = ()
+    policies: tuple[PolicyFound, ...] = ()
 
     @property
     def by_slice(self) -> list[tuple[str, Estimate]]:
@@ -619,9 +418,25 @@ class AuditDocument(Document):
         parts = [(f"{one.kind}: {one.label}", one.estimates) for one in self.slices]
         return [(label, item) for label, items in (("", self.estimates), *parts) for item in items]
 
+    def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the audit as part of a model card for the Hugging Face Hub; with a path, also write it there.
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InstancesDocument(Document):
+        It begins with the metadata (``model-index``) that belongs at the top of the card, and goes on with a section in
+        Markdown.
+
+        Args:
+            path: Where to write it, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        from auditor import report
+
+        return kept(report.model_card(self), path)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class InstancesResult(Document):
     """What several models of one training mechanism show together.
 
     Attributes:
@@ -635,7 +450,6 @@ class InstancesDocument(Document):
         curves: The rates averaged over the models, with the claimed curve, thinned.
     """
 
-    public_name = "InstancesResult"
     kind = "instances"
     keys = (
         *("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks", "curves"),
@@ -645,12 +459,12 @@ class InstancesDocument(Document):
     data: Annotated[Mapping[str, Any], Keys(InstancesData)]
     provenance: Annotated[Mapping[str, Any], Keys(ProvenanceOfInstances)]
     schema_version: str = SCHEMA_VERSION
-    checks: Annotated[tuple[Check, ...], LATER] = ()
-    curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
+    checks: tuple[Check, ...] = ()
+    curves: tuple[NamedCurve, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RunsDocument(Document):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RunsResult(Document):
     """What many runs of one training mechanism show about it.
 
     Attributes:
@@ -666,17 +480,16 @@ class RunsDocument(Document):
         curves: Measured, with its band where the number of runs was fixed, and the claimed curve, thinned.
     """
 
-    public_name = "RunsResult"
     kind = "runs"
-    keys = InstancesDocument.keys
+    keys = InstancesResult.keys
 
     data: Annotated[Mapping[str, Any], Keys(RunsData)]
     schema_version: str = SCHEMA_VERSION
-    curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
+    curves: tuple[NamedCurve, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LabelsDocument(Document):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LabelsResult(Document):
     """What a model gives away about the labels that it was trained on.
 
     Attributes:
@@ -691,16 +504,15 @@ class LabelsDocument(Document):
         curves: None.
     """
 
-    public_name = "LabelsResult"
     kind = "labels"
-    keys = InstancesDocument.keys
+    keys = InstancesResult.keys
 
     data: Annotated[Mapping[str, Any], Keys(LabelsData)]
     schema_version: str = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClaimDocument(Document):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ClaimResult(Document):
     """What a training promises: nothing here was measured.
 
     Attributes:
@@ -715,7 +527,6 @@ class ClaimDocument(Document):
         provenance: Versions and time.
     """
 
-    public_name = "ClaimResult"
     kind = "claim"
     keys = (
         *("schema_version", "data", "description", "delta", "prior", "estimates", "claims", "in_words"),
@@ -723,13 +534,13 @@ class ClaimDocument(Document):
     )
 
     description: Mapping[str, Any]
-    delta: float
-    prior: float
+    delta: Number
+    prior: Number
     in_words: tuple[str, ...]
     schema_version: str = SCHEMA_VERSION
-    comparisons: Annotated[tuple[Comparison, ...], LATER] = ()
-    checks: Annotated[tuple[Check, ...], LATER] = ()
-    verdict: Annotated[Verdict | None, LATER] = None
+    comparisons: tuple[Comparison, ...] = ()
+    checks: tuple[Check, ...] = ()
+    verdict: Verdict | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, with the status of each claim."""
@@ -795,7 +606,7 @@ NO_HASH = "no_hash_of_its_content"
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a result's JSON but for this hash itself: keys sorted, no blanks, ASCII, floats as Python writes them.
+    """Return the SHA-256 of a result's JSON but for this hash itself, as `canonical` writes it.
 
     It shows that nothing changed since the result was written, and not who wrote it.
 
@@ -803,8 +614,12 @@ def content_hash(raw: Mapping[str, Any]) -> str:
     '838f379653ad'
     """
     origin = {key: item for key, item in raw["provenance"].items() if key != CONTENT_HASH}
-    text = json.dumps({**raw, "provenance": origin}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical({**raw, "provenance": origin}).encode()).hexdigest()
+
+
+def canonical(raw: Mapping[str, Any]) -> str:
+    """Return the JSON text that is hashed: keys sorted, no blanks, ASCII, floats as Python writes them."""
+    return json.dumps(raw, sort_keys=True, separators=(",", ":"))
 
 
 def take_hash(raw: Mapping[str, Any]) -> Any:

@@ -1,18 +1,17 @@
-"""The registry of metrics: what each number of an audit is, told once, with the words and signs that every output shares.
+"""The registry of metrics: what each number of an audit is, told once, with the words that every output shares.
 
 Report, gates, schema, comparison, terminal, help and glossary read `METRICS` and name no number themselves: whoever needs
 a certain one asks for its `Role`. To add an estimator, add its entry to ``metrics.toml``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.registry import Equation, Metric, Registry, Role, Unit, entries
-from auditor.core.values import Check, Estimate, Status, Subject, Verdict
-from auditor.results.document import AuditDocument, Document, Slice, detail, find
+from auditor.core.values import Estimate, Subject
+from auditor.results.document import AuditResult, Document, Slice, detail, find
 
 # --- The entries ---
 
@@ -127,7 +126,7 @@ def with_role(role: Role, found: Document | Slice) -> Estimate | None:
     return find(found, named(role))
 
 
-def fitted(result: AuditDocument) -> dict[str, Estimate]:
+def fitted(result: AuditResult) -> dict[str, Estimate]:
     """Return the estimates that rest on fitted curves, by the name of the curve, the most flexible last."""
     found = ((item.curve, find(result, item.name)) for item in METRICS if item.curve)
     return {curve: estimate for curve, estimate in found if estimate is not None}
@@ -138,79 +137,41 @@ def offered() -> dict[str, str]:
     return {item.name: item.hint for item in METRICS if item.hint and not item.name.endswith("*")}
 
 
-def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:
-    """Return a number in the form that suits the estimate or the claim of that name."""
-    forms = {Unit.RATE: numbers.percent, Unit.SHARE: numbers.unit}
-    return forms.get(metric(name).unit, numbers.number)(x, toward=toward)
+# --- Rows of an audit as evidence of leakage: in a census the members count as draws, so that chance is allowed for ---
 
 
-# --- The signs of verdicts and checks, and what a number is about ---
+_AS_DRAWS = (
+    "the training records count as draws from the same source as others like them, so chance in which of them were drawn"
+    " is allowed for"
+)
 
 
-@dataclass(frozen=True)
-class Sign:
-    """A status as a word, a symbol and a tone, so that colour is never its only carrier."""
-
-    word: str
-    symbol: str
-    tone: str
+def is_finite(estimate: Estimate) -> bool:
+    """Return whether a number describes one finite training set, so that it can be positive by chance alone."""
+    return bool(detail(estimate, "finite") or detail(estimate, "as_draws"))  # the latter in older results
 
 
-VERDICT = {
-    Verdict.REFUTED: Sign("Claim refuted", "✕", "bad"),
-    Verdict.NOT_REFUTED: Sign("Claim not refuted", "≤", "plain"),
-    Verdict.INCONCLUSIVE: Sign("Inconclusive", "≈", "caution"),
-    Verdict.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-    None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
-}
+def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
+    """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become null.
 
-PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
+    A number that describes a finite training set is replaced by what was found beside it with the members as draws;
+    null where an older result, whose rows do not say what they describe, does not keep that.
 
-STATUS = {
-    Status.OK: Sign("OK", "✓", "good"),
-    Status.WARN: Sign("Warning", "!", "caution"),
-    Status.FAIL: Sign("Failed", "✕", "bad"),
-    Status.UNKNOWN: Sign("Unknown", "?", "plain"),
-}
-
-ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}
-
-
-# --- What to do about a check that is not fine: its entry says so ---
-
-
-def check_title(name: str) -> str:
-    """Return the name of a check as a title."""
-    return name.replace("_", " ").capitalize()
-
-
-# For a check that this version does not know, as in a result that another one wrote.
-_UNKNOWN = {
-    Status.FAIL: "Find the cause and audit again before you rely on the numbers that it concerns.",
-    Status.WARN: "Keep this in mind with every number that it concerns.",
-    Status.UNKNOWN: "Ask for what is missing, and audit again if a decision depends on it.",
-    Status.OK: "",
-}
-
-
-def advice(check: Check, data: Mapping[str, Any]) -> str:
-    """Return what to do about a check; nothing where it is fine."""
-    if check.status is Status.OK or detail(check, "unit") == "runs":  # whose message says what to do
-        return ""
-    own = detail(check, "advice")
-    if own:
-        return str(own)
-    spec = CHECKS.get(check.name)
-    known = {} if spec is None else spec.advice
-    keys = (*(f"{check.status}/{cause}" for cause in _causes(check, data)), str(check.status))
-    return next((known[key] for key in keys if key in known), _UNKNOWN[check.status])
-
-
-def _causes(check: Check, data: Mapping[str, Any]) -> Iterator[str]:
-    """What may lie behind a check that is not fine, as the entries of the checks name it."""
-    if str(data.get("split")) in {"random", "bernoulli"}:
-        yield "random split"
-    if data.get("split") == "propensity":
-        yield "estimated odds"
-    if detail(check, "mixture"):
-        yield "mixture rejected" if detail(check, "mixture", "rejected") else "mixture"
+    Args:
+        estimate: A row of the result, or null.
+        result: The audit that the row is from.
+    """
+    if estimate is None:
+        return None
+    of_training_set = str(result.data.get("members")) in describe(estimate).of_training_set
+    if not (is_finite(estimate) or of_training_set):
+        return estimate
+    kept = estimate.details.get("as_draws")
+    if kept is None:
+        return None
+    return replace(
+        estimate,
+        **{name: kept.get(name) for name in ("value", "lower", "upper")},
+        assumptions=(*kept.get("assumptions", ()), _AS_DRAWS),
+        details=dict(kept),
+    )

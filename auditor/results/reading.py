@@ -6,42 +6,66 @@ Every release reads what the releases before it wrote; what a part did not have 
 
 import json
 import os
+import re
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.fields import described
 from auditor.core.files import read_bytes
+from auditor.core.lazy import docstring
 from auditor.core.options import Disclosure
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
+from auditor.curves.views import Histogram, NamedCurve
 from auditor.results import document
-from auditor.results.converter import Schema, object_schema, read
 from auditor.results.disclosure import as_shared
-from auditor.results.metrics import METRICS, METRICS_OF_RUNS, describe
-from auditor.results.rows import as_evidence
+from auditor.results.metrics import METRICS, METRICS_OF_RUNS, as_evidence, describe
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Schema = dict[str, Any]
+
+# --- The types of results, as pydantic reads and describes them ---
+
+
+# The parts of a result that take no other keys than their fields.
+_PARTS = (
+    Estimate,
+    Claim,
+    Comparison,
+    Check,
+    NamedCurve,
+    Histogram,
+    document.Slice,
+    document.TopRecord,
+    document.PolicyFound,
+)
+
+
+@cache
+def adapter(kind: Any) -> "TypeAdapter[document.Document]":
+    """Return what reads and describes the JSON of a kind of result."""
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    for part in _PARTS:
+        # What a training promises says of each claim what follows from the rest of it, its status.
+        with_config(ConfigDict(extra="ignore" if part is Claim else "forbid"))(part)
+    return TypeAdapter(kind)
+
 
 # --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
 #
 # Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
 
 
-# The types that stand under ``$defs``, and the lists of a document that hold them.
-_NAMES: dict[Any, str] = {
-    Estimate: "estimate",
-    Claim: "claim",
-    Comparison: "comparison",
-    Check: "check",
-    document.Slice: "slice",
-    document.TopRecord: "top_record",
-    document.PolicyFound: "policy",
-    document.NamedCurve: "curve",
-    document.Histogram: "histogram",
-}
 _NULL: Schema = {"type": "null"}
 _TEXT: Schema = {"type": "string"}
 
@@ -61,17 +85,20 @@ _RULES: dict[Any, list[Schema]] = {
         # No interval without its level: the value is then a point estimate.
         _rule({"confidence": _NULL}, {"lower": _NULL, "upper": _NULL}),
     ],
-    # Only a number about the mechanism judges a claim on it.
-    Comparison: [_rule({"verdict": _TEXT}, {"subject": {"const": "mechanism"}})],
+    # Only a number about the mechanism judges a claim on it; what a number is about is never left open.
+    Comparison: [
+        _rule({"verdict": _TEXT}, {"subject": {"const": "mechanism"}}),
+        {"properties": {"subject": {"not": _NULL}}},
+    ],
 }
 _NO_VERDICT = _rule({"comparisons": {"maxItems": 0}}, {"verdict": _NULL})
 
 
 _SCHEMAS: dict[str, tuple[type[document.Document], str]] = {
-    "result": (document.AuditDocument, "The result of one audit"),
-    "instances": (document.InstancesDocument, "The audit of several models of one training algorithm"),
-    "runs": (document.RunsDocument, "The audit of many runs of one training algorithm"),
-    "labels": (document.LabelsDocument, "The audit of a model's training labels"),
+    "result": (document.AuditResult, "The result of one audit"),
+    "instances": (document.InstancesResult, "The audit of several models of one training algorithm"),
+    "runs": (document.RunsResult, "The audit of many runs of one training algorithm"),
+    "labels": (document.LabelsResult, "The audit of a model's training labels"),
 }
 
 
@@ -84,13 +111,16 @@ def schema(kind: str = "result") -> Schema:
     Raises:
         InputError: The kind is another.
 
-    >>> schema()["$defs"]["estimate"]["properties"]["subject"]["enum"]
+    >>> schema()["$defs"]["Subject"]["enum"]
     ['model', 'mechanism']
     >>> schema("runs")["properties"]["kind"]
     {'const': 'runs'}
     """
     cls, title = _SCHEMAS[validate.known("kind", kind, _SCHEMAS)]
-    found = object_schema(cls, _NAMES)
+    made = _tidied(adapter(cls).json_schema())
+    parts = {item.__name__: item for item in _PARTS}
+    defs = {name: _part(item, parts[name]) if name in parts else item for name, item in made["$defs"].items()}
+    found = _closed(made, cls)
     found["properties"]["schema_version"] = {
         "const": document.SCHEMA_VERSION,
         "description": "Of this schema; results of other versions differ.",
@@ -98,28 +128,41 @@ def schema(kind: str = "result") -> Schema:
     if cls.kind is not None:
         found["properties"] = {"kind": {"const": cls.kind}, **found["properties"]}
         found["required"] = ["kind", *found["required"]]
-    parts = {
-        name: _part(kind) for kind, name in _NAMES.items() if f"{name}s".replace("ys", "ies") in cls.keys
-    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:privacy-auditor:{cls.kind or 'result'}:{document.SCHEMA_VERSION}",
-        "title": f"{title}, by privacy-auditor (schema version {document.SCHEMA_VERSION})",
         **found,
+        "title": f"{title}, by privacy-auditor (schema version {document.SCHEMA_VERSION})",
         **_NO_VERDICT,
-        "$defs": parts,
+        "$defs": defs,
     }
 
 
-def _part(cls: Any) -> Schema:
-    rules, examples = _RULES.get(cls), _examples(cls)
-    found = object_schema(cls, _NAMES)
+def _tidied(made: Any) -> Any:
+    """A schema without the titles that repeat the keys, and without defaults: every key is written."""
+    if isinstance(made, list):
+        return [_tidied(item) for item in made]
+    if not isinstance(made, dict):
+        return made
+    return {key: _tidied(item) for key, item in made.items() if key not in ("title", "default")}
+
+
+def _part(made: Schema, cls: type) -> Schema:
+    found = _closed(made, cls)
+    examples = _examples(cls)
     if examples:
         found["properties"]["name"]["examples"] = examples
-    return {**found, **({"allOf": rules} if rules else {})}
+    return {**found, **({"allOf": _RULES[cls]} if cls in _RULES else {})}
 
 
-def _examples(cls: Any) -> list[str]:
+def _closed(made: Schema, cls: type) -> Schema:
+    """The schema of an object that has each key, and no other."""
+    found = described(made, cls)
+    closed = {"required": list(found["properties"]), "additionalProperties": False}
+    return {**found, "description": docstring(cls).split("\n")[0], **closed}
+
+
+def _examples(cls: type) -> list[str]:
     """The names that this version gives to estimates or to checks; results of others may have more."""
     if cls is Estimate:
         names = [item.name for item in (*METRICS, *METRICS_OF_RUNS) if not item.name.endswith("*")]
@@ -137,9 +180,6 @@ def _examples(cls: Any) -> list[str]:
 
 
 _VALUES = 2_000_000  # commas and brackets, counted before anything is parsed
-_DEEPEST = 40
-_LONGEST_LIST = 200_000
-_LONGEST_TEXT = 100_000
 _DIGITS = 400
 _INT64 = 2**63
 
@@ -148,7 +188,7 @@ def json_value(content: bytes, *, named: str) -> Any:
     """Return the JSON value in these bytes (UTF-8, or UTF-16 and 32 by their marks), strictly read and within limits.
 
     Refused are the tokens NaN and Infinity, numbers beyond the range of a float, a key that stands twice in an object,
-    and more values, levels, entries or characters than any result has.
+    and more values, levels, entries or characters than any file of settings has.
 
     Raises:
         InputError: It is no such JSON; ``named`` begins the sentence.
@@ -157,6 +197,14 @@ def json_value(content: bytes, *, named: str) -> Any:
     Traceback (most recent call last):
     auditor.core.errors.InputError: file 'x' is not valid JSON: the key 'a' stands twice in one object.
     """
+    value = _parsed(content, named=named)
+    too_large = validate.problem({"value": value})
+    if too_large is not None:
+        raise InputError(f"{named} is larger than it may be: {too_large}.")
+    return value
+
+
+def _parsed(content: bytes, *, named: str) -> Any:
     try:
         text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError as error:
@@ -165,45 +213,15 @@ def json_value(content: bytes, *, named: str) -> Any:
     if sum(text.count(sign) for sign in ",[{") > _VALUES:
         raise InputError(f"{named} has more than {_VALUES:,} values, which is the most that is read.")
     try:
-        value = json.loads(
-            text, parse_constant=_no_constant, parse_float=_float, parse_int=_int, object_pairs_hook=_object
-        )
+        return json.loads(text, parse_constant=_no_constant, parse_int=_int, object_pairs_hook=_object)
     except RecursionError:
-        raise InputError(f"{named} is nested more than {_DEEPEST} levels deep.") from None
+        raise InputError(f"{named} is nested more than 40 levels deep.") from None
     except ValueError as error:
         raise InputError(f"{named} is not valid JSON: {validate.one_line(error)}.") from None
-    for problem in _problems(value):
-        raise InputError(f"{named} {problem}.")
-    return value
-
-
-def _problems(value: Any) -> Iterator[str]:
-    """What is larger than anything a result has; the stack is a list, so depth costs nothing."""
-    waiting = [(value, 1)]
-    while waiting:
-        item, level = waiting.pop()
-        if isinstance(item, str):
-            if len(item) > _LONGEST_TEXT:
-                yield f"has a text of more than {_LONGEST_TEXT:,} characters ({len(item):,})"
-        elif isinstance(item, dict | list):
-            if level > _DEEPEST:
-                yield f"is nested more than {_DEEPEST} levels deep"
-            elif len(item) > _LONGEST_LIST:
-                yield f"has a list of more than {_LONGEST_LIST:,} entries ({len(item):,})"
-            else:
-                inside = [*item, *item.values()] if isinstance(item, dict) else item
-                waiting.extend((part, level + 1) for part in inside)
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {validate.shortened(digits, most=40)} is too large")
-    return value
 
 
 def _int(digits: str) -> int | float:
@@ -211,7 +229,7 @@ def _int(digits: str) -> int | float:
     if len(digits) > _DIGITS:
         raise ValueError(f"a number has {len(digits):,} digits")
     value = int(digits)
-    return value if -_INT64 <= value < _INT64 else _float(digits)
+    return value if -_INT64 <= value < _INT64 else float(digits)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -229,11 +247,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _READ = ("1", "2", document.SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
 KINDS = (
-    document.AuditDocument,
-    document.InstancesDocument,
-    document.RunsDocument,
-    document.LabelsDocument,
-    document.ClaimDocument,
+    document.AuditResult,
+    document.InstancesResult,
+    document.RunsResult,
+    document.LabelsResult,
+    document.ClaimResult,
 )
 _OTHER_KINDS = {
     "instances": "the audit of several models",
@@ -259,10 +277,13 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
             f"{named} is not the JSON of a result; a table of losses is audited first, and that keeps one:"
             " auditor audit FILE --json RESULT.json."
         )
-    raw = json_value(content, named=named)
+    raw = _parsed(content, named=named)
     if not isinstance(raw, dict) or "schema_version" not in raw:
         raise InputError(f"{named} is not an audit result: it has no schema_version.")
     _check_version(named, raw["schema_version"])
+    too_large = validate.problem(raw)
+    if too_large is not None:
+        raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     return named, raw, content
 
 
@@ -275,16 +296,12 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
     kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
-    altered = bool(kept_hash) and document.content_hash(json.loads(content)) != kept_hash
-    too_large = validate.problem(raw)
-    if too_large is not None:
-        raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
+    altered = bool(kept_hash) and kept_hash not in _hashes(raw, content)
     try:
-        found = read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
+        found = adapter(kind).validate_python({**raw, "schema_version": document.SCHEMA_VERSION})
         _refuse_impossible(found)
-    except (KeyError, OverflowError, TypeError, ValueError) as error:
-        words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
-        raise InputError(f"{named} is damaged: {words}.") from None
+    except ValueError as error:
+        raise InputError(f"{named} is damaged: {validate.one_line(_first_fault(error))}.") from None
     found = as_shared(found)
     if not kept_hash:
         old = Check(document.NO_HASH, Status.UNKNOWN, _OLD)
@@ -292,11 +309,44 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
     return _marked(found) if altered else found
 
 
+def _hashes(raw: Mapping[str, Any], content: bytes) -> Iterator[str]:
+    """The hash of what was read, and of what the file says, which may have whole numbers beyond 64 bits."""
+    yield document.content_hash(raw)
+    yield document.content_hash(json.loads(content))
+
+
+# What is said otherwise of JSON.
+_PLAIN = (
+    (r"^(Value error, |\w+ (?=should))", ""),
+    ("a valid tuple", "a list"),
+    ("a valid dictionary|a dictionary or an instance of .*", "an object"),
+)
+_ENDINGS = {"missing": " is missing", "unexpected_keyword_argument": " is an unknown key"}
+
+
+def _first_fault(error: ValueError) -> ValueError:
+    """What is wrong first, with its place and what it should be."""
+    from pydantic_core import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return error
+    fault = error.errors(include_url=False)[0]
+    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key[:40]}" for key in fault["loc"])[1:]
+    should = fault["msg"]
+    for words, plain in _PLAIN:
+        should = re.sub(words, plain, should)
+    told = (
+        f": {should}" if fault["type"] == "value_error" else f" {should}, got {reprlib.repr(fault['input'])}"
+    )
+    return ValueError(place + _ENDINGS.get(fault["type"], told))
+
+
 def _refuse_impossible(result: document.Document) -> None:
     """Refuse what no audit finds: a certified bound that is not its lower end, and findings that cannot hold together."""
     parts = (*getattr(result, "slices", ()), *getattr(result, "policies", ()))
     for item in chain(result.estimates, *(part.estimates for part in parts)):
-        if describe(item).lower_bound and None not in (item.value, item.lower) and item.value != item.lower:
+        ends = item.value, item.lower
+        if None not in ends and item.value != item.lower and describe(item).lower_bound:
             raise ValueError(f"{item.name} must equal its lower end, {item.lower!r}, got {item.value!r}")
     shown = document.shown_by(result) if result.kind is None else None
     for problem in () if shown is None else _never_shown(result, shown):

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,10 @@ from auditor.core.values import (
     Losses,
     OutputPolicy,
     PerGroup,
-    Placements,
     Subject,
     weighted,
 )
+from auditor.curves.cells import STEP, Partition
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.evidence import Evidence
@@ -45,7 +46,10 @@ from auditor.estimators.rates import auc, guaranteed_rates, interval, placements
 from auditor.estimators.setting import Inputs
 from auditor.records.labels import Codes, codes
 from auditor.results.document import PolicyFound, Slice, SliceKind, find
-from auditor.results.partition import STEP, Partition
+
+if TYPE_CHECKING:
+    from auditor.core.fields import Placements
+
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

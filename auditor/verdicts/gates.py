@@ -28,9 +28,10 @@ from auditor.core import numbers, validate
 from auditor.core.errors import ExitCode, InputError
 from auditor.core.registry import Role, Unit
 from auditor.core.values import WORST_FIRST, Estimate, Status, Subject, Verdict
+from auditor.report.rows import Row
+from auditor.report.words import ABOUT
 from auditor.results.document import Document, ceiling, detail
-from auditor.results.metrics import ABOUT, METRICS, describe
-from auditor.results.rows import Row
+from auditor.results.metrics import METRICS, describe
 from auditor.verdicts.judging import failed_validity, why_blind
 
 # --- What a gate may name in a result: estimates with or without an end, the verdict, and checks ---
@@ -396,7 +397,10 @@ def standing(result: Document, *, allow_unjudged: bool = False) -> tuple[GateOut
     return (GateOutcome(gate, ExitCode.NOT_EVALUABLE, None, numbers.sentence(_sentence(words))),)
 
 
-def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome]) -> tuple[GateOutcome, ...]:
+Gates = str | Sequence[str | Gate | GateOutcome]
+
+
+def check_gates(result: Document, gates: Gates) -> tuple[GateOutcome, ...]:
     """Judge a result by gates, as ``auditor audit --fail-if`` does.
 
     Args:

@@ -17,7 +17,7 @@ from auditor.core import (
 )
 from auditor.curves import count, fit_gaussian_pair, fit_mixture_pair, published
 from auditor.estimators import alternatives, auc, clopper_pearson, one_run_bound, parametric
-from auditor.results import Row, advice
+from auditor.report import Row, advice
 
 
 def losses_of(rng, shift, n=800):

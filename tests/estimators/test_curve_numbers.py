@@ -22,7 +22,7 @@ from auditor.estimators import (
     tpr_at_fpr,
     upper_limit,
 )
-from auditor.results.rows import Row
+from auditor.report import Row
 
 
 def tied_losses(rng, size):

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor import AuditResult, Losses, RandomSplit, StatedClaim, audit
+from auditor import AuditResult, Losses, RandomSplit, StatedClaim, audit, read_result
 from auditor.core import Adjacency, Check, Claim, Comparison, Estimate, Status, Subject, Verdict
-from auditor.results import Histogram, NamedCurve, Slice, SliceKind, TopRecord
+from auditor.curves import Histogram, NamedCurve
+from auditor.results import Slice, SliceKind, TopRecord
 
 DELTA = 1e-5
 INDEPENDENT = "records within each group are independent draws"
@@ -302,12 +303,12 @@ HOSTILE = "<script>alert(1)</script> $\\frac{ & \"quoted\" 'single' \x00 \u202ee
 
 
 @pytest.fixture(scope="session")
-def hostile(refuted):
+def hostile(refuted, tmp_path_factory):
     """Text that wants to be more than text, in every place that takes text, and numbers that are none."""
     claim = Claim(HOSTILE, math.inf, math.nan, Adjacency.ADD_REMOVE, HOSTILE, proven=False, note=HOSTILE)
     odd = _estimate(HOSTILE, math.inf, -math.inf, math.nan, method=HOSTILE, assumptions=(HOSTILE,))
     empty = Estimate("auc", None, None, None, None, HOSTILE, Subject.MECHANISM, details={"reason": HOSTILE})
-    return replace(
+    made = replace(
         refuted,
         data=dict.fromkeys(refuted.data, HOSTILE)
         | {
@@ -328,3 +329,7 @@ def hostile(refuted):
         provenance=dict.fromkeys(refuted.provenance, HOSTILE) | {"versions": {HOSTILE: HOSTILE}},
         top_records=(TopRecord(1, HOSTILE, HOSTILE, HOSTILE, 3.0),),
     )
+    # As anybody meets it: read from a file, where a value that is not of its kind counts as missing.
+    path = tmp_path_factory.mktemp("hostile") / "r.json"
+    made.to_json(path)
+    return read_result(path)

@@ -3,7 +3,7 @@
 import pytest
 
 from auditor.core import Check, Status
-from auditor.results import advice
+from auditor.report import advice
 
 RANDOM = {"split": "random"}
 

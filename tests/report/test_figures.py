@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from auditor.core import InputError
+from auditor.curves import Histogram, NamedCurve
 from auditor.report.figures import TIP, canvas, fit, gallery as figures, svg, tradeoff
-from auditor.results import Histogram, NamedCurve
 
 NAMES = [
     "tradeoff-log",

@@ -7,10 +7,10 @@ import pytest
 from report.conftest import changed
 
 import auditor
+from auditor.curves import NamedCurve
 from auditor.report import render
 from auditor.report.figures import TIP, gallery as figures, tradeoff
 from auditor.report.figures.tradeoff import tradeoff_high_words
-from auditor.results import NamedCurve
 
 HIGH = {"tail": "upper", "fnr_upper": 0.0123, "tnr_lower": 0.2345}
 LOW = {"tail": "lower", "fpr_upper": 0.0123, "tpr_lower": 0.2345}

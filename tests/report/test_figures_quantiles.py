@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from auditor.curves import Histogram
 from auditor.report.figures import alt, figure
 from auditor.report.figures.fit import _sides
-from auditor.results import Histogram
 
 MEAN, SD, N = 1.4, 0.3, 400
 

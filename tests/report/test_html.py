@@ -13,8 +13,9 @@ from safety.formats import Markup as Page, html as safe
 import auditor
 from auditor import read_result
 from auditor.core import Adjacency, Check, Claim, Comparison, Status
+from auditor.curves import Histogram
 from auditor.report import audit_text, render, view_of
-from auditor.results import Histogram, TopRecord
+from auditor.results import TopRecord
 
 DELTA = 1e-5
 

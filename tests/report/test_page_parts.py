@@ -8,8 +8,8 @@ from safety.formats import Markup
 
 import auditor
 from auditor.core import Check, Status, Verdict
-from auditor.report import cited, finding, glossary, methods_section, render, texts, view_of
-from auditor.results import VERDICT, describe, find
+from auditor.report import VERDICT, cited, finding, glossary, methods_section, render, texts, view_of
+from auditor.results import describe, find
 from auditor.verdicts import judged, parse
 
 pytestmark = pytest.mark.usefixtures("no_figures")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from report.conftest import changed
 
-from auditor.report import finding, recognition as told
-from auditor.results import at_least, out_of_many
+from auditor.report import at_least, finding, out_of_many, recognition as told
 
 
 def _shown(result, errors, hits, *, end="low", **data):

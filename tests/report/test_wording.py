@@ -8,8 +8,7 @@ from report.conftest import changed
 
 import auditor
 from auditor.core import Adjacency, Check, Status, Verdict
-from auditor.report import finding, headline, render, verdict_sentence, view_of
-from auditor.results import Row, fit_sentences
+from auditor.report import Row, finding, fit_sentences, headline, render, verdict_sentence, view_of
 from auditor.verdicts import check_gates
 
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from safety.texts import HOSTILE
 
 from auditor.core import clean
+from auditor.curves import Histogram
 from auditor.report.figures import any_letter, gallery as figures, histogram, one_line, svg, tip
-from auditor.results import Histogram
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

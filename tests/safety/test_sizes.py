@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import auditor
+from auditor.curves import NamedCurve
 from auditor.report.figures import canvas
-from auditor.results import NamedCurve
 
 POINTS = 20_000
 NAMES = ("empirical", "band_lower", "band_upper")

@@ -25,6 +25,7 @@ from auditor.curves import Gaussian, count, fit_gaussian, fit_gaussian_pair
 from auditor.estimators import (
     advantage,
     auc,
+    band,
     clopper_pearson,
     gaussian_supremum,
     largest_lower_bound,
@@ -32,7 +33,6 @@ from auditor.estimators import (
     standard_error,
     tpr_at_fpr,
 )
-from auditor.results import views
 
 MELDED, TWO_LIMITS = RankGrid(interval=Melded()), RankGrid(interval=ClopperPearson())
 
@@ -321,7 +321,7 @@ def test_the_band_covers_the_whole_curve(simulated, census):
 
     def broken(rng):
         losses = Losses(member=fixed if census else rng.normal(-1, 1, 300), nonmember=rng.normal(0, 1, 400))
-        low, high = views._band(losses, 0.95, Census() if census else Sample())
+        low, high = band._band(losses, 0.95, Census() if census else Sample())
         below = np.array([max(y for x, y in zip(low.fpr, low.tpr, strict=True) if x <= f) for f in grid])
         above = np.array([min(y for x, y in zip(high.fpr, high.tpr, strict=True) if x >= f) for f in grid])
         return np.any(truth < below - 1e-5) or np.any(truth > above + 1e-5)

@@ -8,8 +8,8 @@ import pytest
 from simulation import ALPHA, seldom
 
 from auditor.core import Losses
+from auditor.estimators import InstanceRates, on_common_grid, rank_curves
 from auditor.mechanism import bootstrap_lower, certified, point
-from auditor.results import InstanceRates, on_common_grid, rank_curves
 
 N = 100  # records in each group
 

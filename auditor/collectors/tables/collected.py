@@ -5,8 +5,10 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from enum import EnumType
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,6 @@ from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
-from auditor.results import converter
 
 # --- The manifest of a collection: everything that decides its numbers, so that no other model, data or setting is mixed in ---
 
@@ -25,6 +26,7 @@ from auditor.results import converter
 _FORMAT = 1
 _LARGEST_MANIFEST = 2**24  # bytes
 _SHOWN = 80  # characters of a value in an error
+_Described = TypeVar("_Described", "Manifest", "CollectedMetadata")
 _FREE = ("warnings", "deterministic")  # found out about the model, and decide nothing
 
 
@@ -98,12 +100,33 @@ def _checked(values: Any) -> Manifest:
     Raises:
         ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
     """
-    manifest: Manifest = converter.read(Manifest, values)
+    if values.keys() != get_type_hints(Manifest).keys():
+        raise ValueError
+    manifest = _from_json(Manifest, values)
     texts = all(isinstance(value, str) for value in manifest.data.values())
     sizes = min(manifest.batch_size, manifest.unit_size) > 0 and len(manifest.counts) == 2  # noqa: PLR2004
     if manifest.format != _FORMAT or not texts or not sizes:
         raise ValueError
     return manifest
+
+
+def _from_json(cls: type[_Described], values: Mapping[str, Any]) -> _Described:
+    """Return a description from what JSON made of it: an audit of a collected file needs no library for that."""
+    return cls(**{name: _of_kind(hint, values[name]) for name, hint in get_type_hints(cls).items()})
+
+
+def _of_kind(hint: Any, value: Any) -> Any:
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind is tuple and isinstance(value, list):
+        return tuple(_of_kind(parts[0], item) for item in value)
+    if kind is UnionType:
+        return None if value is None else _of_kind(parts[0], value)
+    if isinstance(kind, EnumType):
+        return kind(value)
+    kinds = {float: (int, float), Mapping: (dict,)}.get(kind, (kind,))
+    if type(value) not in kinds:
+        raise TypeError
+    return value
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
@@ -220,9 +243,7 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     values = json.loads(text)
     if values["format"] != _FORMAT:
         raise ValueError
-    metadata: CollectedMetadata = converter.read(
-        CollectedMetadata, {**values, "manifest": None}, closed=False
-    )
+    metadata = _from_json(CollectedMetadata, {**values, "manifest": None})
     (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
     saturated = zip(metadata.saturated, metadata.counts, strict=True)
     sound = (

@@ -17,7 +17,8 @@ from markupsafe import escape
 
 from auditor.core import numbers
 from auditor.core.registry import entries
-from auditor.results.document import AuditDocument, Document, Histogram, NamedCurve
+from auditor.curves.views import Histogram, NamedCurve
+from auditor.results.document import AuditResult, Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,7 @@ def curves(result: Document) -> dict[str, NamedCurve]:
     return {name: replace(last[name], **rates) for name, rates in arrays.items() if rates["fpr"].size > 1}
 
 
-def histogram(result: AuditDocument, index: int | None) -> Histogram | None:
+def histogram(result: AuditResult, index: int | None) -> Histogram | None:
     """Return the histogram of that index where it can be drawn, neighbouring bins as one where there are too many."""
     if index is None or index >= len(result.histograms):
         return None

@@ -25,9 +25,9 @@ from auditor.report.figures.canvas import (
     sheet,
     tip,
 )
-from auditor.results import metrics
-from auditor.results.document import AuditDocument, ceiling, detail, find
-from auditor.results.rows import Row, claim_words, condition, policy_rows
+from auditor.report.rows import Row, condition, policy_rows
+from auditor.report.words import ABOUT, claim_words
+from auditor.results.document import AuditResult, ceiling, detail, find
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +106,7 @@ class _EpsilonRow(Row):
         return f"{self.title}: {self.words}" + (f" ({self.note})" if self.note else "")
 
 
-def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
+def epsilon_rows(result: AuditResult) -> dict[Subject, list[_EpsilonRow]]:
     """Return the epsilon values about this model, then those about the training algorithm, in the order of the result."""
     judged = {
         item.estimate: item.claim
@@ -224,7 +224,7 @@ _WIDE = 100.0  # a larger ratio of the values needs a logarithmic scale
 _LARGEST = 1e200
 
 
-def epsilons_figure(result: AuditDocument) -> "Figure | None":
+def epsilons_figure(result: AuditResult) -> "Figure | None":
     """Return the epsilon values as bars and dots, those of the model and those of the training algorithm apart.
 
     A certified bound is a filled bar, one that holds under a condition a hollow one; both end at a bracket, their
@@ -257,7 +257,7 @@ def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
     adjacencies = {row.adjacency for row in rows if row.adjacency}
     adjacencies |= {str(row.claim.adjacency) for row in rows if row.claim is not None}
     common = adjacencies if len(adjacencies) == 1 else ()
-    return ", ".join([f"About {metrics.ABOUT[subject]}", *common])
+    return ", ".join([f"About {ABOUT[subject]}", *common])
 
 
 def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
@@ -318,10 +318,10 @@ def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> No
     figure.legend(drawn, words, loc="outside lower center", ncols=2)
 
 
-def epsilons_words(result: AuditDocument) -> str:
+def epsilons_words(result: AuditResult) -> str:
     """Return every epsilon value in words, group by group, with the claim where one was judged."""
     groups = epsilon_rows(result).items()
-    texts = [f"About {metrics.ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
+    texts = [f"About {ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
     return " ".join(["Epsilon values.", *texts]) if texts else "Epsilon values: this audit has none."
 
 
@@ -336,7 +336,7 @@ def _said(row: _EpsilonRow) -> str:
 # --- Where odds of membership were estimated: how the groups overlap, and what a hidden difference leaves of the bound ---
 
 
-def _estimated(result: AuditDocument) -> tuple[Estimate, Any] | None:
+def _estimated(result: AuditResult) -> tuple[Estimate, Any] | None:
     """The bound by estimated odds, and how the groups overlap."""
     row = find(result, "epsilon_bound.propensity")
     odds = detail(row, "odds")
@@ -345,7 +345,7 @@ def _estimated(result: AuditDocument) -> tuple[Estimate, Any] | None:
     return (row, odds) if len(odds["members"]) == len(odds["others"]) > 0 else None
 
 
-def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
+def estimated_odds_figure(result: AuditResult) -> "Figure | None":
     """Return the estimated probabilities of membership of both groups, and the bound by what is hidden from the features.
 
     That a hidden difference of a factor e^k in the odds leaves the bound less k holds at the same confidence.
@@ -377,7 +377,7 @@ _FACTORS = 12.0
 _TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0)
 
 
-def estimated_odds_words(result: AuditDocument) -> str:
+def estimated_odds_words(result: AuditResult) -> str:
     """Return the same in words."""
     estimated = _estimated(result)
     if estimated is None:
@@ -398,7 +398,7 @@ def estimated_odds_words(result: AuditDocument) -> str:
 _GUESSING = 0.5
 
 
-def policies_figure(result: AuditDocument) -> "Figure | None":
+def policies_figure(result: AuditResult) -> "Figure | None":
     """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
     rows = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
     if not rows:
@@ -418,7 +418,7 @@ def policies_figure(result: AuditDocument) -> "Figure | None":
     return figure
 
 
-def policies_words(result: AuditDocument) -> str:
+def policies_words(result: AuditResult) -> str:
     """Return the AUC under each policy in words."""
     words = [
         f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from auditor.core import numbers
+from auditor.curves.views import Histogram
 from auditor.report.figures import canvas
-from auditor.results.document import AuditDocument, Histogram
+from auditor.results.document import AuditResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 # --- The losses of members and of non-members, binned: how far apart they lie, and where a fit goes wrong ---
 
 
-def _index(result: AuditDocument, *, raw: bool = False) -> int | None:
+def _index(result: AuditResult, *, raw: bool = False) -> int | None:
     """Which histogram carries the fits, the first one where none does; or which other one has the losses as given."""
     histograms = list(enumerate(result.histograms))
     fitted = next((i for i, item in histograms if item.quantiles or item.member_fit), 0)
     return next((i for i, _ in histograms if i != fitted), None) if raw else fitted
 
 
-def histogram_figure(result: AuditDocument, *, raw: bool = False) -> "Figure | None":
+def histogram_figure(result: AuditResult, *, raw: bool = False) -> "Figure | None":
     """Return the losses of members and non-members on one scale, with the fitted curves where there are any.
 
     Args:
@@ -70,7 +71,7 @@ def _scale(histogram: Histogram) -> str:
     return "as given" if histogram.scale == "loss" else canvas.one_line(histogram.scale)
 
 
-def histogram_words(result: AuditDocument, *, raw: bool = False) -> str:
+def histogram_words(result: AuditResult, *, raw: bool = False) -> str:
     """Return what the histogram shows, with the middle and the central part of both groups as far as bins tell."""
     histogram = canvas.histogram(result, _index(result, raw=raw))
     if histogram is None:
@@ -109,7 +110,7 @@ class _Side(NamedTuple):
     high: canvas.Floats | None
 
 
-def quantile_figure(result: AuditDocument) -> "Figure | None":
+def quantile_figure(result: AuditResult) -> "Figure | None":
     """Return observed against fitted quantiles, one panel for each group: points in the band mean that the fit holds.
 
     The band is pointwise: at the audit's confidence each point by itself lies inside if the fitted curve is true. It
@@ -128,7 +129,7 @@ def quantile_figure(result: AuditDocument) -> "Figure | None":
     return figure
 
 
-def _sides(result: AuditDocument) -> dict[str, _Side]:
+def _sides(result: AuditResult) -> dict[str, _Side]:
     histogram = canvas.histogram(result, _index(result))
     if histogram is None or not histogram.quantiles:
         return {}
@@ -136,7 +137,7 @@ def _sides(result: AuditDocument) -> dict[str, _Side]:
     return {name: side for name, side in sides.items() if side is not None}
 
 
-def _side(result: AuditDocument, histogram: Histogram, name: str) -> _Side | None:
+def _side(result: AuditResult, histogram: Histogram, name: str) -> _Side | None:
     kinds = (histogram.quantiles.get(f"{name}_{kind}", ()) for kind in ("fitted", "observed"))
     fitted, observed = canvas.finite(*kinds)
     ends = [*fitted, *observed]
@@ -147,14 +148,12 @@ def _side(result: AuditDocument, histogram: Histogram, name: str) -> _Side | Non
     return _Side(fitted, observed, *(band or (None, None)))
 
 
-def _quantile_level(result: AuditDocument) -> float:
+def _quantile_level(result: AuditResult) -> float:
     level = result.data.get("confidence")
     return level if level is not None and 0 < level < 1 else 0.95
 
 
-def _band(
-    result: AuditDocument, histogram: Histogram, name: str
-) -> tuple[canvas.Floats, canvas.Floats] | None:
+def _band(result: AuditResult, histogram: Histogram, name: str) -> tuple[canvas.Floats, canvas.Floats] | None:
     """Pointwise limits of each observed quantile if the fitted law is true.
 
     F of the k-th smallest of n records has the law Beta(k, n + 1 - k); the fitted quantile function takes its limits
@@ -225,7 +224,7 @@ def _draw_quantiles(panel: "Axes", name: str, side: _Side, *, level: float) -> N
     canvas.plain_axis(panel.yaxis, most=4)
 
 
-def quantile_words(result: AuditDocument) -> str:
+def quantile_words(result: AuditResult) -> str:
     """Return what the figure shows, with how many points leave the band in each group."""
     sentences = [_words(name, side) for name, side in _sides(result).items()]
     level = numbers.percent(_quantile_level(result), toward="down")

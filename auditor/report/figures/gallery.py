@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core import validate
 from auditor.report.figures import epsilons, fit, tradeoff
-from auditor.results.document import AuditDocument, Document
+from auditor.results.document import AuditResult, Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def figure(result: Document, name: str) -> "Figure | None":
     auditor.core.errors.InputError: figure must be one of 'tradeoff-log', ...; did you mean 'tradeoff'?
     """
     draw, _ = FIGURES[validate.known("figure", name, FIGURES)]
-    return draw(result) if isinstance(result, AuditDocument) or name in _OF_TRAININGS else None
+    return draw(result) if isinstance(result, AuditResult) or name in _OF_TRAININGS else None
 
 
 def alt(result: Document, name: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from auditor.comparison.compare import ComparedAudits
+    from auditor.comparison.compare import AuditsComparison
 
 
 # --- Labels beside the points of a figure, kept apart from each other ---
@@ -107,7 +107,7 @@ def _shared(boxes: canvas.Floats, others: canvas.Floats) -> canvas.Floats:
 _SHOWN = 20  # strategies named with their numbers before the rest are left to the table
 
 
-def _axis_words(comparison: "ComparedAudits") -> str:
+def _axis_words(comparison: "AuditsComparison") -> str:
     """Return what stands along the axis of the measure."""
     title = canvas.one_line(comparison.measure_title)
     if metric(comparison.measure).lower_bound:
@@ -116,18 +116,18 @@ def _axis_words(comparison: "ComparedAudits") -> str:
     return f"{title} (larger: {worse})"
 
 
-def _utility_words(comparison: "ComparedAudits") -> str:
+def _utility_words(comparison: "AuditsComparison") -> str:
     """Return what stands along the axis of the utility."""
     name = canvas.one_line(comparison.utility_title)
     return f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
-def _value(x: float, comparison: "ComparedAudits") -> str:
+def _value(x: float, comparison: "AuditsComparison") -> str:
     """A value of the measure; a lower bound is never rounded up."""
     return numbers.number(x, toward="down" if metric(comparison.measure).lower_bound else "nearest")
 
 
-def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
+def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
     """Return what a point says when it is pointed at."""
     one = metric(comparison.measure).lower_bound and len(item.strategy.runs) == 1
     parts = (
@@ -139,7 +139,7 @@ def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
     return ", ".join(parts)
 
 
-def alt(comparison: "ComparedAudits") -> str:
+def alt(comparison: "AuditsComparison") -> str:
     """Return what the picture shows, in words."""
     points = _points(comparison)
     values, useful = _centres(points)
@@ -152,7 +152,7 @@ def alt(comparison: "ComparedAudits") -> str:
     )
 
 
-def _frontier(comparison: "ComparedAudits") -> str:
+def _frontier(comparison: "AuditsComparison") -> str:
     if comparison.no_frontier is not None:
         return "No frontier is drawn."
     corners = ", ".join(
@@ -182,7 +182,7 @@ class _Point(NamedTuple):
     y: Spread
 
 
-def _points(comparison: "ComparedAudits") -> list[_Point]:
+def _points(comparison: "AuditsComparison") -> list[_Point]:
     if comparison.no_landscape is not None:
         return []
     named = categories(comparison.strategies)
@@ -199,7 +199,7 @@ def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
     return tuple(names if len(names) <= len(_STYLES) else [*names[: len(_STYLES) - 1], _OTHERS])
 
 
-def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
+def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     """Return the privacy-utility landscape, or null where there is none."""
     points = _points(comparison)
     if not points:
@@ -231,7 +231,7 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
     return figure
 
 
-def logarithmic(comparison: "ComparedAudits") -> float | None:
+def logarithmic(comparison: "AuditsComparison") -> float | None:
     """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
     if comparison.measure in COMPARED:
         return None  # from 0 to 1
@@ -261,7 +261,7 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
 
 
 def _draw(
-    axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int, named: bool
+    axes: "Axes", points: Sequence[_Point], comparison: "AuditsComparison", *, place: int, named: bool
 ) -> None:
     sign, colour = _STYLES[place]
     across, up = (
@@ -304,7 +304,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     return np.stack(line, axis=1)
 
 
-def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
+def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
     """Better is up and to the left."""
     if not metric(comparison.measure).more_is_worse:
         axes.invert_xaxis()
@@ -347,7 +347,7 @@ def _density(
 # --- The same strategies over time -------------------------------------------------------------------
 
 
-def history_figure(comparison: "ComparedAudits") -> "Figure | None":
+def history_figure(comparison: "AuditsComparison") -> "Figure | None":
     """Return what each audit measured in the order in which they were made, or null where they have no order in time."""
     history = comparison.history
     if not history:

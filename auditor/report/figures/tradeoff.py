@@ -11,11 +11,12 @@ from auditor.core import numbers
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role
 from auditor.core.values import Claim, Estimate
+from auditor.curves.views import NamedCurve
 from auditor.report.figures import canvas
+from auditor.report.words import claim_words, units
 from auditor.results import metrics
-from auditor.results.document import Document, NamedCurve, detail, furthest_point
+from auditor.results.document import Document, detail, furthest_point
 from auditor.results.metrics import with_role
-from auditor.results.rows import claim_words, units
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:

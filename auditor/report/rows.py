@@ -1,305 +1,15 @@
-"""One estimate as the strings that every output shows, and the words for what an audit counted."""
+"""One estimate, and one policy of answering less, as the strings that every output shows."""
 
-import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from auditor.core import numbers
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
 from auditor.core.registry import Metric, Role
-from auditor.core.values import Claim, Estimate, OutputPolicy
+from auditor.core.values import Estimate, OutputPolicy
+from auditor.report.words import ABOUT, short_title, shown_value, star_notes
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
-
-# --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
-
-
-_FAR = 10  # nats between a fitted and a measured curve: how much more says nothing more
-_FEW = 50  # held-out records below which the test has no force
-_SIDES = {"member": "Members", "nonmember": "Non-members"}
-
-
-def within_noise(star: Estimate) -> str | None:
-    """Return the sentence on a value that chance alone would give, or null where it is above that or not known."""
-    floor = detail(star, "noise_floor", "q95")
-    if floor is None or star.value is None or star.value > floor:
-        return None
-    if floor <= 0:
-        return "An Epsilon* of 0 is no evidence of leakage."
-    return (
-        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} in 19 of 20"
-        " cases, so the value found is no evidence."
-    )
-
-
-def star_notes(star: Estimate) -> list[str]:
-    """Return what a reader should know before quoting a parametric Epsilon*, most important first."""
-    noise = within_noise(star)
-    notes = [noise] if noise else []
-    if detail(star, "saturated"):
-        notes.append(
-            "The two groups do not overlap: it is the largest value that can be reported at this delta."
-        )
-    elif detail(star, "at", "reached_by_data") is False:
-        shown = detail(star, "supported", "value")
-        notes.append("It is read off the fitted curves beyond what the records can show.")
-        if shown is not None:
-            heavier = detail(star, "supported", "logistic")
-            tails = "" if heavier is None else f", and {numbers.number(heavier)} with logistic tails"
-            notes.append(f"At rates that the records can show it is {numbers.number(shown)}{tails}.")
-    return notes
-
-
-def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> list[str]:
-    """Return the tests of the Gaussian fits in words, then those of the mixtures where there are any."""
-    sentences = _one_fit(star, "Gaussian")
-    if not detail(mixture, "fit"):
-        return sentences
-    members, others = (detail(mixture, "fit", side, "components") for side in _SIDES)
-    if members is not None and others is not None:
-        counted = f"{numbers.count(int(members))} normals for the members, {numbers.count(int(others))} for the others"
-        sentences.append(f"Mixtures were fitted too: {counted}.")
-    return [*sentences, *_one_fit(mixture, "mixture")]
-
-
-def gap_words(star: Estimate | None) -> str:
-    """Return how far the fitted curve lies from the measured one, where there are records to compare with."""
-    gap, where = (detail(star, name) for name in ("curve_gap", "curve_gap_fpr"))
-    if not gap:
-        return ""
-    place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
-    most = f"up to {numbers.number(abs(gap))} nats" if abs(gap) <= _FAR else f"more than {_FAR} nats"
-    return (
-        f"Where it can be compared with the records, the fitted trade-off curve lies {most} of epsilon"
-        f" {'above' if gap > 0 else 'below'} the measured one{place}."
-    )
-
-
-def _one_fit(star: Estimate | None, kind: str) -> list[str]:
-    fit = detail(star, "fit")
-    if not fit:
-        return []
-    sides = {side: fit.get(side) or {} for side in _SIDES}
-    sentences = [text for side, found in sides.items() if (text := _fit_of(_SIDES[side], found))]
-    sentences += [text for text in (gap_words(star),) if text]
-    if fit.get("rejected"):
-        sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
-    elif any(n is not None and n < _FEW for n in (found.get("ks_n") for found in sides.values())):
-        sentences.append(
-            "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
-            " needs no fit."
-        )
-    elif fit.get("rejected") is False:
-        sentences.append(
-            f"The {kind} fit is not rejected. That is not proof that it is right, least of all in the tails."
-        )
-    return sentences
-
-
-def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
-    distance, p, records = (fit.get(name) for name in ("ks_statistic", "ks_p_value", "ks_n"))
-    if distance is None or p is None:
-        return None
-    held = "the records"
-    if records is not None:
-        held = f"{numbers.count(records)} held-out record{'' if records == 1 else 's'}"
-    apart = f"{who}: the fitted curve and {held} differ by at most {numbers.percent(distance)} of the records"
-    name = "Kolmogorov–Smirnov"  # noqa: RUF001 two names are joined by an en dash
-    alone, against = fit.get("distance_p_value"), fit.get("likelihood_p_value")
-    if alone is not None and against is not None:
-        return (
-            f"{apart} ({name} test, {_p(alone)}); the likelihood ratio against more components has {_p(against)}. The two"
-            f" decide together: {_p(p)}, twice the smaller (at most 1)."
-        )
-    if "likelihood ratio" in str(fit.get("test")):  # as an earlier release kept it
-        return (
-            f"{apart}. A {name} test and a likelihood ratio against more components decide together: {_p(p)}."
-        )
-    return f"{apart} ({name} test, {_p(p)})."
-
-
-def _p(p: float) -> str:
-    small, large = 0.001, 0.99
-    if p < small:
-        return f"p < {small}"
-    return f"p > {large}" if p > large else f"p = {numbers.number(p, digits=2)}"
-
-
-# --- Rows of an audit as evidence of leakage: in a census the members count as draws, so that chance is allowed for ---
-
-
-_AS_DRAWS = (
-    "the training records count as draws from the same source as others like them, so chance in which of them were drawn"
-    " is allowed for"
-)
-
-
-def is_finite(estimate: Estimate) -> bool:
-    """Return whether a number describes one finite training set, so that it can be positive by chance alone."""
-    return bool(detail(estimate, "finite") or detail(estimate, "as_draws"))  # the latter in older results
-
-
-def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
-    """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become null.
-
-    A number that describes a finite training set is replaced by what was found beside it with the members as draws;
-    null where an older result, whose rows do not say what they describe, does not keep that.
-
-    Args:
-        estimate: A row of the result, or null.
-        result: The audit that the row is from.
-    """
-    if estimate is None:
-        return None
-    of_training_set = str(result.data.get("members")) in metrics.describe(estimate).of_training_set
-    if not (is_finite(estimate) or of_training_set):
-        return estimate
-    kept = estimate.details.get("as_draws")
-    if kept is None:
-        return None
-    return replace(
-        estimate,
-        **{name: kept.get(name) for name in ("value", "lower", "upper")},
-        assumptions=(*kept.get("assumptions", ()), _AS_DRAWS),
-        details=dict(kept),
-    )
-
-
-# --- What one unit of an audit is called: a record, or a person where one score stands for a person ---
-
-
-@dataclass(frozen=True)
-class Units:
-    """The words for one and for many, in the training data and outside it."""
-
-    many: str
-    member: str
-    members: str
-    other: str
-    others: str
-
-
-_RUNS = Units("runs", "run with the canary", "runs with the canary", "run without it", "runs without it")
-_RECORDS = Units("records", "training record", "training records", "other record", "other records")
-PERSONS = Units(
-    "persons", "person in the training data", "persons in the training data", "other person", "other persons"
-)
-
-
-def units(data: Mapping[str, Any]) -> Units:
-    """Return the words for what an audit of these data counted.
-
-    >>> units({"unit": "person (mean loss)"}).members
-    'persons in the training data'
-    """
-    if "n_with" in data:
-        return _RUNS
-    return PERSONS if str(data.get("unit")).startswith("person") else _RECORDS
-
-
-# --- A certified rate beside a false alarm rate as whole numbers out of 100, 1,000, ...: what people can picture ---
-
-
-_MOST = 1_000_000
-_ROUNDING = 1e-9  # of 0.29 * 100
-_KEPT = 0.95  # of a ratio or a share, at least, when it is told in whole numbers: about two digits
-
-
-def out_of_many(rate: float, low: float) -> tuple[int, int, int]:
-    """Return the smallest base of 100, 1,000, ... in which whole numbers keep the ratio, the hits, the false alarms.
-
-    Args:
-        rate: Of false alarms, in (0, 1); rounded up.
-        low: Lower limit of the rate of hits, above ``rate``; rounded down.
-
-    >>> out_of_many(0.01, 0.016)
-    (1000, 16, 10)
-    >>> out_of_many(0.1, 0.29)
-    (100, 29, 10)
-    >>> out_of_many(0.012, 0.044)  # not 4 and 2 out of 100, which would tell half of the ratio
-    (1000, 44, 12)
-    """
-    base = 100
-    while True:
-        hits, alarms = math.floor(low * base + _ROUNDING), math.ceil(rate * base - _ROUNDING)
-        told = rate * base >= 1 - _ROUNDING and hits > alarms and hits * rate >= _KEPT * low * alarms
-        if told or base >= _MOST:
-            return base, hits, alarms
-        base *= 10
-
-
-def at_least(share: float) -> str:
-    """Return a lower limit as a whole number out of 100, or of more where 100 would lose much of it.
-
-    >>> at_least(0.019), at_least(0.925)
-    ('19 out of 1,000', '92 out of 100')
-    """
-    base = 100
-    while base < _MOST and math.floor(share * base + _ROUNDING) < _KEPT * share * base:
-        base *= 10
-    return f"{math.floor(share * base + _ROUNDING):,} out of {base:,}"
-
-
-# --- One claim, and one estimate, as strings ---
-
-
-def claim_words(claim: Claim) -> str:
-    """Return a claimed epsilon with its delta and adjacency."""
-    at = "" if claim.delta is None else f"delta {numbers.given(claim.delta)}, "
-    return f"epsilon {numbers.given(claim.value)} ({at}{claim.adjacency})"
-
-
-NEIGHBOURS = {
-    Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
-    Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
-}
-
-
-def neighbours(adjacency: Adjacency, people: int | None) -> str:
-    """Return what two training sets differ in, as a title; ``people`` is the number of records of a person, or null."""
-    if people is None:
-        return NEIGHBOURS[adjacency]
-    change = "added or removed" if adjacency is Adjacency.ADD_REMOVE else "replaced"
-    return f"Up to {people:,} records of one person {change} ({adjacency})"
-
-
-_NEAR_ONE = 0.999
-_AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
-
-
-def claim_name(claim: Claim) -> str:
-    """Return what a promised number is called, with the delta, the rate or the prior that it is at."""
-    at = _AT.fullmatch(claim.metric)
-    if claim.metric == "epsilon" and claim.delta is not None:
-        return f"Epsilon at delta {numbers.given(claim.delta)}"
-    if at is None:
-        return _short(claim.metric)
-    what, kind, where = at.groups()
-    if kind == "prior":
-        return f"{_short(what)} at prior {where}"
-    return f"TPR at {numbers.percent(float(where))} FPR" if what == "tpr" else claim.metric
-
-
-def _short(name: str) -> str:
-    return metrics.metric(name).short or metrics.metric(name).title
-
-
-def claim_value(claim: Claim) -> str:
-    """Return a promised number, with its interval where it has one; a bound stays one when it is rounded."""
-    toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
-    digits = 4
-    if claim.value is not None and _NEAR_ONE < claim.value < 1:
-        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of what is missing to 1
-    shown = numbers.number(claim.value, digits=digits, toward=toward)
-    if claim.lower is None or claim.upper is None or claim.confidence is None:
-        return shown
-    interval = f"[{numbers.number(claim.lower, digits=4)}, {numbers.number(claim.upper, digits=4)}]"
-    return f"{shown} {interval} ({numbers.percent(claim.confidence)})"
-
 
 _POINT = "point estimate"
 
@@ -394,7 +104,7 @@ class Row:
         return f"at most {high}" if high != numbers.MISSING else numbers.MISSING
 
     def _shown(self, x: float | None, *, toward: str) -> str:
-        return metrics.shown_value(x, name=self.name, toward=toward)
+        return shown_value(x, name=self.name, toward=toward)
 
     @cached_property
     def ceiling(self) -> str:
@@ -415,7 +125,7 @@ class Row:
     @property
     def about(self) -> str:
         """What the number is about."""
-        return metrics.ABOUT[self.estimate.subject]
+        return ABOUT[self.estimate.subject]
 
     @property
     def about_fully(self) -> str:
@@ -505,7 +215,7 @@ class Row:
 
     @property
     def _by_chance(self) -> str:
-        finite = is_finite(self.estimate)
+        finite = metrics.is_finite(self.estimate)
         return "describes this finite training set and can be positive by chance alone" if finite else ""
 
     @property
@@ -619,13 +329,13 @@ class PolicyRow:
     @property
     def best(self) -> str:
         """The lower limit of the best attacker's advantage."""
-        low = metrics.shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
+        low = shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
         return low if low == numbers.MISSING else f"at least {low}"
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, str], ...]:
         """A title, a value and its interval for each column."""
-        named = ("AUC", "auc"), (_short(self.rate), self.rate), ("Advantage", "advantage")
+        named = ("AUC", "auc"), (short_title(self.rate), self.rate), ("Advantage", "advantage")
         rows = [(title, row_of(self.found, name)) for title, name in named]
         shown = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
         best = ("Best attacker's advantage", self.best, "")
