@@ -45,7 +45,7 @@ def test_columns_have_names_of_their_own(table, capsys):
     """Ids, groups and persons are read from the columns that are named."""
     names = ("--id-column", "record", "--group-column", "region", "--person-column", "owner")
     result = audited(table, capsys, *names)
-    assert result["data"]["unit"] == "person (mean loss)"
+    assert [result["data"][name] for name in ("unit", "combined")] == ["person", "mean"]
     assert result["data"]["records"] == [600, 600]
     assert result["data"]["persons"] == [300, 300]
     assert {item["label"] for item in result["slices"] if item["kind"] == "group"} == {"north", "south"}

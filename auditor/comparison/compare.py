@@ -580,7 +580,7 @@ class _Releases:
         if refusal is not None or not 0 < confidence < 1:
             reason = refusal or "a result does not keep its confidence"
             return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
-        records = same_records(*losses, unit=str(self.old.data.get("unit", "record")))
+        records = same_records(*losses, people=self.old.data.get("combined"))
         alpha = (1 - confidence) / self.together
         change, (old, new, *ends) = attack_change(records, alpha=alpha), auc_change(records, alpha=alpha)
         attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
@@ -692,7 +692,12 @@ def _audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
             return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
         if (blind := why_blind(result.checks) or audited.too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
-    units = [str(result.data.get("unit", "record")) for result in (old, new)]
+    units = [
+        " by loss: ".join(
+            str(item) for item in (result.data.get(name) for name in ("unit", "combined")) if item
+        )
+        for result in (old, new)
+    ]
     if units[0] != units[1]:
         return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
     members = [str(result.data.get("members", "sample")) for result in (old, new)]

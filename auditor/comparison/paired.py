@@ -54,13 +54,13 @@ class SameRecords(NamedTuple):
     nonmember: Floats
 
 
-def same_records(old: Losses, new: Losses, *, unit: str = "record") -> SameRecords:
+def same_records(old: Losses, new: Losses, *, people: str | None = None) -> SameRecords:
     """Return the losses of both in the order of the ids, so that the order in a file changes nothing.
 
     Args:
         old: With ids.
         new: With the same ids in each group, in any order.
-        unit: What counts as one unit, as a result says it: ``record``, or ``person (mean loss)``.
+        people: Where a unit is a person: which of the losses of a person stands for all, as in `OnePerPerson`.
 
     Raises:
         InputError: Ids that are missing, not unique, or not the same in both; or persons that are not named.
@@ -77,17 +77,17 @@ def same_records(old: Losses, new: Losses, *, unit: str = "record") -> SameRecor
                 f"losses must have ids to be compared record by record, got none in the {which} audit; read them with"
                 " their id column."
             )
-    if unit == "record":
+    if people is None:
         old, new = (per_record(item).losses for item in (old, new))
     members, others = (_orders(old, new, group) for group in ("member", "nonmember"))
     first, second = (
         item.take(member=members[at], nonmember=others[at]) for at, item in enumerate((old, new))
     )
-    if unit != "record":
+    if people is not None:
         if first.person is None:
-            raise InputError(f"losses must name persons where an audit counts each {unit}, got none.")
+            raise InputError("losses must name persons where an audit counts each person, got none.")
         # The persons of the older release stand for both, so that the same scores are made of the same records.
-        by = OnePerPerson(unit.removeprefix("person (").removesuffix(" loss)"))
+        by = OnePerPerson(people)
         first, second = (
             per_person(replace(item, person=first.person), choice=by).losses for item in (first, second)
         )

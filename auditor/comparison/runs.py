@@ -350,10 +350,9 @@ class Measurement:
         """The scale of the value."""
         item, data = self.estimate, self.run.result.data
         delta = None if item is None or item.delta is None else float(f"{item.delta:.{_DIGITS}g}")
-        people = str(data.get("unit") or "").startswith("person")
         adjacency, method = (getattr(item, name, None) for name in ("adjacency", "method"))
         members = str(data.get("members", "sample"))
-        return Scale(delta, adjacency, "person" if people else "record", method, members)
+        return Scale(delta, adjacency, str(data.get("unit") or "record"), method, members)
 
     @property
     def ceiling(self) -> float | None:

@@ -329,6 +329,7 @@ class Inputs:
         """
         units, setting = self.units, self.setting
         split, choice, own = setting.split, units.choice, units.losses.inclusion is not None
+        people = isinstance(choice, options.OnePerPerson)
         inclusion = None
         if isinstance(split, options.BernoulliSplit) and not own:
             inclusion = _FAIR if split.inclusion is None else split.inclusion
@@ -353,7 +354,8 @@ class Inputs:
             "history": list(audited.history),
             **validate.several_looks(setting.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
-            "unit": f"person ({choice.by} loss)" if isinstance(choice, options.OnePerPerson) else "record",
+            "unit": "person" if people else "record",
+            **({"combined": choice.by} if people else {}),
             "records": list(units.records),
             "persons": list(units.persons) if units.named else None,
             "effective": list(units.persons if units.combined else units.effective) if units.named else None,

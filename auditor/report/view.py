@@ -30,6 +30,7 @@ from auditor.report.words import (
     advice,
     check_title,
     shown_value,
+    unit_words,
     units,
 )
 from auditor.results import metrics
@@ -451,7 +452,7 @@ class View:
             ("Training records with labels", numbers.count(data.get("n_records"))),
             ("Records that D was learnt from", numbers.count(data.get("n_reference"))),
             ("Other records scored", numbers.count(None if several else data.get("n_nonmember"))),
-            ("Counted as one unit", data.get("unit")),
+            ("Counted as one unit", unit_words(data)),
             ("How membership was decided", data.get("split")),
             ("Delta", numbers.given(data.get("delta"))),
             ("Confidence", numbers.percent(data.get("confidence"))),

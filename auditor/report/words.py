@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
-from auditor.core.options import Adjacency
+from auditor.core.options import Adjacency, PrivacyUnit
 from auditor.core.registry import Unit
 from auditor.core.values import Check, Claim, Estimate, Status, Subject, Verdict
 from auditor.results.document import detail
@@ -149,15 +149,21 @@ PERSONS = Units(
 )
 
 
+def unit_words(data: Mapping[str, Any]) -> str | None:
+    """Return what counts as one unit, with how the losses of a person become one."""
+    combined = data.get("combined")
+    return data.get("unit") if combined is None else f"{data.get('unit')} ({combined} loss)"
+
+
 def units(data: Mapping[str, Any]) -> Units:
     """Return the words for what an audit of these data counted.
 
-    >>> units({"unit": "person (mean loss)"}).members
+    >>> units({"unit": "person"}).members
     'persons in the training data'
     """
     if "n_with" in data:
         return _RUNS
-    return PERSONS if str(data.get("unit")).startswith("person") else _RECORDS
+    return PERSONS if data.get("unit") == PrivacyUnit.PERSON else _RECORDS
 
 
 # --- A certified rate beside a false alarm rate as whole numbers out of 100, 1,000, ...: what people can picture ---

@@ -66,7 +66,8 @@ class AuditData(TypedDict):
         disclosure: Who may read the result: see `auditor.audit`.
         stratified: Whether the random split was stratified.
         inclusion: Probability of inclusion, for a split by coins.
-        unit: What counts as one unit: a record or a person.
+        unit: What counts as one unit.
+        combined: Where it is a person: which of the losses of a person stands for all of them.
         records: Audited records: members, non-members.
         persons: Persons among them, where records name persons.
         top_records: Why no records are named by id, where none are.
@@ -95,7 +96,8 @@ class AuditData(TypedDict):
     disclosure: NotRequired[Literal["public", "insiders"]]
     stratified: NotRequired[bool]
     inclusion: NotRequired[Confidence | None]
-    unit: NotRequired[str]
+    unit: NotRequired[Literal["record", "person"]]
+    combined: NotRequired[Literal["mean", "min", "max"] | None]
     records: NotRequired[PairOfCounts]
     persons: NotRequired[PairOfCounts | None]
     top_records: NotRequired[str | None]

@@ -298,7 +298,7 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
     kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
     altered = bool(kept_hash) and kept_hash not in _hashes(raw, content)
     try:
-        found = adapter(kind).validate_python({**raw, "schema_version": document.SCHEMA_VERSION})
+        found = adapter(kind).validate_python({**_present(raw), "schema_version": document.SCHEMA_VERSION})
         _refuse_impossible(found)
     except ValueError as error:
         raise InputError(f"{named} is damaged: {validate.one_line(_first_fault(error))}.") from None
@@ -307,6 +307,19 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.D
         old = Check(document.NO_HASH, Status.UNKNOWN, _OLD)
         return replace(found, checks=(*(item for item in found.checks if item.name != old.name), old))
     return _marked(found) if altered else found
+
+
+def _present(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a result says as this release says it: earlier ones said the unit and how losses were combined in one text."""
+    data = raw.get("data")
+    former = (
+        re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(data.get("unit")))
+        if isinstance(data, dict)
+        else None
+    )
+    return (
+        raw if former is None else {**raw, "data": {**raw["data"], "unit": "person", "combined": former[1]}}
+    )
 
 
 def _hashes(raw: Mapping[str, Any], content: bytes) -> Iterator[str]:

@@ -115,7 +115,7 @@ def test_marks_name_what_is_not_on_one_scale(trained, valued):
     """A rejected fit, another delta than most and another unit are marked, and nothing else is."""
     results = [trained(0.2, seed, f"s{seed}", 0.7) for seed in (1, 2, 3)]
     other = trained(0.2, 4, "s4", 0.7, delta=1e-3)
-    people = trained(0.2, 5, "s5", 0.7, unit="person (mean)")
+    people = trained(0.2, 5, "s5", 0.7, unit="person", combined="mean")
     rejected = valued(trained(0.2, 6, "s6", 0.7), details={"fit": {"rejected": True}})
     plain = [valued(item, details={}) for item in (*results, other, people)]
     readings = measured(read_runs([*plain, rejected]), measure=STAR)
@@ -158,7 +158,7 @@ def test_one_scale_is_ranked_and_several_are_not(trained, valued):
     at_other = [*results, trained(0.2, 4, "s4", 0.7, delta=1e-3)]
     assert "different deltas (1e-5 and 0.001)" in unranked(at_other)
     assert unranked(at_other, "auc") is None  # which has no delta
-    people = [*results, trained(0.2, 5, "s5", 0.7, unit="person (mean)")]
+    people = [*results, trained(0.2, 5, "s5", 0.7, unit="person", combined="mean")]
     assert "count by record and others by person" in unranked(people)
     near = [
         valued(item, subject=Subject.MECHANISM, adjacency=kind)

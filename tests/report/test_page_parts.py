@@ -63,7 +63,7 @@ def test_named_records(named, overfitted):
     assert "patient-9 3 south — over 1,000,000 to 1" in shown
     assert "not a certified probability for any one person" in shown
     assert "For the data's owner only: ids are personal data" in shown
-    persons = at_risk(replace(named, data={**named.data, "unit": "person (mean loss)"}))
+    persons = at_risk(replace(named, data={**named.data, "unit": "person", "combined": "mean"}))
     assert "Persons that stand out The persons in the training data whose losses" in persons
     assert "No record is named" in at_risk(replace(named, top_records=()))
     assert 'id="audit-1-risk"' not in render([overfitted])

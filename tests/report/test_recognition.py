@@ -39,7 +39,7 @@ def test_counts(overfitted):
     )
     assert "92 out of 100 cases if half of the records they look at are other records." in sentence
     # Of persons, persons; a limit of 1 is all; without a point nothing is said.
-    persons = _shown(overfitted, 0.01, 0.123006, unit="person (mean loss)")
+    persons = _shown(overfitted, 0.01, 0.123006, unit="person", combined="mean")
     assert "12 of 100 persons in the training data, while of 100 other persons" in finding(persons).sentence
     assert "half of the persons they look at" in told(persons)["measured"][0]
     assert "can recognise all of 100 training records" in finding(_shown(overfitted, 0.01, 1.0)).sentence

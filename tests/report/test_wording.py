@@ -190,7 +190,13 @@ def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
 
 def test_persons_are_called_persons(overfitted):
     """Where a score stands for a person, the sentences speak of persons and the size names both."""
-    data = {**overfitted.data, "unit": "person (mean loss)", "records": [8000, 9000], "persons": [2000, 2000]}
+    data = {
+        **overfitted.data,
+        "unit": "person",
+        "combined": "mean",
+        "records": [8000, 9000],
+        "persons": [2000, 2000],
+    }
     result = replace(overfitted, data=data)
     assert "persons in the training data" in finding(result).sentence
     assert "training record" not in finding(result).sentence
