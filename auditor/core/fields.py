@@ -376,6 +376,7 @@ class EstimateDetails(RowDetails, total=False):
     """What is read of the details of estimates."""
 
     finite: bool
+    pure: bool
     as_draws: AsDraws
 
 

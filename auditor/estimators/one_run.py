@@ -87,10 +87,6 @@ def _of_neighbours(units: PersonsFound) -> Iterator[str]:
 
 
 _NAME = "epsilon_bound.one_run"
-PURE_ONLY = (
-    "pure epsilon: the bound is stated at delta 0 and judges no claim at a larger delta; for such a claim leave the test out,"
-    " or take FDP()"
-)
 _CURVE_NEEDS_FDP = (
     "a whole claimed curve is judged by the f-DP recursion only; leave the test out, or take FDP()"
 )
@@ -161,6 +157,8 @@ def bound_of(
         **best.shown,
         "tried": [item.shown for item in guesses.sets],
     }
+    if isinstance(test, options.AnyGuesses):
+        details["pure"] = True
     if curve is not None:
         details["claimed_curve"] = asked.of_curve(curve, refuted=claimed is not None and bound > claimed)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
@@ -175,7 +173,7 @@ def bound_of(
         subject=Subject.MECHANISM,
         delta=delta,
         adjacency=guesses.adjacency,
-        assumptions=(*((PURE_ONLY,) if isinstance(test, options.AnyGuesses) else ()), *guesses.assumptions),
+        assumptions=guesses.assumptions,
         details=details,
     )
 

@@ -19,7 +19,6 @@ from auditor.estimators import guess_tests
 from auditor.estimators.gap import advantage
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
-from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.estimators.rank_curves import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.rates import auc
@@ -440,8 +439,7 @@ def _guesses_of(
         if unfair or declared not in (None, inclusion):
             return NoGuesses(_OTHER_COINS)
     sets = tuple(GuessSet(**item) for item in tried)
-    assumptions = tuple(item for item in row.assumptions if item != PURE_ONLY)
-    return _Sets(sets[0].guesses, sets, row.adjacency, assumptions)
+    return _Sets(sets[0].guesses, sets, row.adjacency, row.assumptions)
 
 
 def _together(instances: Sequence[_Sets], alpha: float) -> _Sets:

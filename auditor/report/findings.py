@@ -15,6 +15,7 @@ from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.report.rows import Row, condition
 from auditor.report.words import (
+    assumptions,
     Sign,
     Units,
     at_least,
@@ -295,7 +296,7 @@ def _accused(point: PointData, words: Units, level: str) -> list[str]:
 def _rests_on(row: Estimate, words: Units, result: document.AuditResult) -> str:
     """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
     about = said("about", words=words)
-    assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
+    assumed = "; ".join(assumptions(row))
     finite = said("finite")
     parts = (about, f"It assumes: {assumed}." if assumed else "", finite if _is_finite(result) else "")
     return " ".join(part for part in parts if part)

@@ -20,6 +20,7 @@ from auditor.report.findings import by_estimated_odds, by_holm, promised, recogn
 from auditor.report.rows import Row, row_of
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.report.words import (
+    assumptions,
     NEIGHBOURS,
     Sign,
     check_title,
@@ -287,8 +288,8 @@ def methods_section(view: View) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[Row]] = {}
     for row in view.rows:
         found, item = metrics.equation(row.estimate), row.estimate
-        assumptions = tuple(text.rstrip(".") for text in item.assumptions)
-        alike.setdefault((item.method, found, assumptions, tuple(row.notes)), []).append(row)
+        rests_on = tuple(assumptions(item))
+        alike.setdefault((item.method, found, rests_on, tuple(row.notes)), []).append(row)
     papers = [cited([method, found.source]) for method, found, *_ in alike]
     others = cited(_sources_beside(view.result))
     used = list(dict.fromkeys([*(key for keys in papers for key in keys), *others]))

@@ -149,6 +149,18 @@ PERSONS = Units(
 )
 
 
+_PURE = (
+    "pure epsilon: the bound is stated at delta 0 and judges no claim at a larger delta; for such a claim leave the test out,"
+    " or take FDP()"
+)
+
+
+def assumptions(estimate: Estimate) -> list[str]:
+    """Return what a number rests on, in clauses without a full stop."""
+    clauses = [_PURE] if detail(estimate, "pure") else []
+    return [text.rstrip(".") for text in (*clauses, *estimate.assumptions)]
+
+
 def unit_words(data: Mapping[str, Any]) -> str | None:
     """Return what counts as one unit, with how the losses of a person become one."""
     combined = data.get("combined")
