@@ -68,6 +68,8 @@ class _Promised(shared.Options):
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
         import numpy as np
 
+        from auditor.theory.monte_carlo import total_variation_monte_carlo
+
         found: list[Claim] = []
         rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
         for adjacency in choices.Adjacency:
@@ -76,7 +78,7 @@ class _Promised(shared.Options):
             if self.monte_carlo is not None:
                 samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
                 found.append(
-                    theory.total_variation_monte_carlo(
+                    total_variation_monte_carlo(
                         training, adjacency=adjacency, samples=samples, rng=rng, progress=progress
                     )
                 )
@@ -140,6 +142,7 @@ def _result(
     """What is promised, with the best number of each kind for gates, and the curves for a page."""
     from auditor.report.terminal import described
     from auditor.results.views import claimed_line
+    from auditor.theory.promises import in_words
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
     for item in theory.leading(claims):
@@ -157,7 +160,7 @@ def _result(
         prior=asked.prior,
         estimates=tuple(map(_for_gates, best.values())),
         claims=(*claims, *further),
-        in_words=theory.in_words(
+        in_words=in_words(
             claims, rates=asked.rates(), prior=asked.prior, records=training.records_per_person
         ),
         curves=tuple(
@@ -237,8 +240,10 @@ class _Parameters(shared.Steps):
 
     def third(self, wanted: Any) -> Any:
         """Return the parameter that was left out, found for the promise."""
+        from auditor.theory.parameters import Exact
+
         methods = {
-            "exact": theory.Exact(),
+            "exact": Exact(),
             "closed-form": theory.Corollary7(),
             "moment-matched": theory.MomentMatched(),
         }
