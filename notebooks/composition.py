@@ -359,4 +359,4 @@ pd.DataFrame(
 #
 # **Not possible here.** The post has no figure or table with numbers, and our copy ends where its comparison should
 # begin, so Section 4 is ours. What its own algorithm promises, with batches drawn
-# with replacement, is told by `auditor.theory.DrawnWithReplacement`.
+# with replacement, is told by `auditor.theory.mechanisms.DrawnWithReplacement`.

@@ -389,13 +389,13 @@ left, right = ((sign * r**2 - log(a) * s**2) / (2 * sqrt(2) * s * r) for sign in
 t = np.random.default_rng(9).normal(0.0, 1.0, 500_000)
 line_9 = np.mean(1 - np.exp(np.maximum(np.log1p(0.1 * np.expm1((2 * t - 1) / 2)), 0)))
 rng = np.random.default_rng(10)
-simulation = theory.total_variation_monte_carlo(
+simulation = theory.monte_carlo.total_variation_monte_carlo(
     one, adjacency=ms.ADDED, samples=500_000, confidence=1 - 1e-5, rng=rng
 )
 print(
     f"Algorithm 1, corrected: {simulation.value:.4f} [{simulation.lower:.4f}, {simulation.upper:.4f}], exactly {ms.bound(one):.6f}"
 )
-samples = theory.Hoeffding().samples_for(0.01, confidence=1 - 1e-5)
+samples = theory.monte_carlo.Hoeffding().samples_for(0.01, confidence=1 - 1e-5)
 asked = 3e4 * log(1e5)
 error = (simulation.upper - simulation.lower) / 2
 beyond = 1 - (erf(0.5 / sqrt(2)) + erf(1.5 / sqrt(2))) / 2  # chance of |loss| > 1 where the loss is N(1/2, 1)

@@ -64,6 +64,8 @@ class _Promised(Options, title="What is shown"):
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
         import numpy as np
 
+        from auditor.theory.monte_carlo import total_variation_monte_carlo
+
         found: list[Claim] = []
         rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
         for adjacency in choices.Adjacency:
@@ -72,7 +74,7 @@ class _Promised(Options, title="What is shown"):
             if self.monte_carlo is not None:
                 samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
                 found.append(
-                    theory.total_variation_monte_carlo(
+                    total_variation_monte_carlo(
                         training, adjacency=adjacency, samples=samples, rng=rng, progress=progress
                     )
                 )
@@ -236,6 +238,7 @@ def _result(
     """What is promised, with the best number of each kind for gates, and the curves for a page."""
     from auditor.curves.views import claimed_line
     from auditor.report.terminal import described
+    from auditor.theory.promises import in_words
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
     for item in theory.leading(claims):
@@ -253,7 +256,7 @@ def _result(
         prior=prior,
         estimates=tuple(map(_for_gates, best.values())),
         claims=(*claims, *further),
-        in_words=theory.in_words(claims, rates=rates, prior=prior, records=training.records_per_person),
+        in_words=in_words(claims, rates=rates, prior=prior, records=training.records_per_person),
         curves=tuple(
             dataclasses.replace(line, name=str(kind))
             for kind, item in whole.items()

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -14,7 +14,7 @@ Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
-def face(package: str) -> Face:
+def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
     """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, as told by its stub, for type checkers too (SPEC 1).
 
     The stub says ``from package.module import name as name`` of what is promised; ``import name`` of what is for the other
@@ -22,6 +22,7 @@ def face(package: str) -> Face:
 
     Args:
         package: The package's ``__name__``.
+        moved: Names that the package offered before, by the module of it that has them now.
 
     >>> import auditor.theory
     >>> getattribute, _, names = face("auditor.theory")
@@ -39,7 +40,10 @@ def face(package: str) -> Face:
 
     def load(name: str) -> Any:
         if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            place = next(
+                (f"; it is now {package}.{module}.{name}" for module in moved if name in moved[module]), ""
+            )
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{place}")
         if home[name] == package:  # a module of it that is a name of its own
             return importlib.import_module(f"{package}.{name}")
         value = getattr(importlib.import_module(home[name]), name)

@@ -1,9 +1,9 @@
 """``auc.pooled`` and ``advantage.pooled``: the mean over several models, and by how much they differ."""
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from auditor.core.values import Estimate, Subject
 
@@ -67,4 +67,4 @@ def _normal(row: Estimate) -> tuple[float, float] | None:
     if row.value is None or row.lower is None or row.upper is None or row.confidence is None:
         return None
     longer = max(row.upper - row.value, row.value - row.lower)
-    return (row.value, longer / float(ndtri((1 + row.confidence) / 2))) if longer > 0 else None
+    return (row.value, longer / NormalDist().inv_cdf((1 + row.confidence) / 2)) if longer > 0 else None

@@ -15,9 +15,9 @@ from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.report.rows import Row, condition
 from auditor.report.words import (
-    assumptions,
     Sign,
     Units,
+    assumptions,
     at_least,
     claim_words,
     out_of_many,

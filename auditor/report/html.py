@@ -20,9 +20,9 @@ from auditor.report.findings import by_estimated_odds, by_holm, promised, recogn
 from auditor.report.rows import Row, row_of
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.report.words import (
-    assumptions,
     NEIGHBOURS,
     Sign,
+    assumptions,
     check_title,
     claim_name,
     claim_value,

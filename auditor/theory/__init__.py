@@ -3,8 +3,22 @@
 Start with `overview` (everything at once) or `claims` (what an audit compares with). Each number is a `Claim` that says
 for which neighbours it holds, how it was found, and whether it is proven, an approximation or an estimate. Importing
 this package loads nothing heavy; each function imports what it needs.
+
+What fewer need is in its module: other mechanisms than DP-SGD in `auditor.theory.mechanisms`, simulation in
+`auditor.theory.monte_carlo`, the law of the privacy loss in `auditor.theory.privacy_loss`.
 """
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__)
+_MOVED = {
+    "accountant": ("ClaimedCurve", "for_group"),
+    "attackers": ("posterior_from_epsilon",),
+    "attributes": ("ATTRIBUTE_PRIVACY_NOTE",),
+    "mechanisms": ("DrawnWithReplacement", "FinitePair", "MechanismLoss", "NoisyQuery"),
+    "monte_carlo": ("Hoeffding", "SampleVariance", "total_variation_monte_carlo"),
+    "parameters": ("Exact", "FoundParameter"),
+    "privacy_loss": ("PrivacyLoss", "Unresolved"),
+    "promises": ("in_words",),
+}
+
+__getattr__, __dir__, __all__ = face(__name__, moved=_MOVED)

@@ -1,8 +1,16 @@
+from auditor.theory import (
+    accountant,
+    attackers,
+    attributes,
+    mechanisms,
+    monte_carlo,
+    parameters,
+    privacy_loss,
+    promises,
+)
 from auditor.theory.accountant import (
-    ClaimedCurve as ClaimedCurve,
     claimed_curve as claimed_curve,
     epsilon as epsilon,
-    for_group as for_group,
     group_curve,
     replace_one as replace_one,
 )
@@ -11,7 +19,6 @@ from auditor.theory.attackers import (
     bayes_security_from_advantage as bayes_security_from_advantage,
     gaussian_tpr,
     humphries as humphries,
-    posterior_from_epsilon as posterior_from_epsilon,
     precision_from_tpr,
     rough_epsilon as rough_epsilon,
     success_rate as success_rate,
@@ -25,7 +32,6 @@ from auditor.theory.attackers import (
     tpr_metric,
 )
 from auditor.theory.attributes import (
-    ATTRIBUTE_PRIVACY_NOTE as ATTRIBUTE_PRIVACY_NOTE,
     attribute_inference as attribute_inference,
     log_spread,
     steps_of,
@@ -56,22 +62,12 @@ from auditor.theory.gaussian import (
     mu_without_sampling as mu_without_sampling,
 )
 from auditor.theory.mechanisms import (
-    DrawnWithReplacement as DrawnWithReplacement,
-    FinitePair as FinitePair,
-    MechanismLoss as MechanismLoss,
-    NoisyQuery as NoisyQuery,
     shuffled_mu as shuffled_mu,
 )
 from auditor.theory.monte_carlo import (
-    EmpiricalBernstein as EmpiricalBernstein,
-    Hoeffding as Hoeffding,
-    SampleVariance as SampleVariance,
     simulated,
-    total_variation_monte_carlo as total_variation_monte_carlo,
 )
 from auditor.theory.parameters import (
-    Exact as Exact,
-    FoundParameter as FoundParameter,
     WantedAdvantage as WantedAdvantage,
     WantedBayesSecurity as WantedBayesSecurity,
     WantedEpsilon as WantedEpsilon,
@@ -82,14 +78,11 @@ from auditor.theory.parameters import (
     steps_for as steps_for,
 )
 from auditor.theory.privacy_loss import (
-    PrivacyLoss as PrivacyLoss,
-    Unresolved as Unresolved,
     composed as composed,
 )
 from auditor.theory.promises import (
     belief_in_words,
     claims as claims,
-    in_words as in_words,
     leading as leading,
     mu_claim as mu_claim,
     odds_in_words as odds_in_words,

@@ -5,13 +5,11 @@ this package, is a record that was in the training set (or the first of two), an
 """
 
 import math
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from auditor.core import validate
-from auditor.core.errors import InputError
 from auditor.core.numbers import given
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim
@@ -486,16 +484,15 @@ def advantage_under_prior(
     return derived(success, named("advantage", belief), value, method, success.note)
 
 
-def success_rate_from_bayes_security(claim: Claim, *, prior: float | Sequence[float] = 0.5) -> Claim:
+def success_rate_from_bayes_security(claim: Claim, *, prior: float = 0.5) -> Claim:
     """Return the largest success rate that a Bayes security allows under a prior, 1 - beta* (1 - max prior).
 
     Bayes security bounds the generalised advantage (success - max prior) / (1 - max prior) by 1 - beta* for every
-    prior, also over more than two secrets; for two equally likely ones the best attacker reaches it.
+    prior; for two equally likely secrets the best attacker reaches it.
 
     Args:
         claim: A ``bayes_security`` claim.
-        prior: In (0, 1), the probability of the first of two secrets; or the probabilities of all secrets, which are in
-            (0, 1) and sum to 1.
+        prior: In (0, 1), the probability of the first of two secrets.
 
     Returns:
         ``success_rate`` with the adjacency and the standing of the claim (named ``success_rate_at_prior.<max prior>``
@@ -511,7 +508,8 @@ def success_rate_from_bayes_security(claim: Claim, *, prior: float | Sequence[fl
     0.51
     """
     require_metric(claim, "bayes_security")
-    most = _most_likely(prior)
+    belief = _prior(prior)
+    most = max(belief, 1 - belief)
     value = None if claim.value is None else _success(claim.value, most)
     method = f"prior and Bayes security; {claim.method}"
     return derived(claim, named("success_rate", most), value, method, claim.note)
@@ -589,17 +587,6 @@ def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
 
 def _prior(prior: float) -> float:
     return validate.fraction("prior", prior)
-
-
-def _most_likely(prior: float | Sequence[float]) -> float:
-    if not isinstance(prior, Iterable):
-        belief = _prior(prior)
-        return max(belief, 1 - belief)
-    listed = [validate.fraction(f"prior of secret {place}", value) for place, value in enumerate(prior, 1)]
-    total = math.fsum(listed)
-    if not math.isclose(total, 1, abs_tol=1e-9):
-        raise InputError(f"the prior must sum to 1 over all secrets, got {total:g} over {len(listed)}.")
-    return max(listed)
 
 
 def _success(bayes_security: float, most_likely: float) -> float:

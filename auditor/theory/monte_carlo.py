@@ -27,7 +27,7 @@ _BLOCK = 32_768
 _REPORTS = 1_000
 
 
-# --- The estimate, and three intervals of a mean ---
+# --- The estimate, and two intervals of a mean ---
 
 
 @dataclass(frozen=True)
@@ -66,27 +66,6 @@ class Hoeffding:
 
 
 @dataclass(frozen=True)
-class EmpiricalBernstein:
-    """An empirical Bernstein bound: holds for every number of samples, and is narrow where the values vary little.
-
-    The half-width is sqrt(2 V ln(4/alpha) / m) + 7 ln(4/alpha) / (3 (m - 1)), V the sample variance; Maurer and
-    Pontil 2009, Theorem 4, on both sides.
-    """
-
-    words = "empirical Bernstein interval"
-    note = "The interval holds at its confidence for every number of samples."
-
-    def half_width(self, *, samples: int, variance: float, confidence: float) -> float:
-        """Return half the width of the interval of a mean of values in [0, 1], from their sample variance.
-
-        >>> round(EmpiricalBernstein().half_width(samples=500_000, variance=0.01, confidence=0.95), 6)
-        0.000439
-        """
-        odds = math.log(4 / (1 - confidence))
-        return math.sqrt(2 * variance * odds / samples) + 7 * odds / (3 * (samples - 1))
-
-
-@dataclass(frozen=True)
 class SampleVariance:
     """The normal approximation, z sqrt(V / m): APPROXIMATE, it can promise too much where samples are few."""
 
@@ -102,7 +81,7 @@ class SampleVariance:
         return -NormalDist().inv_cdf((1 - confidence) / 2) * math.sqrt(variance / samples)
 
 
-_MeanInterval = Hoeffding | EmpiricalBernstein | SampleVariance
+_MeanInterval = Hoeffding | SampleVariance
 
 
 def total_variation_monte_carlo(
@@ -134,7 +113,7 @@ def total_variation_monte_carlo(
         a: Weight in TV_a = 1/2 integral |out - a in|, above 0; 1 is the total variation.
         samples: Number m of simulated runs, 2 or more.
         confidence: Level of the interval, in (0, 1).
-        interval: `Hoeffding` (default), `EmpiricalBernstein` or the approximate `SampleVariance`.
+        interval: `Hoeffding` (default) or the approximate `SampleVariance`.
         rng: Seeds the simulation.
         threads: How many at most, by default one for each processor; the result does not depend on it.
         progress: Called with the simulated steps done and all of them, a thousand times at most and one at a time.

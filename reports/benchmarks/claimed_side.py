@@ -104,7 +104,7 @@ SETTINGS = (
 def ours(setting: Setting) -> dict[str, Callable[[], Bounds]]:
     """The intervals of the exact law; an epsilon and a rate are bounds from above."""
 
-    def law() -> theory.PrivacyLoss:
+    def law() -> theory.privacy_loss.PrivacyLoss:
         privacy_loss._law_of.cache_clear()  # noqa: SLF001 - each answer from nothing
         return theory.composed(setting.training, adjacency=setting.adjacency)
 

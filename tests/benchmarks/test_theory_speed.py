@@ -13,12 +13,8 @@ from command_line import printed
 from stopwatch import best_time
 
 from auditor.core import DPSGD, Adjacency
-from auditor.theory import (
-    SampleVariance,
-    bayes_security_closed_form,
-    privacy_loss,
-    total_variation_monte_carlo,
-)
+from auditor.theory import bayes_security_closed_form, privacy_loss
+from auditor.theory.monte_carlo import SampleVariance, total_variation_monte_carlo
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -8,7 +8,11 @@ from scipy import integrate, stats
 from simulation import ALPHA, outside, seldom
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
-from auditor.theory import EmpiricalBernstein, Hoeffding, SampleVariance, total_variation_monte_carlo
+from auditor.theory.monte_carlo import (
+    Hoeffding,
+    SampleVariance,
+    total_variation_monte_carlo,
+)
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 REPLACED = 0.1 * (2 * stats.norm.cdf(1) - 1)  # p (2 Phi(mu/2) - 1) with mu = 2/s
@@ -38,7 +42,7 @@ def missed(exact, *setting, **arguments):
     return lambda rng: outside(exact, claims(*setting, **arguments)(rng))
 
 
-@pytest.mark.parametrize("interval", [Hoeffding(), EmpiricalBernstein(), SampleVariance()])
+@pytest.mark.parametrize("interval", [Hoeffding(), SampleVariance()])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_intervals_cover(simulated, name, interval):
     """Every interval misses the exact value in at most 5% of the simulations, and the mean of all has no bias."""
@@ -70,23 +74,10 @@ def test_intervals_of_tv_a_cover(simulated, adjacency, a, interval):
     assert seldom(simulated(event, seed=2, runs=(150, 5000)))
 
 
-def test_the_paper_s_precision(simulated):
-    """With m = 5e5 no simulation is off by 0.01, nor by the 0.0035 that Hoeffding gives at 99.999%."""
-    training, adjacency, exact, *_ = SETTINGS["one step, replaced"]
-
-    def ends(rng):
-        claim = claims(training, adjacency, samples=500_000, confidence=1 - 1e-5)(rng)
-        return claim.lower, claim.value, claim.upper
-
-    low, value, high = simulated(ends, seed=4, runs=(10, 200)).T
-    assert (np.abs(value - exact) < 0.01).all()
-    assert ((low <= exact) & (exact <= high) & (high - low < 0.00699)).all()
-
-
 def test_the_simulation_can_fail(simulated):
-    """It catches the approximate interval where few samples differ, and the printed Algorithm 1; the others survive."""
+    """It catches the approximate interval where few samples differ, and the printed Algorithm 1; Hoeffding's survives."""
     # Almost no noise: a run shows the record with probability 0.002 and else hardly anything.
-    for interval, holds in ((SampleVariance(), False), (Hoeffding(), True), (EmpiricalBernstein(), True)):
+    for interval, holds in ((SampleVariance(), False), (Hoeffding(), True)):
         event = missed(0.002, DPSGD(0.05, 0.002, 1), REPLACE_ONE, samples=100, interval=interval)
         assert seldom(simulated(event, seed=5, runs=(300, 300))) == holds
     width = Hoeffding().half_width(samples=2000, variance=1.0, confidence=1 - ALPHA)

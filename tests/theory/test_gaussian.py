@@ -67,10 +67,9 @@ def test_mu_inverts_the_gaussian_mechanism_delta(epsilon, delta):
 
 def test_many_at_once_are_the_same():
     """The vectorised epsilons and deltas are those of the functions for one setting, never below them by a digit."""
-    mus, deltas = np.array([0.0, 1e-3, 0.05, 1.0, 20.0, 300.0, 1e10, 1e200]), np.array([1e-300, 1e-10, 0.3])
-    many = gaussian_epsilons(mus, deltas=deltas[:, None])
-    for row, delta in zip(many, deltas.tolist(), strict=True):
-        assert row == pytest.approx([gaussian_epsilon(mu, delta=delta) for mu in mus.tolist()], rel=1e-12)
+    mus, deltas = [0.0, 0.05, 1e10, 1e200], [1e-300, 0.3]
+    many = gaussian_epsilons(mus, deltas=np.array(deltas)[:, None]).tolist()
+    assert many == [[gaussian_epsilon(mu, delta=delta) for mu in mus] for delta in deltas]
     assert gaussian_epsilons([1.0, 1.0, 0.0], deltas=[0.0, 1.5, 0.0]).tolist() == [math.inf, 0.0, 0.0]
     ones = [gaussian_delta(1.3, epsilon=epsilon) for epsilon in (0.0, 2.0)]
     assert gaussian_deltas(1.3, epsilons=[0.0, 2.0]).tolist() == ones

@@ -11,15 +11,15 @@ from auditor.theory import (
     claimed_curve,
     claims,
     epsilon,
-    for_group,
     group_curve,
-    in_words,
     leading,
     mu_claim,
     overview,
     replace_one,
     total_variation,
 )
+from auditor.theory.accountant import for_group
+from auditor.theory.promises import in_words
 
 RATES = [1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.4, 0.8]
 
@@ -62,19 +62,6 @@ def test_a_delta_of_one_promises_nothing():
     found = for_group(epsilon(StatedClaim(2.0, 1e-5), delta=1e-5), 20)
     assert (found.value, found.delta) == (None, None)
     assert "implies nothing" in found.note
-
-
-@pytest.mark.parametrize("records", [1, 2, 5, 7])
-@pytest.mark.parametrize(("eps", "delta"), [(0.3, 0.0), (1.0, 1e-4), (0.0, 0.05)])
-def test_a_curve_in_turn_is_its_own_rates_in_turn(records, eps, delta):
-    """The rate of the curve of k records is k times the rate of one, asked one after the other."""
-    one = TradeoffCurve.from_epsilon_delta(eps, delta=delta)
-    found = group_curve(one, records)
-    for rate in RATES:
-        reached = rate
-        for _ in range(records):
-            reached = one.tpr_at(reached)
-        assert found.tpr_at(rate) == pytest.approx(reached, rel=1e-9)
 
 
 @pytest.mark.parametrize("records", [2, 8, 30])

@@ -10,15 +10,8 @@ from oracles import fixed_size_delta, gaussian_mechanism_epsilon, randomised_res
 from scipy import integrate, optimize, stats
 
 from auditor.core import DPSGD, Adjacency, InputError, ShuffledBatches
-from auditor.theory import (
-    DrawnWithReplacement,
-    FinitePair,
-    MechanismLoss,
-    NoisyQuery,
-    epsilon,
-    gaussian_delta,
-    shuffled_mu,
-)
+from auditor.theory import epsilon, gaussian_delta, shuffled_mu
+from auditor.theory.mechanisms import DrawnWithReplacement, FinitePair, MechanismLoss, NoisyQuery
 
 REPLACE_ONE, ADD_REMOVE = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 A = np.array([0.2, 0.7, 0.97, 1.0, 1.02, 1.4, 3.0, 20.0])
@@ -423,7 +416,7 @@ def test_poisson_sampling_is_no_stand_in_for_shuffling():
         (lambda: FinitePair("yes", (1.0,)), "first must be numbers, got 'yes'."),
         (lambda: DrawnWithReplacement(1.0, 0, 5), "batch_size must be a whole number of 1 or more, got 0."),
         (MechanismLoss.of, "mechanisms must be one or more, got none."),
-        (lambda: MechanismLoss.of("laplace"), "mechanism must be auditor.theory.NoisyQuery or"),
+        (lambda: MechanismLoss.of("laplace"), "mechanism must be auditor.theory.mechanisms.NoisyQuery or"),
         (
             lambda: shuffled_mu(DPSGD(1.0, 0.1, 10)),
             "training must have shuffled batches, got PoissonSampling",

@@ -6,18 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from theory.references import EXACT
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling
-from auditor.theory import (
-    EmpiricalBernstein,
+from auditor.theory import composed, simulated
+from auditor.theory.monte_carlo import (
     Hoeffding,
     SampleVariance,
-    composed,
-    simulated,
+    _draw_normal,
     total_variation_monte_carlo,
 )
-from auditor.theory.monte_carlo import _draw_normal
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 POISSON, FIXED = PoissonSampling(), FixedSizeSampling()
@@ -29,16 +26,6 @@ def estimate(training, seed=0, **arguments):
     arguments = {"interval": SampleVariance(), "confidence": 2 * stats.norm.cdf(1) - 1, **arguments}
     claim = total_variation_monte_carlo(training, rng=np.random.default_rng(seed), **arguments)
     return claim, (claim.upper - claim.lower) / 2
-
-
-@pytest.mark.parametrize(("training", "adjacency", "exact"), [row for row in EXACT if row[0].steps <= 1_000])
-def test_reference_values(training, adjacency, exact):
-    """The estimate is within four standard errors of the reference values, and they of it at 1e-3 or better."""
-    samples = min(500_000, 50_000_000 // training.steps)
-    claim, error = estimate(training, adjacency=adjacency, samples=samples)
-    assert abs(claim.value - exact) <= 4 * error
-    assert error < 1e-3
-    assert (claim.metric, claim.status, claim.adjacency) == ("advantage", "estimate", adjacency)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +132,11 @@ def test_tiny_rates_keep_their_digits(rate):
 
 
 def test_intervals_by_their_formulas():
-    """The half-widths are those of Hoeffding 1963, Maurer and Pontil 2009 (Theorem 4), and the normal approximation."""
+    """The half-widths are those of Hoeffding 1963 and of the normal approximation."""
     setting = {"samples": 1000, "variance": 0.04, "confidence": 0.9}
     assert Hoeffding().half_width(**setting) == pytest.approx(math.sqrt(math.log(20) / 2000))
     # Where the paper takes 500,000 by its Proposition 8; 2 e^(-2 m d^2) is at most 1e-5 from here on.
     assert Hoeffding().samples_for(0.01, confidence=1 - 1e-5) == 61_031
-    bernstein = math.sqrt(2 * 0.04 * math.log(2 / 0.05) / 1000) + 7 * math.log(2 / 0.05) / (3 * 999)
-    assert EmpiricalBernstein().half_width(**setting) == pytest.approx(bernstein)
     low, high = stats.norm.interval(0.9, scale=0.2 / math.sqrt(1000))
     assert SampleVariance().half_width(**setting) == pytest.approx((high - low) / 2)
 

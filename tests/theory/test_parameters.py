@@ -9,7 +9,6 @@ import pytest
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
 from auditor.theory import (
     Corollary7,
-    Exact,
     MomentMatched,
     WantedAdvantage,
     WantedBayesSecurity,
@@ -26,6 +25,7 @@ from auditor.theory import (
     total_variation,
     tpr_exact,
 )
+from auditor.theory.parameters import Exact
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 TARGETS = [

@@ -86,6 +86,3 @@ def test_extremes_give_a_bound_and_a_curve(training, adjacency):
     found = claimed_curve(training, adjacency=adjacency).curve
     rates = np.linspace(0, 1, 21)
     assert (np.array([found.tpr_at(float(rate)) for rate in rates]) >= rates - 1e-12).all()
-
-
-# --- Curve -------------------------------------------------------------------------------------------
