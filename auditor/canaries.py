@@ -98,7 +98,7 @@ class Canaries:
         Args:
             features: One row for each, an array or a DataFrame; or texts.
             labels: Their labels; none for texts.
-            seed: Of the coins. By default they come from the randomness that the system has for secrets; whoever knows
+            seed: Of the coins. By default they come from the randomness that the system has for secrets; who knows
                 the seed, or can guess it, knows the coins. No two models share a seed: their coins would be the same.
 
         Raises:
@@ -106,7 +106,7 @@ class Canaries:
         """
         size = table_of("the", features).n
         ids = np.array([f"canary-{number:06d}" for number in range(1, size + 1)], dtype=np.str_)
-        return cls(_kept(features), _kept(labels), ids, _tossed(size, seed))
+        return cls(_plain_rows(features), _plain_rows(labels), ids, _tossed(size, seed))
 
     def __repr__(self) -> str:
         """Say how many there are, but show no record and no coin."""
@@ -216,8 +216,8 @@ def _stream(seed: int | None, use: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(_OWN, use)))
 
 
-def _kept(values: Any) -> Any:
-    """Rows numbered anew, of a pandas object; of anything else an array."""
+def _plain_rows(values: Any) -> Any:
+    """Return a pandas object with rows numbered from 0, or an array of anything else."""
     if values is None:
         return None
     return values.reset_index(drop=True) if hasattr(values, "iloc") else np.asarray(values)
@@ -272,7 +272,7 @@ def mislabelled(features: Any, labels: Any, *, size: int, seed: int | None = Non
         features: Records to choose from, shape (n, ...): an array or a DataFrame, whose types and names are kept.
         labels: Their labels, shape (n,), of two classes or more.
         size: Number of canaries, at most n: different records, chosen uniformly.
-        seed: Of records and coins, for repetition: whoever knows it knows the coins. Default: fresh randomness.
+        seed: Of records and coins, for repetition: who knows it knows the coins. Default: fresh randomness.
 
     Raises:
         InputError: No table of records, labels that are missing or of one class, or more canaries than records.
@@ -304,8 +304,8 @@ def patterned(
 
     Args:
         features: As for `mislabelled`.
-        labels: Likewise.
-        size: Likewise.
+        labels: As for `mislabelled`.
+        size: As for `mislabelled`.
         pattern: What features are set to: names of columns for a DataFrame, positions in a record for an array (as 3, or
             (0, 5) in a picture). Default: every second numeric feature, as the black squares of a checkerboard, is set to
             the largest value that it has in the data.
@@ -345,8 +345,8 @@ def out_of_range(
 
     Args:
         features: As for `mislabelled`; what is neither floating-point nor whole numbers is left alone.
-        labels: Likewise.
-        size: Likewise.
+        labels: As for `mislabelled`.
+        size: As for `mislabelled`.
         times: A whole number of 2 or more.
         seed: As for `mislabelled`.
 
@@ -521,7 +521,7 @@ _ROUNDED = 1e-3  # half floats have eleven bits
 
 _DIGITS = "0123456789"
 _LARGEST = 2**62  # secrets of a template, so that each has a number of 64 bits
-_MOST_TEXTS = 10**6  # of a template that are listed without being asked for
+_MOST_TEXTS = 10**6  # of a template that are listed by default
 
 
 @dataclass(frozen=True)

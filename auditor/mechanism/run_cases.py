@@ -88,19 +88,19 @@ class Case:
         return f"{self.stem}-{_digest(self.identity).hex()[:20]}.npz"
 
     @property
-    def shown(self) -> str:
+    def words(self) -> str:
         """The setting as a reader of an error sees it."""
         text = json.dumps(dict(self.setting), ensure_ascii=False)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def task_name(task: Callable[..., Any], *, argument: str, kept: bool) -> str:
+def task_name(task: Callable[..., Any], *, argument: str, stored: bool) -> str:
     """Return the name that a task's results are kept under.
 
     Args:
         task: What is run.
         argument: What the caller calls it.
-        kept: Whether results are kept in a folder, where another task must never be taken for this one.
+        stored: Whether results are kept in a folder, where another task must never be taken for this one.
 
     Raises:
         InputError: It cannot be called, or results are to be kept of something without a name of its own: a lambda, a
@@ -110,7 +110,7 @@ def task_name(task: Callable[..., Any], *, argument: str, kept: bool) -> str:
         raise InputError(f"{argument} must be a function, got {type(task).__name__}.")
     name = getattr(task, "__qualname__", "")
     of_object = not isinstance(getattr(task, "__self__", None), types.ModuleType | None)
-    if kept and (not name or "<" in name or of_object):
+    if stored and (not name or "<" in name or of_object):
         raise InputError(
             f"{argument} must be a named function when its results are kept in a folder, got"
             f" {name or type(task).__name__!r}, which others could be called too; write it with def at the top of a file"
@@ -134,7 +134,7 @@ def _cases_of(cases: Iterable[_Setting], *, task: str, seed: int, code: str | No
     for index, case in enumerate(listed):
         if first.setdefault(case.file_name, index) != index:
             raise InputError(
-                f"cases {first[case.file_name]} and {index} (counting from 0) are the same, {case.shown}; name each once,"
+                f"cases {first[case.file_name]} and {index} (counting from 0) are the same, {case.words}; name each once,"
                 " or distinguish repetitions by a value such as 'repeat'."
             )
     return listed
@@ -283,7 +283,7 @@ def run_cases(
     [{'area': 6}, {'area': 5}]
     """
     root = validate.at_least("seed", seed, least=0)
-    name = task_name(task, argument="task", kept=folder is not None)
+    name = task_name(task, argument="task", stored=folder is not None)
     listed = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
     work = Runs(partial(_run, task), None if folder is None else made_folder(folder))
@@ -299,7 +299,7 @@ def _run(task: _Task, case: Case) -> Mapping[str, Any]:
     try:
         return task(dict(case.setting), seed=case.seed)
     except (Exception, SystemExit) as error:
-        raise AuditorError(f"the task failed for case {case.shown}: {in_words(error)}.") from error
+        raise AuditorError(f"the task failed for case {case.words}: {in_words(error)}.") from error
 
 
 def in_words(error: BaseException) -> str:
@@ -330,7 +330,7 @@ class Runs(Work):
 
     def named(self, unit: tuple[int, Case]) -> str:
         """Return the case."""
-        return f"case {unit[1].shown}"
+        return f"case {unit[1].words}"
 
     def __call__(self, unit: tuple[int, Case]) -> tuple[int, Any]:
         """Return the place of a case with its result."""
@@ -340,10 +340,10 @@ class Runs(Work):
 
     def _result(self, case: Case) -> Result:
         """Return the result of a case, which another call may have made since this one began."""
-        result = self.kept(case)
+        result = self.stored(case)
         return _checked_result(case, self.run(case)) if result is None else result
 
-    def kept(self, case: Case) -> Result | None:
+    def stored(self, case: Case) -> Result | None:
         """Return the result that the folder holds of a case, if it holds a good one."""
         path = None if self.folder is None else self.folder / case.file_name
         result = None if path is None or not path.exists() else _read_result(path, case)
@@ -356,10 +356,10 @@ def outcomes(
     """Yield the place and the result of each case, and whether the folder had it: these first, others as they are finished."""
     from threadpoolctl import threadpool_limits
 
-    kept = [work.kept(case) for case in cases]
-    waiting = [unit for unit in enumerate(cases) if kept[unit[0]] is None]
+    stored = [work.stored(case) for case in cases]
+    waiting = [unit for unit in enumerate(cases) if stored[unit[0]] is None]
     chosen = _engine(engine, limits, cases=len(waiting))
-    yield from ((place, result, True) for place, result in enumerate(kept) if result is not None)
+    yield from ((place, result, True) for place, result in enumerate(stored) if result is not None)
     with threadpool_limits(1), closing(chosen.results(work, waiting)) as results:
         for place, result in results:
             # Here and not in another process, which is ended with a draft in its hands when a run fails.
@@ -452,14 +452,14 @@ def _checked_result(case: Case, result: Any) -> Result:
     """
     if not isinstance(result, Mapping):
         raise InputError(
-            f"the task must return a mapping of names to values, got {type(result).__name__} for case {case.shown}."
+            f"the task must return a mapping of names to values, got {type(result).__name__} for case {case.words}."
         )
     plain = {name: _plain_value(value) for name, value in result.items()}
     for name, value in plain.items():
         if value is None or not isinstance(name, str):
             raise InputError(
                 "results must have texts as names, and be texts, booleans, numbers of at most 64 bits or arrays of these numbers, got"
-                f" {name!r} of type {type(result[name]).__name__} for case {case.shown}."
+                f" {name!r} of type {type(result[name]).__name__} for case {case.words}."
             )
     return plain
 
@@ -527,7 +527,7 @@ def stored_cases(folder: Path, like: Case) -> list[Case]:
     return found
 
 
-# --- Whether a function is the one that made what is kept: a fingerprint of its code, without its comments and docstrings ---
+# --- Whether a function is the one that made a stored result: a fingerprint of its code, without its comments and docstrings ---
 
 # Of those that change what a call does; others say whether there is a docstring or an annotation.
 _FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE

@@ -77,11 +77,11 @@ def collect_runs(
 
     There are two ways to choose the number of runs. Fix it before you look: a bound that is looked at again and again
     until it refutes no longer holds at its confidence. Or give ``stop=auditor.Sequential(...)``, whose evidence holds
-    however often it is looked at. It is told the runs in the order of their numbers, whichever ends first, and what is
+    however often it is looked at. It sees the runs in the order of their numbers, whichever ends first, and what is
     returned ends with the pair of runs at which it had enough, even if later ones are finished: so neither the time that
     a run takes nor the number of processes decides which runs count.
 
-    What is kept remembers the code of ``train``, as `run_cases` says.
+    A file remembers the code of ``train``, as `run_cases` says.
 
     Args:
         train: Called as ``train(with_canary, seed)`` with a boolean and an integer in [0, 2^32), another one for
@@ -127,7 +127,7 @@ def collect_runs(
         )
     size = _sizes(total, batch, stops=stop is not None)
     root = validate.at_least("seed", seed, least=0)
-    name = task_name(train, argument="train", kept=folder is not None)
+    name = task_name(train, argument="train", stored=folder is not None)
     if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "watch", None))):
         raise InputError(f"stop must be a rule such as auditor.Sequential(), got {stop!r}.")
     lost = None if failed is None else validate.number("failed", failed)

@@ -70,8 +70,8 @@ def collect(
         output: What the model returns; default probabilities for a callable, and found out for any other model.
             Logits lose no precision; probabilities may.
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
-        groups: Optional slices to report by, likewise.
-        persons: Optional data subject of each record, likewise.
+        groups: Optional slices to report by, a pair too.
+        persons: Optional data subject of each record, a pair too.
         batch_size: Records for each call of the model; default all of a group at once, or what the model wants. A
             function that gets each group at once is not tried on a few records before, and is called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
@@ -254,8 +254,8 @@ def collect_to(
         policies: What the model might answer instead, as for `collect`; a column of losses for each. Texts have none.
         engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.
-        announce: Told in a sentence what happens.
-        progress: Told the stage, the records that are done, and all of them.
+        announce: Called with a sentence about what happens.
+        progress: Called with the stage, the records that are done, and all of them.
 
     Returns:
         Where the losses are, how many there are, how many of them this call scored, and what a reader must know.

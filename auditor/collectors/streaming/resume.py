@@ -257,15 +257,15 @@ def _naming_parts(work: Scoring, total: int) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, InputError, OutputError) as error:
-        kept = sum(len(unit) for unit in work.units if work.path(unit).exists())
+        n_scored = sum(len(unit) for unit in work.units if work.path(unit).exists())
         words = (
-            f"{kept:,} of {total:,} records are scored and kept in {work.folder.name!r}, and the same call, of the same"
+            f"{n_scored:,} of {total:,} records are scored and kept in {work.folder.name!r}, and the same call, of the same"
             " model and tables, goes on from there."
         )
         if isinstance(error, KeyboardInterrupt):
             nothing = "nothing is scored yet, and the same call starts again."
-            raise KeyboardInterrupt(f"interrupted: {words if kept else nothing}") from error
-        if not kept:
+            raise KeyboardInterrupt(f"interrupted: {words if n_scored else nothing}") from error
+        if not n_scored:
             raise
         kind = InputError if isinstance(error, InputError) else OutputError
         raise kind(f"{str(error).rstrip('.')}; {words}") from error

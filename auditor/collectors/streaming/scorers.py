@@ -21,7 +21,7 @@ from auditor.collectors.base.scorer import (
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
-from auditor.collectors.streaming.trial import Preflight, kept, preflight
+from auditor.collectors.streaming.trial import Preflight, caching, preflight
 from auditor.collectors.texts.models import LongTexts, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
@@ -230,7 +230,7 @@ def opened_scorer(
         scorer.check(group)  # an unknown label is refused before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
     if options.batch_size is None and options.repeats == 1 and _maker(model) is None:
-        return kept(scorer), None
+        return caching(scorer), None
     return scorer, preflight(scorer, groups, batch_size=options.batch_size)
 
 

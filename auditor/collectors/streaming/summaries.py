@@ -1,6 +1,6 @@
 """Losses of any number of records as counts of bins, in constant memory: summaries that add up [own].
 
-The bins. A finite double is told by its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
+The bins. A finite double is its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
 become 0, and -0 is 0. That moves no value across another one: it is a map b that never falls and is fixed before any data are
 seen, so that counts of what it gives are those of a score, and those of two sets of records add up in any order.
 
@@ -73,7 +73,7 @@ _OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence")
 _ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # what a file says beside its counts
 _MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # by what it is known, and the versions of its form
 _LONGEST = 2**20  # bytes of that
-_MOST_RECORDS = 2**53  # beyond, shares of them are not told apart
+_MOST_RECORDS = 2**53  # beyond, shares of them cannot be distinguished
 
 _Integers = npt.NDArray[np.int64]
 
@@ -218,8 +218,8 @@ class Summary:
                 f"a summary must count at least {least:,} members and {least:,} non-members to be merged, got"
                 f" {self.n_member:,} and {self.n_nonmember:,}; add more records, or keep every bin (auditor summarise --every-bin)."
             )
-        kept = self.member + self.nonmember > 0
-        bins, groups = self.bin[kept], np.stack([self.member[kept], self.nonmember[kept]])
+        used = self.member + self.nonmember > 0
+        bins, groups = self.bin[used], np.stack([self.member[used], self.nonmember[used]])
         starts = _starts(groups, least=least)
         is_merged = self.is_merged or starts.size < bins.size
         member, nonmember = np.add.reduceat(groups, starts, axis=1)
@@ -322,7 +322,7 @@ class Summary:
             bits: See `Summary`; default those of the summaries among the files, or 22.
             memory: Bytes that what is decoded of a file at once may take, as for `read_losses`.
             engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
-            progress: Told the stage, the records that are counted, and all of them.
+            progress: Called with the stage, the records that are counted, and all of them.
 
         Raises:
             InputError: A table that cannot be read, or a loss or membership that cannot be counted, with its file and row.
@@ -332,13 +332,13 @@ class Summary:
         >>> Summary.from_files([table, table]).n_member
         4
         """
-        given = list(files)
-        read = [(f"file {str(item)!r}", cls.read(item)) for item in given if is_summary(item)]
-        _refuse_merged(read if len(given) > 1 else [])
+        items = list(files)
+        read = [(f"file {str(item)!r}", cls.read(item)) for item in items if is_summary(item)]
+        _refuse_merged(read if len(items) > 1 else [])
         summaries = [found for _, found in read]
         if bits is None:
             bits = summaries[0].bits if summaries else BITS
-        others = (item for item in given if not is_summary(item))
+        others = (item for item in items if not is_summary(item))
         tables = tuple(table for item in others for table in _opened(item, memory=memory))
         work = _Counting(tables, loss_column, member_column, higher_is_member, _checked_bits(bits))
         total, done = sum(map(len, work.readers)), 0

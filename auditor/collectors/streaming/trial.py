@@ -93,7 +93,7 @@ def _gap(first: tasks.BatchLosses, second: tasks.BatchLosses, scale: LossScale) 
 # --- What they tell ---
 
 
-_FEW = 10  # records that are asked for twice
+_FEW = 10  # records that are scored twice
 _ALIKE = 1e-3  # relative, between two answers about a record
 _DIFFERENT = 3  # answers that do not change places by chance
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
@@ -110,13 +110,13 @@ class Preflight:
 
     Attributes:
         records: How many records were tried.
-        deterministic: Whether the same records, asked for again, gave the same losses.
+        deterministic: Whether the same records, scored again, had the same losses.
         suggested_classes: The class of each output column in an order that explains the labels far better than the
             given one; none where that stands.
         seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: What a reader of the losses must know, a sentence each.
         provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
-        answer: What the model said of the first of them, to be asked again in the end.
+        answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
     records: int
@@ -150,7 +150,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         batch_size: Records for each call of the model, at most; default what the model wants.
 
     Returns:
-        What was found; of the losses those of the first ten are kept, to be asked for again.
+        The findings, with the losses of the first ten.
 
     Raises:
         InputError: Whatever scoring these records raises, or labels of text and nothing that says which output column
@@ -265,7 +265,7 @@ def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
     return bool(two and larger.size >= _SORTED and surplus > _SURPLUS / larger.size**0.5)
 
 
-def kept(scorer: ModelScorer) -> ModelScorer:
+def caching(scorer: ModelScorer) -> ModelScorer:
     """Return a scorer that calls its model once for each group, and keeps the outputs."""
     outputs: dict[str, Any] = {}
 
@@ -278,7 +278,7 @@ def kept(scorer: ModelScorer) -> ModelScorer:
 
 
 def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str, ...]:
-    """Return what the outputs of whole groups, which are kept and were scored, say of their columns.
+    """Return what the outputs of whole groups, which are cached and were scored, say of their columns.
 
     Raises:
         InputError: Scores that are sorted without their classes.
