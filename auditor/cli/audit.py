@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -150,6 +150,13 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         """The same, but for standard input, which no output can replace."""
         return tuple(None if path == shared.STANDARD else path for path in self.files)
 
+    @cached_property
+    def table(self) -> Any:
+        """The table of both groups, which is opened once."""
+        from auditor.collectors.tables.opening import open_table
+
+        return open_table(self.losses, memory=self.memory)
+
     @contextmanager
     def at_hand(self) -> Iterator["_LossTables"]:
         """Yield the same tables, with standard input in a file for as long as it is read."""
@@ -173,7 +180,7 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
 
         match self.files:
             case (Path() as losses, None, None):
-                return losses.name, self.read_table(losses)
+                return losses.name, self.read_table(self.table)
             case (None, Path() as members, Path() as nonmembers):
                 found = collectors.read_loss_pair(members, nonmembers, **self.columns())
                 return f"{members.name} (members), {nonmembers.name} (non-members)", found
@@ -190,7 +197,7 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         known: Any = {"columns": shared.names("--features", columns), "not_features": others}
         known["memory"] = self.memory
         if self.losses is not None:
-            return collectors.read_features(self.losses, member_column=self.member_column, **known)
+            return collectors.read_features(self.table, member_column=self.member_column, **known)
         pair: Any = self.files[1:]
         return collectors.read_feature_pair(*pair, **known)
 

@@ -131,17 +131,17 @@ class LossColumns(InMemory):
         named = {name: value for name, value in vars(self).items() if name.endswith("_column")}
         return {**named, "higher_is_member": self.higher_is_member, "memory": self.memory}
 
-    def read_table(self, path: Path) -> Losses:
+    def read_table(self, data: Any) -> Losses:
         """Return the losses of a table of both groups, or their counts in a summary."""
         from auditor.collectors import Summary, read_losses
         from auditor.collectors.streaming.summaries import is_summary
         from auditor.collectors.tables.opening import open_table
 
-        table = open_table(path, memory=self.memory)
+        table = open_table(data, memory=self.memory)
         if is_summary(table):
             present = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
             refuse(self, *present, goes="with a table of losses: a summary is counts of its own")
-            return Summary.read(path).losses
+            return Summary.read(data).losses
         return read_losses(table, **self.columns())
 
 

@@ -17,6 +17,7 @@ from collectors.common import KINDS, Trap, refused, text, write
 from pyarrow import parquet
 
 from auditor import InputError, LossScale
+from auditor.cli import run
 from auditor.collectors import (
     RecordTable,
     collect,
@@ -56,6 +57,20 @@ def test_a_file_is_opened_once(tmp_path, kind):
     assert read_features(table, columns=["word"]).tables[0].column(0).tolist() == ["a", "c"]
     source = open_source(RecordTable(table, label="loss"), task=None, member=None, name="x")
     assert source.read(1, 3).records.features["word"].tolist() == ["b", "c"]
+
+
+def test_an_audit_opens_its_file_once(tmp_path, monkeypatch):
+    """The command takes losses, features and what the file says of itself from one opening of it."""
+    rng = np.random.default_rng(0)
+    columns = {"loss": rng.normal(size=200), "member": np.arange(200) % 2, "age": rng.normal(size=200)}
+    path, opened = write(tmp_path / "x.parquet", columns, rows=50), []
+    one, other = pa.OSFile, parquet.ParquetFile
+    monkeypatch.setattr(pa, "OSFile", lambda file: opened.append(file) or one(file))
+    monkeypatch.setattr(
+        parquet, "ParquetFile", lambda file, **more: isinstance(file, one) and other(file, **more)
+    )
+    assert run(["audit", str(path), "--features", "age", "--delta", "1e-5", "--quiet"]) == 0
+    assert opened == [str(path)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
