@@ -130,12 +130,13 @@ def _cases_of(cases: Iterable[_Setting], *, task: str, seed: int, code: str | No
     listed = [Case(task, _plain(index, item), seed, code) for index, item in enumerate(cases)]
     if not listed:
         raise InputError("cases must be at least one mapping, got an empty list.")
-    first = dict[str, int]()
+    seen = dict[bytes, int]()
     for index, case in enumerate(listed):
-        if first.setdefault(case.file_name, index) != index:
+        first = seen.setdefault(_digest(dict(case.setting)), index)
+        if first != index:
             raise InputError(
-                f"cases {first[case.file_name]} and {index} (counting from 0) are the same, {case.words}; name each once,"
-                " or distinguish repetitions by a value such as 'repeat'."
+                f"cases {first} and {index} (counting from 0) are the same, {case.words}; name each once, or distinguish"
+                " repetitions by a value such as 'repeat'."
             )
     return listed
 
