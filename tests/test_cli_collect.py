@@ -135,7 +135,7 @@ def test_another_table_is_not_mixed_in(house, capsys):
     ("place", "more", "sentence"),
     [
         ("https://u:p@models.example.org", (), "MODEL must hold no credentials"),
-        ("http://models.example.org", ("--token-variable", "T"), "accept the risk with --allow-plain-http."),
+        ("http://models.example.org", ("--token-variable", "T"), "accept the risk with --set allow-plain-http."),
     ],
 )
 def test_served_models_are_refused_in_terms_of_the_command_line(house, capsys, place, more, sentence):
@@ -146,9 +146,9 @@ def test_served_models_are_refused_in_terms_of_the_command_line(house, capsys, p
 
 
 def test_an_empty_name_reads_no_ids(house):
-    """`--id-column ''` reads no ids, as the sentence about ids in both groups says."""
+    """`--set id-column=''` reads no ids, as the sentence about ids in both groups says."""
     folder, _, _ = house
-    command = arguments(folder, "--features", "age,job,income", "--id-column", "", "--quiet")
+    command = arguments(folder, "--features", "age,job,income", "--set", "id-column=", "--quiet")
     assert run(*command) == 0
     assert auditor.read_losses(folder / "losses.parquet").id is None
 
@@ -159,12 +159,12 @@ def test_an_empty_name_reads_no_ids(house):
         (("--label", "anwser"), "did you mean 'answer'"),
         (("--classes", "yes,no,maybe"), "--classes must name each of the model's 2 output columns, got 3"),
         (("--features", "age,job"), "income"),
-        (("--text-column", "job", "--repeats", "2"), "--repeats goes without --text-column"),
+        (("--text-column", "job", "--set", "repeats=2"), "--repeats goes without --text-column"),
         (("--protocol", "v2"), "--protocol goes with the address of a served model"),
         (("--workers", "2"), "--workers goes with --engine ray"),
         (("--task", "regression"), "must be one number to predict"),
         (("--records", "x.csv"), "give either both --members and --nonmembers, or --records"),
-        (("--min-k-percent", "20"), "--min-k-percent goes with --text-column"),
+        (("--score", "min-k:20"), "--min-k-percent goes with --text-column"),
         (("--factory", "a:b"), "--factory goes with a file of weights (.pt, "),
         (("--classes", "a,b"), "or name the class of each output column with --classes."),
         (("--output", "logits"), "--output says what a callable returns"),
@@ -196,6 +196,6 @@ def test_policies_are_collected_audited_and_shown(house, capsys):
     for bad, words, more in (
         ("labels", "--policies must be among digits=N", ()),
         ("top1", "--policies must be of a kind that this score has", ("--task", "regression")),
-        ("top1", "leave --repeats out", ("--repeats", 3)),
+        ("top1", "leave --set repeats=out", ("--set", "repeats=3")),
     ):
         assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))

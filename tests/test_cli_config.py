@@ -67,7 +67,7 @@ def facts(raw):
 def test_a_file_in_the_current_directory_sets_options(capsys, name, prefix):
     """Options in auditor.toml, or in [tool.auditor] of pyproject.toml, do what they do on the command line."""
     chosen = {"delta": 0.01, "split": "random", "claim-epsilon": 9, "claim-delta": 0.01}
-    typed = audited(capsys, *(f"--{key}={value}" for key, value in chosen.items()), "--melded", code=3)
+    typed = audited(capsys, *(f"--{key}={value}" for key, value in chosen.items()), "--set", "threshold=melded", code=3)
     lines = [f"{key} = {json.dumps(value)}" for key, value in chosen.items()]
     save("\n".join([f"[{prefix}audit]", *lines, "melded = true"]), name)
     found = audited(

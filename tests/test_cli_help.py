@@ -183,12 +183,12 @@ def test_no_name_commands_a_build_server(capsys):
 
 
 def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypatch, capsys, rng):
-    """`--members census` is `--member-coverage census`; a file of that name is `./census`; what was written is said."""
+    """`--coverage census` is `--coverage census`; a file of that name is `./census`; what was written is said."""
     monkeypatch.chdir(tmp_path)
     leaking(tmp_path / "losses.csv", rng)
     found = [
         answer(capsys, "audit", "losses.csv", "--delta", "1e-5", *words)
-        for words in (("--members", "census"), ("--member-coverage", "census"), ())
+        for words in (("--coverage", "census"), ("--coverage", "census"), ())
     ]
     assert [item["data"]["members"] for item in found] == ["census", "census", "sample"]
     files = ("--members", "./census", "--nonmembers", "losses.csv")
@@ -201,6 +201,6 @@ def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypa
 def test_a_reason_is_printed_once(table, capsys):
     """Where the verdict says why a number is missing, the number does not say it again."""
     claim = ("--claim-epsilon", "1", "--claim-delta", "1e-5")
-    text = " ".join(shown("audit", str(table), *claim, "--allow-unjudged", capsys=capsys).split())
+    text = " ".join(shown("audit", str(table), *claim, "--set", "allow-unjudged", capsys=capsys).split())
     assert text.count("it was not declared how membership was decided") == 1
     assert "It was not declared" not in text

@@ -38,12 +38,12 @@ OTHERS = [
         "a file that this command reads",
     ),
     # Options that decide nothing, or contradict each other.
-    (f"{COLLECT} --out losses.parquet --repeats 0", "--repeats must be a whole number of 1 or more"),
+    (f"{COLLECT} --out losses.parquet --set repeats=0", "--repeats must be a whole number of 1 or more"),
     (f"{COLLECT} --out losses.parquet --batch-size 0", "--batch-size must be a whole number of 1 or more"),
     ("audit none.csv --max-components 3", "--max-components goes with --mixture"),
-    ("audit none.csv --melded --clopper-pearson", "two ways to certify"),
-    ("audit none.csv --one-run-test f-dp", "--one-run-test goes with --split random or bernoulli"),
-    ("audit none.csv --member-coverage subset", "--member-coverage subset needs --training-size"),
+    ("audit none.csv --set threshold=melded --set threshold=clopper-pearson", "two ways to certify"),
+    ("audit none.csv --set one-run-test=f-dp", "--one-run-test goes with --split random or bernoulli"),
+    ("audit none.csv --coverage subset", "--coverage subset needs --training-size"),
     ("runs none.csv", "--delta is needed"),
     ("instances none.json other.json --split random", "--delta is needed"),
     (

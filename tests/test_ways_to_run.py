@@ -17,7 +17,7 @@ import auditor
 ROOT = Path(__file__).parents[1]
 TRAINING = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
 COMMANDS = [
-    f"audit losses.csv --split random {TRAINING} --claim-delta 1e-5 --label-column group",
+    f"audit losses.csv --split random {TRAINING} --claim-delta 1e-5 --set label-column=group",
     "audit losses.csv --split random --claim-epsilon 1 --claim-delta 1e-5 --json a.json --html a.html --markdown a.md --junit a.xml --sarif a.sarif",
     "audit more.csv --json b.json",
     "report a.json --html again.html",

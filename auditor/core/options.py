@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Self, TypedDict, Unpack, get_args
@@ -504,6 +504,9 @@ class RandomSplit:
     """
 
     stratified: bool = False
+
+    def __post_init__(self) -> None:
+        validate.instance("stratified", self.stratified, (bool,))
 
 
 @dataclass(frozen=True)
@@ -1195,8 +1198,11 @@ def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) ->
     try:
         return kind(**given_fields)
     except TypeError:
+        required = [
+            item.name for item in fields(made) if item.default is MISSING and item.default_factory is MISSING
+        ]
         raise InputError(
-            f"{name} {word!r} needs {' and '.join(free)}, as in '{word}:VALUE', got {value!r}."
+            f"{name} {word!r} needs {' and '.join(required)}, as in '{word}:VALUE', got {value!r}."
         ) from None
 
 

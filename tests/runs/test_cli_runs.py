@@ -64,7 +64,7 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
         (): "chosen on 1,000 other runs with it",
         ("--threshold", "-1.5"): "At one threshold, -1.5, fixed in advance",
         ("--threshold-runs", others): "chosen on 100 other runs with it",
-        ("--rank-grid",): "ranks fixed in advance",
+        ("--threshold", "rank-grid",): "ranks fixed in advance",
     }
     for arguments, words in ways.items():
         assert run("runs", table, "--delta", 1e-5, *arguments) == 0
@@ -103,7 +103,7 @@ def test_counts_of_a_published_audit_are_judged(capsys):
             ("--counts", 0, 9, -1, 9),
             "counts of positives among runs without it must be a whole number of 0 or more, got -1.",
         ),
-        (("--counts", 1, 9, 1, 9, "--rank-grid"), "--rank-grid goes with a TABLE of scores"),
+        (("--counts", 1, 9, 1, 9, "--threshold", "rank-grid"), "--rank-grid goes with a TABLE of scores"),
         (("--counts", 1, 9, 1, 9, "--sequential"), "--sequential goes with a TABLE of scores"),
         (("scores.csv", "--counts", 1, 9, 1, 9), "give either a TABLE of scores, or --counts."),
         ((), "give either a TABLE of scores, or --counts."),
@@ -122,8 +122,8 @@ def test_runs_that_could_not_judge_the_claim_end_with_3(tmp_path, rng, capsys):
     assert run(*typed) == 3
     told = capsys.readouterr().err
     assert told.startswith(
-        "The claim could not be judged (--allow-unjudged lets it pass): This audit could not have refuted"
+        "The claim could not be judged (--set allow-unjudged lets it pass): This audit could not have refuted"
     )
     assert told.count("\n") == 1
-    assert run(*typed, "--allow-unjudged") == 0
+    assert run(*typed, "--set", "allow-unjudged") == 0
     assert capsys.readouterr().err == ""

@@ -95,13 +95,13 @@ def test_no_audit_shows_where_its_files_lie(place):
         "--model-card",
         place("card.md"),
     ]
-    more += ["--context", place("context.toml"), "--features", "x", "--reference", place("second.csv")]
-    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random", "--for-insiders"]
+    more += ["--set", f"context={place}"("context.toml"), "--features", "x", "--reference", place("second.csv")]
+    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random", "--disclosure", "insiders"]
     done("audit", place("l.csv"), *more, *claim, *outputs(place, "one", *WRITTEN), "--fail-if=auc > 0.5")
     pair = ["--members", place("m.csv"), f"--nonmembers={place('n.csv')}", "--split=random"]
-    done("audit", *pair, "--schedule", place("s.csv"), "--delta=1e-5", *outputs(place, "two", *WRITTEN))
-    done("audit", place("second.csv"), "--split=random", "--for-insiders", *outputs(place, "three"))
-    done("audit", place("third.csv"), "--split=random", "--for-insiders", *outputs(place, "four"))
+    done("audit", *pair, "--set", f"schedule={place}"("s.csv"), "--delta=1e-5", *outputs(place, "two", *WRITTEN))
+    done("audit", place("second.csv"), "--split=random", "--disclosure", "insiders", *outputs(place, "three"))
+    done("audit", place("third.csv"), "--split=random", "--disclosure", "insiders", *outputs(place, "four"))
     results = [place(name) for name in ("one.json", "two.json", "three.json", "four.json")]
     done("report", results[0], *outputs(place, "again", *WRITTEN))
     claim = ["--delta=1e-5", "--split=random"]
@@ -111,14 +111,14 @@ def test_no_audit_shows_where_its_files_lie(place):
     done("site", place(""), "--out", place("site"))
     assert told(place) == {}
     command = auditor.read_result(results[0]).provenance["command"]
-    assert command.startswith("auditor audit l.csv --records ranking.csv --model-card card.md")
+    assert command.startswith("auditor audit l.csv --records ranking.csv --set model-card=card.md")
     assert command.endswith("--sarif one.sarif --json=one.json '--fail-if=auc > 0.5'")
     assert run("verify", results[0], "--losses", place("l.csv")) == 0
 
 
 def test_no_audit_of_a_training_shows_where_its_files_lie(place):
     """Nor do runs, what a training promises, canaries, or a summary and its audit."""
-    claim = ["--schedule", place("s.csv"), "--delta=1e-5"]
+    claim = ["--set", f"schedule={place}"("s.csv"), "--delta=1e-5"]
     done(
         "runs",
         place("l.csv"),

@@ -170,11 +170,11 @@ def by_library(url, files):  # noqa: ARG001 - as the other
 def by_command(url, files):
     """Everything that the command line prints and writes."""
     out = files / "losses.csv"
-    given = ["--members", files / "in.csv", "--nonmembers", files / "in.csv", "--allow-shared-rows"]
-    given += ["--out", out, "--overwrite", "--retries", "0", "--token-variable", "FUZZ_TOKEN"]
-    given += ["--header-variable", "X-Key=FUZZ_KEY"]
+    given = ["--members", files / "in.csv", "--nonmembers", files / "in.csv", "--set", "allow-shared-rows"]
+    given += ["--out", out, "--overwrite", "--set", "retries=0", "--token-variable", "FUZZ_TOKEN"]
+    given += ["--set", "header-variable=X-Key=FUZZ_KEY"]
     if url.endswith("completions"):
-        given += ["--text-column", "text", "--served-model", "m", "--protocol", "completions"]
+        given += ["--text-column", "text", "--set", "served-model=m", "--protocol", "completions"]
     else:
         given += ["--label", "label", "--features", "a,b,c"]
     printed = io.StringIO()
