@@ -69,7 +69,7 @@ def test_outputs_are_checked_before_any_work(table, capsys):
 def test_what_the_model_is_goes_into_the_result(table):
     """The strategy, the utility with its name and direction, and the number of named records reach the result."""
     data = table.parent / "r.json"
-    about = ("--set", "strategy=DP, ε = 8", "--utility", 0.87, "--utility-name", "loss", "--lower-is-better")
+    about = ("--set", "strategy=DP, ε = 8", "--set", "utility=0.87:loss:lower")
     assert run("audit", table, *about, "--set", "top-records=3", "--json", data, "--quiet") == 0
     result = auditor.read_result(data)
     assert result.data["strategy"] == "DP, ε = 8"

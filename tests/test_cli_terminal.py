@@ -165,7 +165,7 @@ def test_closed_streams(table, line, code, sentences):
     "arguments",
     [
         "claim --noise-multiplier 1 --sampling-rate 0.01 --steps 10 --delta 1e-5",
-        "parameters --advantage 0.05 --sampling-rate 0.01 --steps 1000",
+        "claim --solve-for noise-multiplier --advantage 0.05 --sampling-rate 0.01 --steps 1000",
         "power --epsilon 2 --delta 1e-5 --split random",
     ],
 )
@@ -238,7 +238,7 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
 # --- Interrupted, at any moment ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("imported", ["typer", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"])
+@pytest.mark.parametrize("imported", ["cyclopts", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"])
 def test_an_interruption_is_one_line_and_code_130(table, imported):
     """Whatever module is loading when Ctrl-C comes, before a command runs or in it: one line, and no traceback."""
     finder = f"""

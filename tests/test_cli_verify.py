@@ -1,4 +1,4 @@
-"""`auditor verify`, and what is declared of a release on the command line and in files."""
+"""`auditor report --verify`, and what is declared of a release on the command line and in files."""
 
 import json
 from decimal import Decimal
@@ -167,7 +167,7 @@ def test_results_of_runs_are_verified_by_their_hash(capsys):
         ({"claim": {"choice": "Census"}}, "claim must be"),
         ({"delta": [1]}, "must be a number"),
         ({"fpr": 3}, "fpr must be a sequence of rates"),
-        ({"members": {"choice": ["Census"]}}, "stored choice must be one of "),
+        ({"coverage": {"choice": ["Census"]}}, "stored choice must be one of "),
     ],
 )
 def test_settings_of_somebody_else_build_choices_and_nothing_more(capsys, choices, words):
@@ -281,8 +281,8 @@ def test_an_altered_result_passes_no_door_unmarked(capsys):
     """Page, summary, card, JUnit, SARIF and terminal say so; its verdict is gone, and every gate of it is undecided."""
     name = altered(refuted_claim(), verdict="not_refuted")
     outputs = {"--html": "r.html", "--markdown": "r.md", "--junit": "r.xml", "--sarif": "r.sarif"}
-    outputs["--model-card"] = "card.md"
-    typed = [word for pair in outputs.items() for word in pair]
+    typed = [*(word for pair in outputs.items() for word in pair), "--set", "model-card=card.md"]
+    outputs["card"] = "card.md"
     gates = (
         "--fail-if",
         "auc > 0.999",

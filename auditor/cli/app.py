@@ -68,7 +68,7 @@ def command_of(name: str) -> Callable[..., Any]:
     return found
 
 
-def _overview() -> str:
+def overview() -> str:
     """The help of `auditor` itself: the first steps, and every command by purpose."""
     lines = [_FIRST]
     for purpose, group in COMMANDS.items():
@@ -117,7 +117,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:
-        console.say(_overview())
+        console.say(overview())
         return ExitCode.DONE
     if words[0] == "--version":
         console.say(f"auditor {__version__}\n")

@@ -112,6 +112,12 @@ class Option:
         return self.kind is bool
 
     @property
+    def count(self) -> int | None:
+        """How many values follow it at once, where that is not one."""
+        parts = typing.get_args(self.kind)
+        return len(parts) if typing.get_origin(self.kind) is tuple and ... not in parts else None
+
+    @property
     def repeats(self) -> bool:
         """Whether it may be given several times."""
         return typing.get_origin(self.kind) in (tuple, list)
@@ -340,8 +346,7 @@ def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) ->
     missing = options.get(getattr(getattr(error, "argument", None), "name", ""))
     if type(error).__name__ == "MissingArgumentError" and missing is not None:
         if missing.dashed in tokens:
-            several = len(typing.get_args(missing.kind)) > 2  # noqa: PLR2004
-            return f"{missing.dashed} needs {f'{len(typing.get_args(missing.kind))} values' if several else 'a value, got none'}."
+            return f"{missing.dashed} needs {f'{missing.count} values' if missing.count else 'a value, got none'}."
         return f"{missing.dashed} must be given: {missing.words[:1].lower()}{missing.words[1:]}"
     if type(error).__name__ == "UnusedCliTokensError":
         return f"{error.unused_tokens[0]!r} is one argument too many; the options of a command begin with two dashes."

@@ -114,7 +114,7 @@ def tokens_of(
             _refuse_outside(file, name, key, parts, table)
         if isinstance(value, str) and (is_path or "://" in value):
             shown[key] = shown_place(value)
-        tokens += [token for part in parts for token in _as_typed(item, part)]
+        tokens += [item.spelled, *parts] if item.count else [y for x in parts for y in _as_typed(item, x)]
     _USED.set(_Used(str(file.path), table, shown, tuple(key for key in own if key not in counts)))
     return tokens, counts.get(_TABLE) if isinstance(counts.get(_TABLE), dict) else None
 
