@@ -85,20 +85,35 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ("power --claim-epsilon 1 --claim-delta 1e-5", ["declared split"]),
         ("power --epsilon 1", ["one target"]),
         ("claim", ["--delta must be given: the delta to state epsilon at."]),
-        ("claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 1 --steps 3", ["noise_multiplier must be above 0"]),
+        (
+            "claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 1 --steps 3",
+            ["noise_multiplier must be above 0"],
+        ),
         ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
         ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1e999999999 --steps 3", ["sampling_rate"]),
-        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --set epochs=inf", ["epochs must be finite"]),
+        (
+            "claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --set epochs=inf",
+            ["epochs must be finite"],
+        ),
         ("claim --delta 1e-5 {run} --set epochs=3", ["--set epochs", "--steps", "one of the two"]),
         ("claim --delta 1e-5 {run} --fpr 0", ["--fpr", "(0, 1]"]),
         ("claim --delta 1e-5 {run} --monte-carlo 1", ["--monte-carlo", "2 or more"]),
         ("claim --delta 1e-5 {run} --advantage 0.1", ["--advantage goes with --solve-for"]),
         ("{solve} --sampling-rate 0.01 --steps 9", ["one wish at a time", "got none"]),
-        ("{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --bayes-security 0.9", ["one wish at a time"]),
+        (
+            "{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --bayes-security 0.9",
+            ["one wish at a time"],
+        ),
         ("{solve} --sampling-rate 0.01 --steps 9 --epsilon 1", ["--epsilon and --delta go together"]),
-        ("{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --at-fpr 0.1", ["--tpr and --at-fpr go together"]),
+        (
+            "{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --at-fpr 0.1",
+            ["--tpr and --at-fpr go together"],
+        ),
         ("{solve} --sampling-rate 0.01 --steps 9 --success 0.6", ["--success and --prior go together"]),
-        ("{solve} --advantage 0.1 --steps 5", ["--solve-for noise-multiplier needs --sampling-rate and --steps"]),
+        (
+            "{solve} --advantage 0.1 --steps 5",
+            ["--solve-for noise-multiplier needs --sampling-rate and --steps"],
+        ),
         (
             "{solve} --tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
             ["true positive rate", "1e-12 or more above", "0.0010000000000000002"],
@@ -116,7 +131,12 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
 def test_bad_arguments(table, capsys, line, words):
     """Each bad argument is one sentence naming it, exit code 2, and nothing is written."""
     before = set(table.parent.iterdir())
-    places = {"table": shlex.quote(str(table)), "folder": shlex.quote(str(table.parent)), "run": RUN, "solve": SOLVE}
+    places = {
+        "table": shlex.quote(str(table)),
+        "folder": shlex.quote(str(table.parent)),
+        "run": RUN,
+        "solve": SOLVE,
+    }
     given = shlex.split((f"audit {{table}} {line}" if line.startswith("--") else line).format(**places))
     said = refused(capsys, *given)
     assert [word for word in words if word not in said] == []

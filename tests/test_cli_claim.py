@@ -76,7 +76,9 @@ def test_steps_from_a_table(tmp_path, capsys):
 
 def test_shuffled_batches(capsys):
     """They have the numbers of Poisson sampling, none of them proven."""
-    poisson, shuffled = (answer(capsys, *CLAIM, "--set", f"sampler={name}") for name in ("poisson", "shuffled"))
+    poisson, shuffled = (
+        answer(capsys, *CLAIM, "--set", f"sampler={name}") for name in ("poisson", "shuffled")
+    )
     assert shuffled["description"]["sampling"] == "shuffled"
     assert [row["value"] for row in shuffled["claims"]] == [row["value"] for row in poisson["claims"]]
     assert not any(row["proven"] for row in shuffled["claims"])

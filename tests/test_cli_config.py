@@ -18,13 +18,19 @@ from auditor.cli import app, console, parsing, settings
 from auditor.verdicts import parse
 
 COMMANDS = {name: app.command_of(name) for group in app.COMMANDS.values() for name in group}
-OPTIONS = {name: {item.key: item for item in parsing.options_of(command)} for name, command in COMMANDS.items()}
+OPTIONS = {
+    name: {item.key: item for item in parsing.options_of(command)} for name, command in COMMANDS.items()
+}
 
 
 def required(name, *given):
     """What a command needs beside these options so that it is parsed: every value is a file that is not there."""
     values = {"out": "o.parquet", "reference": "o.csv"}
-    needed = [item for item in OPTIONS[name].values() if item.default is dataclasses.MISSING and item.key not in given]
+    needed = [
+        item
+        for item in OPTIONS[name].values()
+        if item.default is dataclasses.MISSING and item.key not in given
+    ]
     named = [f"{item.spelled}={values[item.key]}" for item in needed if "argument" not in item.about]
     return [*named, *("one.json" for item in needed if "argument" in item.about)]
 
@@ -67,7 +73,9 @@ def facts(raw):
 def test_a_file_in_the_current_directory_sets_options(capsys, name, prefix):
     """Options in auditor.toml, or in [tool.auditor] of pyproject.toml, do what they do on the command line."""
     chosen = {"delta": 0.01, "split": "random", "claim-epsilon": 9, "claim-delta": 0.01}
-    typed = audited(capsys, *(f"--{key}={value}" for key, value in chosen.items()), "--set", "threshold=melded", code=3)
+    typed = audited(
+        capsys, *(f"--{key}={value}" for key, value in chosen.items()), "--set", "threshold=melded", code=3
+    )
     chosen["threshold"] = "melded"
     lines = [f"{key} = {json.dumps(value)}" for key, value in chosen.items()]
     save("\n".join([f"[{prefix}audit]", *lines]), name)
@@ -271,7 +279,17 @@ OUTPUTS = [
 
 def test_every_path_of_every_command_is_an_input_or_an_output():
     """No option that is a path is missing among those that write a file, but for those that are read."""
-    read = {"about", "baseline", "ca-file", "config", "context", "losses", "members", "nonmembers", "reference"}
+    read = {
+        "about",
+        "baseline",
+        "ca-file",
+        "config",
+        "context",
+        "losses",
+        "members",
+        "nonmembers",
+        "reference",
+    }
     read |= {"request-template", "schedule", "threshold-runs"}
     paths = {
         key
@@ -460,7 +478,9 @@ def test_every_option_is_the_same_in_a_file(name, capsys):
             continue
         others = required(name, key)
         tokens, _ = settings.tokens_of(app.command_of, COMMANDS, name, {})
-        expected, found = (parsing.given(command, name, [*words, *others])[item.name] for words in (typed, tokens))
+        expected, found = (
+            parsing.given(command, name, [*words, *others])[item.name] for words in (typed, tokens)
+        )
         assert found == expected, key
         assert type(found) is type(expected)
         assert found not in (None, [], ())

@@ -84,8 +84,14 @@ def test_the_bare_command_says_where_to_begin(capsys):
         ("xyz", "no such command 'xyz'. See 'auditor --help'."),
         ("--bogus", "no such option '--bogus'. See 'auditor --help'."),
         ("audit x --hmtl p", "unknown option: --hmtl. Did you mean --html? See 'auditor audit --help'."),
-        ("audit x --epsilon 3", "unknown option: --epsilon. Did you mean --claim-epsilon? See 'auditor audit --help'."),
-        ("audit x --looks 3", "--looks is a rare option: write --set looks=VALUE. See 'auditor audit --help'."),
+        (
+            "audit x --epsilon 3",
+            "unknown option: --epsilon. Did you mean --claim-epsilon? See 'auditor audit --help'.",
+        ),
+        (
+            "audit x --looks 3",
+            "--looks is a rare option: write --set looks=VALUE. See 'auditor audit --help'.",
+        ),
         ("audit x --set delta=0.1", "--set is for rare options, got 'delta=0.1'; write --delta."),
         ("audit x --set lokks=3", ["--set must be one of", "got 'lokks'; did you mean 'looks'?"]),
         ("audit x --set looks", "--set must be NAME=VALUE, got 'looks'."),
@@ -109,7 +115,20 @@ def test_the_last_of_repeated_options_counts(tmp_path, monkeypatch, capsys, rng)
     """A script can overrule what an alias typed before, rare options too; a name with a dash comes behind two dashes."""
     monkeypatch.chdir(tmp_path)
     leaking(tmp_path / "-l=1,2.csv", rng)
-    typed = ("--seed", 1, "--seed", "2", "--set", "looks=3", "--set", "looks=4", "-q", "-q", "--json", "r.json")
+    typed = (
+        "--seed",
+        1,
+        "--seed",
+        "2",
+        "--set",
+        "looks=3",
+        "--set",
+        "looks=4",
+        "-q",
+        "-q",
+        "--json",
+        "r.json",
+    )
     assert run("audit", *typed, "--", "-l=1,2.csv") == 0
     kept = json.loads((tmp_path / "r.json").read_text())["provenance"]["choices"]
     assert (kept["seed"], kept["looks"]) == (2, 4)

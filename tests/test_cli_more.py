@@ -78,12 +78,30 @@ def test_features_and_reference_are_checked(table, capsys):
 
 def test_mixtures_and_other_tests(table, capsys):
     """The options reach the audit: mixture rows, the f-DP test and other intervals."""
-    options = ("--set", "mixture=2", "--split", "random", "--set", "one-run-test=f-dp", "--set", "threshold=melded")
+    options = (
+        "--set",
+        "mixture=2",
+        "--split",
+        "random",
+        "--set",
+        "one-run-test=f-dp",
+        "--set",
+        "threshold=melded",
+    )
     rows = {row["name"]: row for row in audited(table, capsys, *options)["estimates"]}
     assert rows["epsilon_star.mixture"]["value"] is not None
     assert "Mahloujifar" in rows["epsilon_bound.one_run"]["method"]
     bound = "epsilon_bound.clopper_pearson"
-    others = [audited(table, capsys, *option)["estimates"] for option in ((), ("--set", "threshold=clopper-pearson",))]
+    others = [
+        audited(table, capsys, *option)["estimates"]
+        for option in (
+            (),
+            (
+                "--set",
+                "threshold=clopper-pearson",
+            ),
+        )
+    ]
     plain, lowest = (next(row for row in found if row["name"] == bound) for found in others)
     assert plain["value"] > rows[bound]["value"] > lowest["value"]
 
@@ -140,9 +158,7 @@ def test_instances_judge_a_claim(results, tmp_path, capsys):
     assert run("instances", *results, *claim) == 3
     assert "how membership was decided" in capsys.readouterr().out
     assert run("instances", *results, *claim, "--quiet") == 3
-    assert capsys.readouterr().err.startswith(
-        "The claim could not be judged (allow_unjudged lets it pass): "
-    )
+    assert capsys.readouterr().err.startswith("The claim could not be judged (allow_unjudged lets it pass): ")
     assert run("instances", *results, *claim, "--quiet", "--set", "allow-unjudged") == 0
     assert "--delta" in refused(capsys, "instances", *results, "--split", "random")
 
@@ -170,7 +186,9 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
     assert run("power", "--runs", "--sequential", *claim, "--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["unit"], found["estimate"]) == ("runs", "epsilon_bound.sequential")
-    assert run("power", "--split", "bernoulli", "--claim-epsilon", 1, "--claim-delta", 1e-5, "--json", "-") == 0
+    assert (
+        run("power", "--split", "bernoulli", "--claim-epsilon", 1, "--claim-delta", 1e-5, "--json", "-") == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert (found["adjacency"], found["claim"]) == ("add-remove", "epsilon 1 at delta 1e-5, add-remove")
     assert run("power", "--runs", *claim, "--mu", 1) == 3
@@ -185,7 +203,12 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
     [
         ("--set claim-mu=1", "Gaussian differential privacy with mu 1, add-remove", 9.997256, 3),  # at 2 mu
         ("--set claim-rho=0.5 --claim-adjacency replace-one", "with rho 0.5, replace-one", 4.728387, 1),
-        ("--set claim-points=1:1e-3,4.5:1e-5 --claim-adjacency replace-one", "epsilon 4.5 at delta 1e-5", 4.5, 1),
+        (
+            "--set claim-points=1:1e-3,4.5:1e-5 --claim-adjacency replace-one",
+            "epsilon 4.5 at delta 1e-5",
+            4.5,
+            1,
+        ),
         ("--claim-epsilon 2 --claim-delta 1e-5 --set claim-unit=person", "add-remove, per person", 4.0, 0),
         (
             "--noise-multiplier 2 --sampling-rate 1 --steps 1 --set claim-unit=person",

@@ -238,7 +238,9 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
 # --- Interrupted, at any moment ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("imported", ["cyclopts", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"])
+@pytest.mark.parametrize(
+    "imported", ["cyclopts", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"]
+)
 def test_an_interruption_is_one_line_and_code_130(table, imported):
     """Whatever module is loading when Ctrl-C comes, before a command runs or in it: one line, and no traceback."""
     finder = f"""

@@ -142,7 +142,9 @@ def test_other_losses_are_not_taken_for_those(capsys, folder):
 def test_what_is_not_kept_is_not_verified(capsys):
     """An older release kept no hash and no settings: neither yes nor no, exit code 3; what is no result is refused."""
     save("[]")
-    assert "is not an audit result: it has no schema_version." in refused(capsys, "report", "r.json", "--verify")
+    assert "is not an audit result: it has no schema_version." in refused(
+        capsys, "report", "r.json", "--verify"
+    )
     raw = audited() | {"schema_version": "2"}
     del raw["provenance"]["content_sha256"], raw["provenance"]["choices"]
     save(raw)
@@ -218,7 +220,9 @@ def test_a_context_stands_in_the_configuration(capsys):
     assert declared(raw) == EXPECTED
     assert raw["provenance"]["config"]["settings"]["context"]["next_audit"] == "2027-01-31"
     save('release = "internal"', "c.toml")
-    assert declared(answer(capsys, "audit", "losses.csv", "--set", "context=c.toml")) == {"release": "internal"}
+    assert declared(answer(capsys, "audit", "losses.csv", "--set", "context=c.toml")) == {
+        "release": "internal"
+    }
     save('[audit]\ncontext = "c.toml"\n', "auditor.toml")
     assert declared(answer(capsys, "audit", "losses.csv")) == {"release": "internal"}
 

@@ -163,9 +163,7 @@ def _rate(typed: object) -> float | Fraction:
     try:
         rate = float(Fraction(text) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(
-            f"must be a number, or one over another such as 256/60000, got {text!r}."
-        ) from None
+        raise InputError(f"must be a number, or one over another such as 256/60000, got {text!r}.") from None
     # A fraction keeps every digit: of 1e999999999 that would be a billion.
     return Fraction(text) if "/" in text else rate
 

@@ -193,7 +193,7 @@ def test_a_grid_from_the_command_line(monkeypatch, tmp_path):
     asked = {}
     monkeypatch.setenv("RUNS", str(tmp_path))
     monkeypatch.setattr(landscape, "run", lambda grid, **choices: asked.update(choices, grid=grid))
-    monkeypatch.setattr(sys, "argv", ["landscape", "adult", "--set", "repeats=2", "--workers", "1"])
+    monkeypatch.setattr(sys, "argv", ["landscape", "adult", "--repeats", "2", "--workers", "1"])
     landscape.main()
     assert asked["grid"] == strategies.adult_grid()
     assert (asked["repeats"], asked["workers"]) == (2, 1)

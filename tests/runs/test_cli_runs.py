@@ -64,7 +64,10 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
         (): "chosen on 1,000 other runs with it",
         ("--threshold", "fixed:-1.5"): "At one threshold, -1.5, fixed in advance",
         ("--threshold-runs", others): "chosen on 100 other runs with it",
-        ("--threshold", "rank-grid",): "ranks fixed in advance",
+        (
+            "--threshold",
+            "rank-grid",
+        ): "ranks fixed in advance",
     }
     for arguments, words in ways.items():
         assert run("runs", table, "--delta", 1e-5, *arguments) == 0
