@@ -138,7 +138,7 @@ def test_any_number_of_records_is_audited(rng):
     small = Summary.of(Losses(rng.normal(-1, 1, 10_000), rng.normal(0, 1, 10_000)))
     much = Summary(small.bin, small.member * 10**6, small.nonmember * 10**6)
     for members in (auditor.Sample(), auditor.Census()):
-        found = auditor.audit(much, members=members, delta=1e-5)
+        found = auditor.audit(much, coverage=members, delta=1e-5)
         assert found["auc"].value == pytest.approx(auditor.audit(small, delta=1e-5)["auc"].value, abs=1e-9)
         assert found["epsilon_bound.clopper_pearson"].lower > 3
         assert found["epsilon_star.gaussian"].details["noise_floor"]["q95"] < 1e-3
