@@ -9,7 +9,6 @@ import pytest
 
 import auditor
 from auditor.checks import CHECKS
-from auditor.cli import app
 from auditor.core import Check, CheckSpec, Equation, Estimate, Losses, Metric, Status, Subject
 from auditor.estimators import ESTIMATORS, Estimator
 from auditor.report import audit_text, glossary, render
