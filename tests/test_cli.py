@@ -118,7 +118,6 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
             "{solve} --tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
             ["true positive rate", "1e-12 or more above", "0.0010000000000000002"],
         ),
-        ("runs {table}", ["--delta is needed"]),
         ("runs {table} --delta 1e-5 --loss-column lose", ["column 'lose' is not in"]),
         ("runs {table} --delta 1e-5 --adjacency add", ["--adjacency", "Choose from"]),
         ("runs --counts 3 4 --delta 1e-5", ["--counts needs 4 values"]),

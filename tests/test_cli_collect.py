@@ -122,7 +122,7 @@ def test_another_table_is_not_mixed_in(house, capsys):
     tables["out"].iloc[:-1].to_csv(folder / "out.csv", index=False)
     error = refused(capsys, *arguments(folder))
     assert "holds other losses" in error
-    assert "give --overwrite" in error
+    assert "ask for it to be overwritten" in error
     assert (folder / "losses.parquet").read_bytes() == content
     assert run(*arguments(folder, "--overwrite", "--quiet")) == 0
     assert auditor.read_losses(folder / "losses.parquet").n_nonmember == N - 1
@@ -196,6 +196,6 @@ def test_policies_are_collected_audited_and_shown(house, capsys):
     for bad, words, more in (
         ("labels", "policies must be among digits=N", ()),
         ("top1", "policies must be of a kind that this score has", ("--task", "regression")),
-        ("top1", "leave repeats out", ("--set", "repeats=3")),
+        ("top1", "leave repeats= (--repeats) out", ("--set", "repeats=3")),
     ):
         assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))

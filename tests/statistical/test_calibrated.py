@@ -105,15 +105,15 @@ def test_the_bound_of_a_training_set_seldom_exceeds_its_own(request, law, times)
 def test_the_worst_law_spends_the_error(request, sizes, members, runs, epsilon, delta):
     """At the least favourable law the bound exceeds the truth about as often as it may."""
     curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
-    of = members.of if isinstance(coverage, Subset) else sizes[0]
+    of = members.of if isinstance(members, Subset) else sizes[0]
 
     def audit(rng):
         rates = rng.random(sizes[0])
-        if not isinstance(coverage, Sample):
+        if not isinstance(members, Sample):
             # The largest record of a finite set is missed by nobody: it may lie where its own limit allows it.
             rates = rng.choice(np.arange(1, of + 1), sizes[0], replace=False) / of
         places = np.interp(rates, curve.tpr, curve.fpr)
-        if not isinstance(coverage, Sample):
+        if not isinstance(members, Sample):
             last = max(float(np.interp(1 - 1 / of, curve.tpr, curve.fpr)), (1 - delta) * math.exp(-epsilon))
             places = np.where(rates == 1, last, places)
         return judged(Losses(places, rng.random(sizes[1])), delta=delta, coverage=members)

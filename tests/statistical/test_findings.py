@@ -31,7 +31,7 @@ def test_noise_is_not_called_leakage(simulated, members, split, size):
     """
     alarms, own = simulated(lambda rng: found(rng, members, split, size), seed=41, runs=(30, 3000)).T
     assert seldom(alarms)
-    if isinstance(coverage, Census):
+    if isinstance(members, Census):
         assert not seldom(own)
 
 
