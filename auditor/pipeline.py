@@ -134,7 +134,7 @@ def _positive(row: Estimate) -> bool:
     return (row.lower or 0.0) > 0
 
 
-_DECIDED = "one record decides the fit, so that no result that may be shared shows it; audit with --for-insiders to see it"
+_DECIDED = "one record decides the fit, so that no result that may be shared shows it; audit with disclosure='insiders' to see it"
 _AT_FEW = "a result that may be shared shows no ratio of few records; it needs 100 records of each group, with losses that differ"
 
 

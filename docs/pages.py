@@ -7,11 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import typer
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from auditor.cli import app
+from auditor.cli import app, parsing
 
 ROOT = Path(__file__).parents[1]
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.DOTALL)
@@ -93,32 +92,16 @@ def _plain(words: str) -> str:
 
 
 def _command_line() -> str:
-    """Each command with its options, section by section, and its examples, from the parser."""
-    program: Any = typer.main.get_command(app.app)
+    """Each command as its help describes it, with the rare options."""
     parts = [
         "# Command line",
         "`auditor` alone says where to begin; `auditor help COMMAND` says what is here.",
+        _block(app.overview()),
     ]
-    parts.append(_block(program.help, program.epilog))
-    for name, command in program.commands.items():
-        context = command.make_context(name, [], resilient_parsing=True)
-        parts += [f"## auditor {name}", _block(command.help, "")]
-        sections: dict[str, list[str]] = {}
-        for param in sorted(command.get_params(context), key=lambda param: param.param_type_name):
-            found = param.get_help_record(context)
-            if found is not None:
-                title = "Arguments" if param.param_type_name == "argument" else "Options"
-                title = getattr(param, "rich_help_panel", None) or title
-                title = "General" if param.opts[-1].startswith("--help") else title
-                option, words = (html.escape(text).replace("|", "&#124;") for text in found)
-                sections.setdefault(title, []).append(f"| <code>{option}</code> | {words} |")
-        for title, rows in sections.items():
-            parts.append("\n".join([f"**{title}**\n", "| option | |", "| --- | --- |", *rows]))
-        parts.append(_block("", command.epilog))
+    for name in [name for group in app.COMMANDS.values() for name in group]:
+        parts += [f"## auditor {name}", _block(parsing.help_text(app.command_of(name), name, rare=True))]
     return "\n\n".join(parts)
 
 
-def _block(words: str | None, examples: str | None) -> str:
-    """What a command's help says, and its examples as they stand."""
-    shown = (examples or "").strip("\n")
-    return f"{html.escape(words or '')}\n\n" + (f"```text\n{shown}\n```" if shown else "")
+def _block(text: str) -> str:
+    return f"```text\n{text.strip()}\n```"

@@ -29,12 +29,12 @@ from auditor.core import (
     BernoulliSplit,
     Census,
     ClopperPearson,
+    Coverage,
     Estimate,
     FixedThreshold,
     InputError,
     Losses,
     Melded,
-    Members,
     MembershipSplit,
     OneRunTest,
     RandomSplit,
@@ -341,13 +341,13 @@ def _finite(name: str, label: str, *, times: int, choose: Callable[[int], Member
 def _refuted(trial: Trial, losses: Losses, truth: float, coverage: Coverage) -> bool:
     """Whether the default bound lies above the truth: its p-value is up to alpha, which is one instead of many."""
     alpha, sizes = 1 - trial.confidence, (trial.size, trial.size)
-    law = Statistic(*sizes, trial.delta, alpha, members)
-    return CalibratedTest(Hits.of(losses), law, not is_exact(*sizes, alpha, members)).p_value(truth) <= alpha
+    law = Statistic(*sizes, trial.delta, alpha, coverage)
+    return CalibratedTest(Hits.of(losses), law, not is_exact(*sizes, alpha, coverage)).p_value(truth) <= alpha
 
 
 def _certified(trial: Trial, losses: Losses, rule: ThresholdRule, coverage: Coverage) -> float:
     found = clopper_pearson(
-        losses, delta=trial.delta, confidence=trial.confidence, rule=rule, members=members
+        losses, delta=trial.delta, confidence=trial.confidence, rule=rule, coverage=coverage
     )
     return found.value or 0.0
 

@@ -1,17 +1,15 @@
 """What every simulation of a level or a coverage shares."""
 
-from inspect import signature
-
 import numpy as np
 from hypothesis import HealthCheck, settings
 from scipy import stats
 
-from auditor import AuditResult, audit
+from auditor import AuditResult
 from auditor.core import ClopperPearson, Sample
 from auditor.estimators import Counts, MemberLimits, threshold_bound
-from auditor.estimators.asked import Asked
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.registry import ESTIMATORS
+from auditor.estimators.setting import AuditOptions, Inputs
 from auditor.pipeline import shown_together
 
 ALPHA = 0.05
@@ -86,18 +84,16 @@ def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, inter
 _LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates")
 
 
-def evidence_of(losses, *estimators, **asked):
-    """The evidence of an audit with these estimators."""
-    known, offered = signature(Asked).parameters, signature(audit).parameters.values()
-    defaults = {item.name: item.default for item in offered if item.name in known}
-    question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
-    return Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in estimators))
+def evidence_of(losses, *estimators, **chosen):
+    """The evidence of an audit with these estimators and options."""
+    inputs = Inputs(losses, AuditOptions(**{"delta": 1e-5, **chosen}))
+    return Evidence(inputs, inputs.setting, tuple(ESTIMATORS[name] for name in estimators))
 
 
-def looked_at(losses, **asked):
+def looked_at(losses, **chosen):
     """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
-    evidence = evidence_of(losses, *_LOOKED_AT, **asked)
-    data = evidence.asked.described(evidence.losses)
+    evidence = evidence_of(losses, *_LOOKED_AT, **chosen)
+    data = evidence.inputs.described(evidence.losses)
     return result_of({**data, "shown": shown_together(evidence)}, *evidence.estimates)
 
 

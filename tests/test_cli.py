@@ -15,7 +15,7 @@ def test_two_files_and_a_score(tmp_path, rng, capsys):
     member, nonmember = rng.normal(-2, 1, 300), rng.normal(0, 1, 400)
     pd.DataFrame({"s": -member}).to_parquet(tmp_path / "in.parquet")
     pd.DataFrame({"s": -nonmember}).to_csv(tmp_path / "out.csv", index=False)
-    files = ("--member-file", tmp_path / "in.parquet", "--nonmember-file", tmp_path / "out.csv")
+    files = ("--members", tmp_path / "in.parquet", "--nonmembers", tmp_path / "out.csv")
     found = answer(capsys, "audit", *files, "--loss-column", "s", "--higher-is-member")
     expected = auditor.audit(auditor.Losses(member=member, nonmember=nonmember))
     rows = {row["name"]: row["value"] for row in found["estimates"]}
@@ -45,99 +45,97 @@ def test_bad_files(tmp_path, capsys, name):
     assert not page.exists()
 
 
+SOLVE = "claim --solve-for noise-multiplier"
 RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--delta 1", ["delta", "[0, 1)", "1"]),
+        ("--delta -1", ["delta must lie in [0, 1), got -1"]),
+        ("--seed 1.5", ["--seed must be a whole number, got '1.5'"]),
         ("--claim-epsilon 1", ["--claim-delta", "missing"]),
-        ("--noise-multiplier 1", ["--sampling-rate", "--steps"]),
+        ("--noise-multiplier 1", ["--sampling-rate", "--steps", "--set schedule", "missing"]),
         ("--noise-multiplier 1 --claim-epsilon 1", ["one claim at a time"]),
-        ("--sampler shuffled --claim-mu 1", ["one claim at a time", "--claim-mu", "--sampler"]),
-        ("--claim-delta 0 --claim-rho 1", ["one claim at a time", "--claim-delta", "--claim-rho"]),
-        ("--claim-mu 1 --claim-points 1:0", ["one claim at a time", "give one"]),
-        ("--claim-unit person", ["--claim-epsilon", "--claim-mu", "missing"]),
-        ("--claim-mu -1", ["--claim-mu must be above 0"]),
-        ("--claim-rho 0", ["--claim-rho must be above 0"]),
-        ("--claim-points 1:0.1,2", ["--claim-points must be epsilon:delta", "1:0.1,2"]),
-        ("--claim-points x:0.1", ["claimed epsilon of point 1 must be a number", "'x'"]),
-        ("--overlap 0.2", ["--overlap goes with --split propensity"]),
+        ("--claim-delta 0 --set claim-rho=1", ["one claim at a time", "--claim-delta", "--set claim-rho"]),
+        ("--set claim-mu=1 --set claim-points=1:0", ["one claim at a time", "give one"]),
+        ("--set claim-unit=person", ["--claim-epsilon", "claim-mu", "missing"]),
+        ("--set claim-mu=-1", ["claimed mu must be above 0"]),
+        ("--set claim-points=1:0.1,2", ["--set claim-points must be epsilon:delta", "1:0.1,2"]),
         ("--split propensity", ["features must be given once"]),
-        ("--split propensity --overlap 0.7", ["overlap must lie in (0, 0.5)"]),
-        ("--inclusion 0.5", ["--split bernoulli"]),
-        ("--member-file a.csv", ["LOSSES", "--nonmembers"]),
+        ("--split propensity:overlap=0.7", ["overlap must lie in (0, 0.5)"]),
+        ("--split random:stratified=x", ["stratified must be bool, got 'x'"]),
+        ("--split random:0.5:seed=3", ["split must be one of", "has the fields stratified"]),
+        ("--coverage subset", ["coverage 'subset' needs of, as in 'subset:VALUE'"]),
+        ("--members a.csv", ["LOSSES", "--nonmembers"]),
         ("--json /dev/null", ["is not an ordinary file"]),
         ("--html {folder}/" + 300 * "a", ["is not a path that can be written"]),
-        ("--split unknown --stratified", ["--split random"]),
-        ("--max-components 3", ["--max-components goes with --mixture"]),
-        ("--one-run-test f-dp", ["--one-run-test goes with --split random"]),
+        ("--set mixture=x", ["--set mixture must be a whole number, got 'x'"]),
+        ("--set one-run-test=f-dp", ["--set one-run-test goes with --split random"]),
         ("--reference nowhere.csv", ["nowhere.csv"]),
-        ("--utility-name accuracy", ["--utility-name goes with --utility"]),
-        ("--utility 1 --utility-name ' '", ["--utility-name"]),
+        ("--set 'utility=1: '", ["utility name"]),
         # What else is no feature and no reference `read_features` and the placebo check hold.
         ("--features age,,income", ["--features must be names with one comma between each two"]),
-        ("--features id,loss --person-column id", ["must not name 'id'"]),
+        ("--features id,loss --set person-column=id", ["must not name 'id'"]),
         ("--reference {table}", ["reference losses are the audited losses"]),
-        ("--members subset", ["--training-size"]),
-        ("--members census --member-coverage sample", ["contradicts --member-coverage sample"]),
-        ("--schedule {table} --steps 3", ["cannot stand beside --steps"]),
-        ("--records ranking.txt", [".csv or .parquet"]),
-        ("power --epsilon 1 --delta 1e-5 --training-size 300", ["--member-coverage subset"]),
+        ("--set schedule={table} --steps 3", ["cannot stand beside --steps"]),
+        ("--set records=ranking.txt", [".csv or .parquet"]),
         ("power --epsilon 1 --delta 1e-5 --mu 1 --attack-epsilon 1", ["--attack-epsilon"]),
         ("power --epsilon 1 --delta 1e-5 --sequential", ["--sequential goes with --runs"]),
-        ("power --epsilon 1 --delta 1e-5 --canaries --split random", ["--canaries is --split bernoulli"]),
         ("power --claim-epsilon 1 --claim-delta 1e-5", ["declared split"]),
         ("power --epsilon 1", ["one target"]),
+        ("claim", ["--delta must be given: the delta to state epsilon at."]),
         (
-            "claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 0.1 --steps 3",
-            ["--noise-multiplier", "above 0"],
+            "claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 1 --steps 3",
+            ["noise_multiplier must be above 0"],
         ),
-        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --steps 2.5", ["--steps", "2.5"]),
-        ("claim --delta 1e-5 --noise-multiplier 1", ["missing", "--sampling-rate", "--steps", "--schedule"]),
         ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
+        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1e999999999 --steps 3", ["sampling_rate"]),
         (
-            "claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1e999999999 --steps 3",
-            ["--sampling-rate"],
+            "claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --set epochs=inf",
+            ["epochs must be finite"],
         ),
-        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --epochs inf", ["--epochs"]),
-        ("claim --delta 1e-5 {run} --epochs 3", ["--epochs", "--steps", "one of the two"]),
-        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --epochs -1", ["--epochs", "above 0"]),
-        ("claim --delta 1e-5 {run} --schedule x.csv", ["--schedule", "cannot stand beside"]),
-        ("claim --delta 1e-5 {run} --delta 1", ["--delta", "[0, 1)"]),
+        ("claim --delta 1e-5 {run} --set epochs=3", ["--set epochs", "--steps", "one of the two"]),
         ("claim --delta 1e-5 {run} --fpr 0", ["--fpr", "(0, 1]"]),
         ("claim --delta 1e-5 {run} --monte-carlo 1", ["--monte-carlo", "2 or more"]),
-        ("parameters", ["one wish at a time", "got none"]),
+        ("claim --delta 1e-5 {run} --advantage 0.1", ["--advantage goes with --solve-for"]),
+        ("{solve} --sampling-rate 0.01 --steps 9", ["one wish at a time", "got none"]),
         (
-            "parameters --advantage 0.1 --bayes-security 0.9",
-            ["one wish at a time", "--advantage, --bayes-security"],
+            "{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --bayes-security 0.9",
+            ["one wish at a time"],
         ),
-        ("parameters --epsilon 1", ["--epsilon and --delta go together"]),
-        ("parameters --advantage 0.1 --at-fpr 0.1", ["--tpr and --at-fpr go together"]),
-        ("parameters --success 0.6", ["--success and --prior go together"]),
-        ("parameters --advantage 0.1 --steps 5", ["give two of", "got 1"]),
+        ("{solve} --sampling-rate 0.01 --steps 9 --epsilon 1", ["--epsilon and --delta go together"]),
         (
-            "parameters --tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
-            ["--tpr", "1e-12 or more above", "0.0010000000000000002"],
+            "{solve} --sampling-rate 0.01 --steps 9 --advantage 0.1 --at-fpr 0.1",
+            ["--tpr and --at-fpr go together"],
+        ),
+        ("{solve} --sampling-rate 0.01 --steps 9 --success 0.6", ["--success and --prior go together"]),
+        (
+            "{solve} --advantage 0.1 --steps 5",
+            ["--solve-for noise-multiplier needs --sampling-rate and --steps"],
         ),
         (
-            "parameters --advantage 1e-12 --sampling-rate 0.01 --steps 1000000000",
-            ["no noise multiplier up to 1e12 was found", "ask for less protection"],
+            "{solve} --tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
+            ["true positive rate", "1e-12 or more above", "0.0010000000000000002"],
         ),
-        ("runs {table}", ["--delta is needed"]),
         ("runs {table} --delta 1e-5 --loss-column lose", ["column 'lose' is not in"]),
-        ("runs {table} --delta 1e-5 --adjacency add", ["--adjacency cannot be 'add'"]),
+        ("runs {table} --delta 1e-5 --adjacency add", ["--adjacency", "Choose from"]),
+        ("runs --counts 3 4 --delta 1e-5", ["--counts needs 4 values"]),
         (
-            "runs {table} --delta 1e-5 --rank-grid --threshold 1",
-            ["one way to choose the threshold at a time: give --threshold or --rank-grid."],
+            "runs {table} --delta 1e-5 --threshold-runs x.csv --threshold fixed:1",
+            ["one way to choose the threshold at a time: give --threshold or --threshold-runs."],
         ),
     ],
 )
 def test_bad_arguments(table, capsys, line, words):
     """Each bad argument is one sentence naming it, exit code 2, and nothing is written."""
     before = set(table.parent.iterdir())
-    places = {"table": shlex.quote(str(table)), "folder": shlex.quote(str(table.parent)), "run": RUN}
+    places = {
+        "table": shlex.quote(str(table)),
+        "folder": shlex.quote(str(table.parent)),
+        "run": RUN,
+        "solve": SOLVE,
+    }
     given = shlex.split((f"audit {{table}} {line}" if line.startswith("--") else line).format(**places))
     said = refused(capsys, *given)
     assert [word for word in words if word not in said] == []

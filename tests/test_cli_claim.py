@@ -4,7 +4,7 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-from command_line import answer, refused, run
+from command_line import answer, run
 
 import auditor
 
@@ -57,11 +57,11 @@ def test_the_table(capsys):
 
 def test_batches_and_epochs(capsys):
     """A rate is batch size over records; an epoch has as many steps as a loader makes batches: 60,000 / 256 = 234.4, so 235."""
-    described = ("--noise-multiplier", "1.1", "--sampling-rate", "256/60000", "--epochs", "10")
+    described = ("--noise-multiplier", "1.1", "--sampling-rate", "256/60000", "--set", "epochs=10")
     assert run("claim", *described, "--delta", "1e-5") == 0
     assert "2,350 steps" in capsys.readouterr().out
     # Without the two numbers only their quotient is known.
-    assert run("claim", *described[:3], "0.01", "--epochs", "2.345", "--delta", "1e-5") == 0
+    assert run("claim", *described[:3], "0.01", "--set", "epochs=2.345", "--delta", "1e-5") == 0
     assert "235 steps" in capsys.readouterr().out
 
 
@@ -69,23 +69,20 @@ def test_steps_from_a_table(tmp_path, capsys):
     """A schedule of two kinds of steps gives one promise, told in ranges."""
     path = tmp_path / "steps.csv"
     path.write_text("noise_multiplier,sampling_rate,steps\n1.0,0.01,50\n2.0,0.02,50\n")
-    described = answer(capsys, "claim", "--schedule", path, "--delta", "1e-5")["description"]
+    described = answer(capsys, "claim", "--set", f"schedule={path}", "--delta", "1e-5")["description"]
     assert (described["noise_multiplier"], described["steps"]) == (None, 100)
     assert [phase["steps"] for phase in described["phases"]] == [50, 50]
 
 
 def test_shuffled_batches(capsys):
-    """They have the numbers of Poisson sampling, none of them proven; --fixed-size and --sampler fixed-size are one."""
-    poisson, shuffled = (answer(capsys, *CLAIM, "--sampler", name) for name in ("poisson", "shuffled"))
+    """They have the numbers of Poisson sampling, none of them proven."""
+    poisson, shuffled = (
+        answer(capsys, *CLAIM, "--set", f"sampler={name}") for name in ("poisson", "shuffled")
+    )
     assert shuffled["description"]["sampling"] == "shuffled"
     assert [row["value"] for row in shuffled["claims"]] == [row["value"] for row in poisson["claims"]]
     assert not any(row["proven"] for row in shuffled["claims"])
     assert "auditor.theory.shuffled_mu tells what is proven" in shuffled["claims"][0]["note"]
-    fixed = (answer(capsys, *CLAIM, *said) for said in (["--fixed-size"], ["--sampler", "fixed-size"]))
-    assert {**next(fixed), "provenance": {}} == {**next(fixed), "provenance": {}}
-    assert "--fixed-size contradicts --sampler shuffled" in refused(
-        capsys, *CLAIM, "--fixed-size", "--sampler", "shuffled"
-    )
 
 
 def test_prior_and_rates(capsys):
@@ -148,6 +145,6 @@ def test_every_output(tmp_path, capsys):
     assert run("report", paths["json"], "--html", again, *gate) == 1
     assert "replace-one" in capsys.readouterr().out
     assert again.read_text(encoding="utf-8") == text["html"]
-    assert run("verify", paths["json"]) == 0
+    assert run("report", paths["json"], "--verify") == 0
     assert isinstance(auditor.read_result(paths["json"]), auditor.ClaimResult)
     assert auditor.read_result(paths["json"]).to_json() == text["json"]

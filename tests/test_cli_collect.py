@@ -122,7 +122,7 @@ def test_another_table_is_not_mixed_in(house, capsys):
     tables["out"].iloc[:-1].to_csv(folder / "out.csv", index=False)
     error = refused(capsys, *arguments(folder))
     assert "holds other losses" in error
-    assert "give --overwrite" in error
+    assert "ask for it to be overwritten" in error
     assert (folder / "losses.parquet").read_bytes() == content
     assert run(*arguments(folder, "--overwrite", "--quiet")) == 0
     assert auditor.read_losses(folder / "losses.parquet").n_nonmember == N - 1
@@ -134,21 +134,21 @@ def test_another_table_is_not_mixed_in(house, capsys):
 @pytest.mark.parametrize(
     ("place", "more", "sentence"),
     [
-        ("https://u:p@models.example.org", (), "MODEL must hold no credentials"),
-        ("http://models.example.org", ("--token-variable", "T"), "accept the risk with --allow-plain-http."),
+        ("https://u:p@models.example.org", (), "url must hold no credentials"),
+        ("http://models.example.org", ("--token-variable", "T"), "allow_plain_http"),
     ],
 )
-def test_served_models_are_refused_in_terms_of_the_command_line(house, capsys, place, more, sentence):
-    """What an address and its options must be is said with MODEL and the options, before anything is sent."""
+def test_served_models_are_refused_before_anything_is_sent(house, capsys, place, more, sentence):
+    """What an address and its options must be is said before anything is sent."""
     folder, _, _ = house
     command = arguments(folder, *more)
     assert sentence in refused(capsys, command[0], place, *command[2:])
 
 
 def test_an_empty_name_reads_no_ids(house):
-    """`--id-column ''` reads no ids, as the sentence about ids in both groups says."""
+    """`--set id-column=''` reads no ids, as the sentence about ids in both groups says."""
     folder, _, _ = house
-    command = arguments(folder, "--features", "age,job,income", "--id-column", "", "--quiet")
+    command = arguments(folder, "--features", "age,job,income", "--set", "id-column=", "--quiet")
     assert run(*command) == 0
     assert auditor.read_losses(folder / "losses.parquet").id is None
 
@@ -157,17 +157,17 @@ def test_an_empty_name_reads_no_ids(house):
     ("more", "sentence"),
     [
         (("--label", "anwser"), "did you mean 'answer'"),
-        (("--classes", "yes,no,maybe"), "--classes must name each of the model's 2 output columns, got 3"),
+        (("--classes", "yes,no,maybe"), "classes must name each of the model's 2 output columns, got 3"),
         (("--features", "age,job"), "income"),
-        (("--text-column", "job", "--repeats", "2"), "--repeats goes without --text-column"),
+        (("--text-column", "job", "--set", "repeats=2"), "--set repeats goes without --text-column"),
         (("--protocol", "v2"), "--protocol goes with the address of a served model"),
         (("--workers", "2"), "--workers goes with --engine ray"),
         (("--task", "regression"), "must be one number to predict"),
         (("--records", "x.csv"), "give either both --members and --nonmembers, or --records"),
-        (("--min-k-percent", "20"), "--min-k-percent goes with --text-column"),
+        (("--score", "min-k:20"), "--score goes with --text-column"),
         (("--factory", "a:b"), "--factory goes with a file of weights (.pt, "),
-        (("--classes", "a,b"), "or name the class of each output column with --classes."),
-        (("--output", "logits"), "--output says what a callable returns"),
+        (("--classes", "a,b"), "name the class of each output column with classes"),
+        (("--output", "logits"), "output says what a callable returns"),
     ],
 )
 def test_bad_input_is_one_sentence(house, capsys, more, sentence):
@@ -194,8 +194,8 @@ def test_policies_are_collected_audited_and_shown(house, capsys):
         assert "Label alone" in text
         assert "All 3 rows hold together at 95% confidence" in text
     for bad, words, more in (
-        ("labels", "--policies must be among digits=N", ()),
-        ("top1", "--policies must be of a kind that this score has", ("--task", "regression")),
-        ("top1", "leave --repeats out", ("--repeats", 3)),
+        ("labels", "policies must be among digits=N", ()),
+        ("top1", "policies must be of a kind that this score has", ("--task", "regression")),
+        ("top1", "leave repeats= (--repeats) out", ("--set", "repeats=3")),
     ):
         assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))

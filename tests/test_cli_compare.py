@@ -113,7 +113,7 @@ def test_losses_are_found_by_their_hash(tmp_path, capsys):
         score = shift * member - shared + 0.1 * rng.normal(size=1600)
         rows = np.column_stack([np.arange(1600), score, member])
         np.savetxt(tmp_path / f"{name}.csv", rows, "%.9g", ",", header="who,score,member", comments="")
-        columns = ("--loss-column", "score", "--higher-is-member", "--id-column", "who")
+        columns = ("--loss-column", "score", "--higher-is-member", "--set", "id-column=who")
         result = tmp_path / f"{name}.json"
         assert run_line("audit", tmp_path / f"{name}.csv", *columns, "--json", result, "-q") == 0
         given.append(result)

@@ -27,7 +27,7 @@ def options(folder):
 
 def test_every_output_is_written_and_tells_of_the_gates(table, capsys):
     """The page, the summary, the test results, the findings and the data are all written, and all but the data hold the gates."""
-    named = ("--model-name", "model <1>", "--fail-if", "auc > 0.9", "--quiet")
+    named = ("--model", "model <1>", "--fail-if", "auc > 0.9", "--quiet")
     assert run("audit", table, *options(table.parent), *named) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -69,13 +69,13 @@ def test_outputs_are_checked_before_any_work(table, capsys):
 def test_what_the_model_is_goes_into_the_result(table):
     """The strategy, the utility with its name and direction, and the number of named records reach the result."""
     data = table.parent / "r.json"
-    about = ("--strategy", "DP, ε = 8", "--utility", 0.87, "--utility-name", "loss", "--lower-is-better")
-    assert run("audit", table, *about, "--top-records", 3, "--json", data, "--quiet") == 0
+    about = ("--set", "strategy=DP, ε = 8", "--set", "utility=0.87:loss:lower")
+    assert run("audit", table, *about, "--set", "top-records=3", "--json", data, "--quiet") == 0
     result = auditor.read_result(data)
     assert result.data["strategy"] == "DP, ε = 8"
     assert result.data["utility"] == {"value": 0.87, "name": "loss", "higher_is_better": False}
     assert len(result.top_records) == 3
-    assert run("audit", table, "--top-records", 0, "--json", data, "--quiet") == 0
+    assert run("audit", table, "--set", "top-records=0", "--json", data, "--quiet") == 0
     assert auditor.read_result(data).top_records == ()
 
 
@@ -92,14 +92,14 @@ FALSE, TRUE, NONE, WRONG = "auc > 0.9999", "auc > 0.9", "epsilon_bound.one_run.u
         (("--fail-if", TRUE), 1, 1),
         (REFUTED, 1, 1),
         (REFUTED[2:], 3, 1),
-        ((*REFUTED[2:], "--allow-unjudged"), 0, 0),
+        ((*REFUTED[2:], "--set", "allow-unjudged"), 0, 0),
         ((*REFUTED[2:], "--fail-if", FALSE), 3, 1),
         ((*REFUTED[2:], "--fail-if", TRUE), 1, 2),
         ((*REFUTED[2:], "--fail-if", WRONG), 2, 1),
         (("--split", "random", "--claim-epsilon", "9", "--claim-delta", "1e-5"), 3, 1),
         ((*REFUTED[2:], "--fail-if", "verdict == refuted"), 3, 2),
-        ((*REFUTED[2:], "--allow-unjudged", "--fail-if", "verdict == refuted"), 3, 1),
-        ((*REFUTED, "--allow-unjudged"), 1, 1),
+        ((*REFUTED[2:], "--set", "allow-unjudged", "--fail-if", "verdict == refuted"), 3, 1),
+        ((*REFUTED, "--set", "allow-unjudged"), 1, 1),
         ((*REFUTED[:2], "--noise-multiplier", "8", "--sampling-rate", "0.01", "--steps", "100"), 1, 1),
         ((*REFUTED, "--fail-if", "verdict == refuted"), 1, 2),
         (("--fail-if", NONE), 3, 1),

@@ -79,7 +79,7 @@ def in_terminal(*arguments, folder, columns=100, **environment):
 
 def test_a_pipe_gets_no_control_codes_and_no_progress(table):
     """Into pipes goes plain text, and nothing on standard error, unless FORCE_COLOR asks for colours."""
-    line = ("audit", table, "--mixture", "--max-components", 2)
+    line = ("audit", table, "--set", "mixture=2")
     found = auditor(*line, folder=table.parent)
     assert (found.returncode, found.stderr) == (0, b"")
     assert CODE.search(found.stdout.decode()) is None
@@ -112,7 +112,7 @@ def test_who_wants_colours(monkeypatch, environment, terminal, coloured):
 
 def test_a_terminal_sees_progress_and_colours_where_it_can_show_them(table):
     """A terminal is told what goes on, in colours, without moving the cursor of a dumb one; --quiet tells it nothing."""
-    arguments = ("audit", table, "--mixture", "--max-components", 2)
+    arguments = ("audit", table, "--set", "mixture=2")
     code, shown = in_terminal(*arguments, folder=table.parent)
     assert code == 0
     assert "Auditing" in shown
@@ -165,7 +165,7 @@ def test_closed_streams(table, line, code, sentences):
     "arguments",
     [
         "claim --noise-multiplier 1 --sampling-rate 0.01 --steps 10 --delta 1e-5",
-        "parameters --advantage 0.05 --sampling-rate 0.01 --steps 1000",
+        "claim --solve-for noise-multiplier --advantage 0.05 --sampling-rate 0.01 --steps 1000",
         "power --epsilon 2 --delta 1e-5 --split random",
     ],
 )
@@ -230,7 +230,7 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
     """Backslashes and drive letters are told back unchanged but for being quoted, and are options of nothing."""
     monkeypatch.chdir(tmp_path)
     assert PureWindowsPath(path).name == "losses.csv"
-    for arguments in (["audit", path], ["audit", "--member-file", path, "--nonmember-file", path]):
+    for arguments in (["audit", path], ["audit", "--members", path, "--nonmembers", path]):
         assert app.run(arguments) == 2
         assert repr(path) in capsys.readouterr().err
 
@@ -238,7 +238,9 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
 # --- Interrupted, at any moment ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("imported", ["typer", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"])
+@pytest.mark.parametrize(
+    "imported", ["cyclopts", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"]
+)
 def test_an_interruption_is_one_line_and_code_130(table, imported):
     """Whatever module is loading when Ctrl-C comes, before a command runs or in it: one line, and no traceback."""
     finder = f"""

@@ -1,4 +1,4 @@
-"""`auditor verify`, and what is declared of a release on the command line and in files."""
+"""`auditor report --verify`, and what is declared of a release on the command line and in files."""
 
 import json
 from decimal import Decimal
@@ -40,7 +40,7 @@ def save(raw, name="r.json"):
 def said(capsys, *arguments, code):
     """What verify prints, lines of both streams, with the exit code that is expected."""
     capsys.readouterr()
-    assert run("verify", "r.json", *arguments) == code
+    assert run("report", "r.json", "--verify", *arguments) == code
     printed = capsys.readouterr()
     return (printed.out + printed.err).splitlines()
 
@@ -48,10 +48,10 @@ def said(capsys, *arguments, code):
 CHOICES = [
     (),
     ("--split", "random", "--claim-epsilon", "2", "--claim-delta", "1e-5", "--seed", "3"),
-    ("--members", "census", "--confidence", "0.9", "--melded", "--delta", "1e-3"),
-    ("--split", "bernoulli", "--inclusion", "0.5", "--claim-mu", "1", "--looks", "4"),
-    ("--split", "random", "--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "10", "--one-run-test", "steinke"),
-    ("--members", "subset", "--training-size", "900", "--clopper-pearson", "--persons", "each"),
+    ("--coverage", "census", "--confidence", "0.9", "--set", "threshold=melded", "--delta", "1e-3"),
+    ("--split", "bernoulli:0.5", "--set", "claim-mu=1", "--set", "looks=4"),
+    ("--split", "random", "--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "10", "--set", "one-run-test=steinke"),
+    ("--coverage", "subset:900", "--set", "threshold=clopper-pearson", "--set", "persons=each"),
 ]  # fmt: skip
 
 
@@ -142,7 +142,9 @@ def test_other_losses_are_not_taken_for_those(capsys, folder):
 def test_what_is_not_kept_is_not_verified(capsys):
     """An older release kept no hash and no settings: neither yes nor no, exit code 3; what is no result is refused."""
     save("[]")
-    assert "is not an audit result: it has no schema_version." in refused(capsys, "verify", "r.json")
+    assert "is not an audit result: it has no schema_version." in refused(
+        capsys, "report", "r.json", "--verify"
+    )
     raw = audited() | {"schema_version": "2"}
     del raw["provenance"]["content_sha256"], raw["provenance"]["choices"]
     save(raw)
@@ -167,7 +169,7 @@ def test_results_of_runs_are_verified_by_their_hash(capsys):
         ({"claim": {"choice": "Census"}}, "claim must be"),
         ({"delta": [1]}, "must be a number"),
         ({"fpr": 3}, "fpr must be a sequence of rates"),
-        ({"members": {"choice": ["Census"]}}, "stored choice must be one of "),
+        ({"coverage": {"choice": ["Census"]}}, "stored choice must be one of "),
     ],
 )
 def test_settings_of_somebody_else_build_choices_and_nothing_more(capsys, choices, words):
@@ -176,7 +178,7 @@ def test_settings_of_somebody_else_build_choices_and_nothing_more(capsys, choice
     raw["provenance"]["choices"].update(choices)
     save(raw)
     capsys.readouterr()
-    assert run("verify", "r.json", "--losses", "losses.csv") == 2
+    assert run("report", "r.json", "--verify", "--losses", "losses.csv") == 2
     assert words in capsys.readouterr().err
 
 
@@ -203,7 +205,7 @@ EXPECTED = {"release": "open weights", "query_limits": "none", "next_audit": "20
 def test_a_context_is_read_from_a_file(capsys, name, text):
     """TOML and JSON say the same; the card is written beside the result."""
     save(text, name)
-    arguments = ("--context", name, "--model-card", "card.md")
+    arguments = ("--set", f"context={name}", "--set", "model-card=card.md")
     assert declared(answer(capsys, "audit", "losses.csv", *arguments)) == EXPECTED
     assert "- Release: open weights\n" in text_of("card.md")
 
@@ -218,7 +220,9 @@ def test_a_context_stands_in_the_configuration(capsys):
     assert declared(raw) == EXPECTED
     assert raw["provenance"]["config"]["settings"]["context"]["next_audit"] == "2027-01-31"
     save('release = "internal"', "c.toml")
-    assert declared(answer(capsys, "audit", "losses.csv", "--context", "c.toml")) == {"release": "internal"}
+    assert declared(answer(capsys, "audit", "losses.csv", "--set", "context=c.toml")) == {
+        "release": "internal"
+    }
     save('[audit]\ncontext = "c.toml"\n', "auditor.toml")
     assert declared(answer(capsys, "audit", "losses.csv")) == {"release": "internal"}
 
@@ -243,22 +247,22 @@ def test_a_context_stands_in_the_configuration(capsys):
 def test_a_bad_context_is_refused_before_any_work(capsys, name, text, words):
     """A wrong type, an unknown or doubled field and a file that cannot be read are one sentence, and nothing is written."""
     save(text, name)
-    named = () if name == "auditor.toml" else ("--context", name)
+    named = () if name == "auditor.toml" else ("--set", f"context={name}")
     assert words in refused(capsys, "audit", "losses.csv", "--json", "r.json", *named)
-    assert "Error" not in refused(capsys, "audit", "losses.csv", "--context", "nowhere.toml")
+    assert "Error" not in refused(capsys, "audit", "losses.csv", "--set", "context=nowhere.toml")
 
 
 def test_a_card_replaces_no_input(capsys):
     """The file of the context is read, so that no output may take its place."""
     save("release = 'API'", "c.toml")
-    words = refused(capsys, "audit", "losses.csv", "--context", "c.toml", "--model-card", "c.toml")
+    words = refused(capsys, "audit", "losses.csv", "--set", "context=c.toml", "--set", "model-card=c.toml")
     assert "is a file that this command reads" in words
 
 
 def test_a_stored_result_has_the_card_too():
     """`auditor report` writes it from a stored result."""
     audited()
-    assert run("report", "r.json", "--model-card", "card.md", "--quiet") == 0
+    assert run("report", "r.json", "--set", "model-card=card.md", "--quiet") == 0
     result = auditor.read_result("r.json")
     assert text_of("card.md") == result.to_model_card()
 
@@ -281,8 +285,8 @@ def test_an_altered_result_passes_no_door_unmarked(capsys):
     """Page, summary, card, JUnit, SARIF and terminal say so; its verdict is gone, and every gate of it is undecided."""
     name = altered(refuted_claim(), verdict="not_refuted")
     outputs = {"--html": "r.html", "--markdown": "r.md", "--junit": "r.xml", "--sarif": "r.sarif"}
-    outputs["--model-card"] = "card.md"
-    typed = [word for pair in outputs.items() for word in pair]
+    typed = [*(word for pair in outputs.items() for word in pair), "--set", "model-card=card.md"]
+    outputs["card"] = "card.md"
     gates = (
         "--fail-if",
         "auc > 0.999",
@@ -292,7 +296,7 @@ def test_an_altered_result_passes_no_door_unmarked(capsys):
         "verdict == refuted",
     )
     capsys.readouterr()
-    assert run("report", name, *typed, *gates, "--quiet", "--allow-unjudged") == 3
+    assert run("report", name, *typed, *gates, "--quiet", "--set", "allow-unjudged") == 3
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 4
     assert all(line.startswith("The result was altered since it was written") for line in told)
@@ -325,7 +329,7 @@ def test_a_result_that_is_written_again_keeps_the_mark(capsys):
     raw["checks"] = raw["checks"][1:]  # without the mark the new hash no longer fits
     save(raw)
     assert run("report", "r.json", "--quiet") == 3
-    assert run("verify", "r.json", "--quiet") == 1
+    assert run("report", "r.json", "--verify", "--quiet") == 1
 
 
 def test_an_altered_result_is_not_compared(capsys, folder):
@@ -348,7 +352,7 @@ def test_models_of_which_one_result_is_altered_judge_nothing(capsys, folder):
     names = []
     for seed in range(3):
         leaking(folder / "losses.csv", np.random.default_rng(seed))
-        raw = audited("--split", "random", "--for-insiders")
+        raw = audited("--split", "random", "--disclosure", "insiders")
         names.append(altered(raw, name=f"{seed}.json") if seed == 1 else f"{seed}.json")
         if seed != 1:
             save(raw, f"{seed}.json")

@@ -199,7 +199,7 @@ def test_rows_of_few_people_in_one_model_make_no_shared_result(side):
 def test_a_group_of_few_is_not_audited_for_strangers(sizes):
     """Fewer than 10 records, or rows of fewer than 10 people, make no result that may be shared; insiders get one."""
     losses = losses_of(0, "normal", sizes)
-    with pytest.raises(auditor.InputError, match=r"at least 10 records or people .* got 9; .*--for-insiders"):
+    with pytest.raises(auditor.InputError, match=r"at least 10 records or people .* got 9; .*disclosure"):
         auditor.audit(losses)
     assert auditor.audit(losses, disclosure="insiders")["auc"].value is not None
     person = tuple(np.arange(40) % people for people in (9 if size == 9 else 40 for size in sizes))
@@ -419,7 +419,7 @@ def test_few_records_of_a_model_make_no_shared_result(sizes, group, tmp_path, ca
     """The sentence names the group, the instance and the number; as losses, as results and on the command line; insiders get one."""
     some = models((30, 30), sizes)
     results = [auditor.audit(item, disclosure="insiders") for item in some]
-    words = rf"^{group} losses of instance 1 \(counting from 0\) must be of at least 10 records .*, got 9; .*--for-insiders\)\.$"
+    words = rf"^{group} losses of instance 1 \(counting from 0\) must be of at least 10 records .*, got 9; .*disclosure\)\.$"
     for given_ in (some, results):
         with pytest.raises(auditor.InputError, match=words):
             auditor.audit_instances(given_, delta=1e-5)
@@ -430,7 +430,7 @@ def test_few_records_of_a_model_make_no_shared_result(sizes, group, tmp_path, ca
     assert run("instances", *paths, "--delta", "1e-5", "--json", str(tmp_path / "all.json")) == 2
     assert "got 9;" in capsys.readouterr().err
     assert not (tmp_path / "all.json").exists()
-    assert run("instances", *paths, "--delta", "1e-5", "--for-insiders", "--quiet") == 0
+    assert run("instances", *paths, "--delta", "1e-5", "--disclosure", "insiders", "--quiet") == 0
 
 
 def labels_of(counts, names, law=None, **given):

@@ -6,7 +6,7 @@ from command_line import printed
 import auditor
 
 NEVER = ("matplotlib", "pandas", "sklearn", "scipy.stats", "torch", "tensorflow")
-HEAVY = (*NEVER, "scipy", "statsmodels", "pyarrow", "jinja2", "rich", "typer", "dp_accounting", "opacus")
+HEAVY = (*NEVER, "scipy", "statsmodels", "pyarrow", "jinja2", "rich", "cyclopts", "dp_accounting", "opacus")
 
 
 @pytest.mark.parametrize(

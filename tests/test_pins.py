@@ -75,4 +75,4 @@ def test_a_lock_names_one_version_with_its_hashes(lock):
             :90
         ]
     if lock.name != "build.txt":
-        assert {"numpy", "scipy", "pyarrow", "typer"} <= {entry.split("==")[0] for entry in entries}
+        assert {"numpy", "scipy", "pyarrow", "cyclopts"} <= {entry.split("==")[0] for entry in entries}

@@ -217,7 +217,7 @@ def test_odd_losses_are_audited_without_contradiction(seed):
         delta=[None, 0.0, 1e-300, 1e-5, 0.05, 0.5, 0.99][rng.integers(7)],
         confidence=float(rng.choice([0.01, 0.5, 0.95, 0.999999])),
         split=[auditor.UnknownSplit(), RandomSplit(), BernoulliSplit(0.5)][rng.integers(3)],
-        members=[auditor.Sample(), Census()][rng.integers(2)],
+        coverage=[auditor.Sample(), Census()][rng.integers(2)],
         claim=[None, StatedClaim(0.5, 1e-5), StatedClaim(3, 0.0), DPSGD(1, 0.01, 10)][rng.integers(4)],
     )
     for row in result.estimates:

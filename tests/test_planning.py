@@ -69,7 +69,7 @@ def test_the_models_ceiling_is_where_separation_is_improbable(n, expected):
 @pytest.mark.parametrize("members", [Sample(), Census(), Subset(of=400)])
 def test_the_models_ceiling_is_what_separated_losses_certify(members):
     """The ceiling is the bound of separated groups of those sizes, for every kind of scored members."""
-    bound = clopper_pearson(separated(70, 90), delta=1e-3, members=members).value
+    bound = clopper_pearson(separated(70, 90), delta=1e-3, coverage=members).value
     assert ceiling(70, 90, delta=1e-3, members=members) == pytest.approx(bound)
 
 
@@ -254,7 +254,7 @@ def test_what_is_claimed_is_never_refuted(asked):
     ("options", "words"),
     [
         ({"epsilon": 40.0, "delta": 0.0}, "even 1,000,000,000 records in each group"),
-        ({"epsilon": 9.0, "delta": 0.0, "members": Subset(of=500)}, "even 500 records in each group"),
+        ({"epsilon": 9.0, "delta": 0.0, "coverage": Subset(of=500)}, "even 500 records in each group"),
         ({"epsilon": 3.0, "delta": 0.0, "attack": RandomisedResponse(2.0)}, "shows at most"),
         ({"epsilon": 800.0, "delta": 0.0, "attack": GaussianAttack(1e6)}, "even 1,000,000,000"),
     ],
@@ -273,7 +273,7 @@ def test_a_target_out_of_reach_has_no_number_and_a_reason(options, words):
         {"epsilon": 1e-9, "delta": 0.0},
         {"epsilon": 1e-9, "delta": 0.9},
         {"epsilon": 18.0, "delta": 0.0},
-        {"epsilon": 1.0, "delta": 0.0, "attack": GaussianAttack(1e-3), "members": Subset(of=10**4)},
+        {"epsilon": 1.0, "delta": 0.0, "attack": GaussianAttack(1e-3), "coverage": Subset(of=10**4)},
         {"epsilon": 1.0, "delta": 0.0, "attack": GaussianAttack(1e9), "split": RandomSplit()},
         {"epsilon": 1.0, "delta": 0.0, "attack": RandomisedResponse(1e308), "split": BernoulliSplit(1e-6)},
         {"epsilon": 5.0, "delta": 0.0, "split": BernoulliSplit(1 - 1e-6)},

@@ -171,9 +171,9 @@ def test_verify_looks_at_policies_too(rng, tmp_path, capsys):
     frame = losses.to_frame()
     frame.to_csv(file, index=False)
     auditor.audit(file).to_json(result)
-    assert app.run(["verify", str(result), "--losses", str(file)]) == 0
+    assert app.run(["report", str(result), "--verify", "--losses", str(file)]) == 0
     assert "agree" in capsys.readouterr().out
     frame["loss.digits=1"] = frame["loss.digits=1"].to_numpy()[::-1]
     frame.to_csv(file, index=False)
-    assert app.run(["verify", str(result), "--losses", str(file)]) == 1
+    assert app.run(["report", str(result), "--verify", "--losses", str(file)]) == 1
     assert "under digits=1" in capsys.readouterr().err

@@ -226,7 +226,7 @@ def test_findings_of_audits_are_read_also_rounded_outward(tmp_path, shift, membe
     """What an audit shows together is read back as it is, and with its limits rounded outward to three digits."""
     rng = np.random.default_rng(8)
     losses = Losses(member=rng.normal(-shift, 1, 400), nonmember=rng.normal(0, 1, 300))
-    found = auditor.audit(losses, members=members, split=auditor.RandomSplit())
+    found = auditor.audit(losses, coverage=members, split=auditor.RandomSplit())
     raw = json.loads(found.to_json())
     assert auditor.read_result(written(tmp_path, json.dumps(raw))).to_json() == found.to_json()
     for item in raw["estimates"]:

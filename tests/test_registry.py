@@ -6,11 +6,9 @@ import json
 import jsonschema
 import numpy as np
 import pytest
-import typer
 
 import auditor
 from auditor.checks import CHECKS
-from auditor.cli import app
 from auditor.core import Check, CheckSpec, Equation, Estimate, Losses, Metric, Status, Subject
 from auditor.estimators import ESTIMATORS, Estimator
 from auditor.report import audit_text, glossary, render
@@ -156,18 +154,6 @@ def test_compare(result, rng):
     assert "Made-up leak" in page
     assert "certified lower bounds" in page
     assert "made up check" in page
-
-
-def test_help(registered):  # noqa: ARG001
-    """What the command line offers for a gate, with what it is in a few words, has both."""
-    command = typer.main.get_command(app.app).commands["audit"]
-    option = next(item for item in command.params if item.name == "fail_if")
-    for word, text, help_text in (
-        ("made_up", "made_up", METRIC.hint),
-        ("checks.made", "checks.made_up_check", SPEC.hint),
-    ):
-        found = option.shell_complete(typer.Context(command), word)
-        assert [(item.value, item.help) for item in found] == [(text, help_text)]
 
 
 def test_a_void_check_takes_the_meaning(result, rng):

@@ -17,24 +17,24 @@ import auditor
 ROOT = Path(__file__).parents[1]
 TRAINING = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
 COMMANDS = [
-    f"audit losses.csv --split random {TRAINING} --claim-delta 1e-5 --label-column group",
+    f"audit losses.csv --split random {TRAINING} --claim-delta 1e-5 --set label-column=group",
     "audit losses.csv --split random --claim-epsilon 1 --claim-delta 1e-5 --json a.json --html a.html --markdown a.md --junit a.xml --sarif a.sarif",
     "audit more.csv --json b.json",
     "report a.json --html again.html",
     f"claim {TRAINING} --delta 1e-5 --json c.json --html c.html",
     "power --epsilon 1 --delta 1e-5",
-    "parameters --epsilon 2 --sampling-rate 0.01 --steps 1000 --delta 1e-5",
+    "claim --solve-for noise-multiplier --epsilon 2 --sampling-rate 0.01 --steps 1000 --delta 1e-5",
     "compare a.json b.json --html compared.html",
-    "verify a.json --losses losses.csv",
+    "report a.json --verify --losses losses.csv",
     "summarise losses.csv --out summary.parquet",
     "audit summary.parquet",
-    "site . --out site",
+    "report . --out site",
     *(
         f"{name} --help"
         for name in ["audit", "report", "collect", "compare", "instances", "runs", "canaries"]
     ),
     *(f"{name} --help-all" for name in ("collect", "runs")),
-    *("claim --help", "power --help", "site --help", "verify --help", "summarise --help"),
+    *("claim --help", "power --help", "summarise --help"),
     "--help",
 ]
 # Runs every command of the list in one process, and says where the package came from.

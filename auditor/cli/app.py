@@ -62,12 +62,13 @@ def command_of(name: str) -> Callable[..., Any]:
         from auditor.core import validate
 
         meant = validate.did_you_mean(validate.nearest(name, _HOMES))
-        raise InputError(f"no such command {name!r}{meant} See 'auditor --help'.")
+        kind = "option" if name.startswith("-") else "command"
+        raise InputError(f"no such {kind} {name!r}{meant} See 'auditor --help'.")
     found: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
     return found
 
 
-def _overview() -> str:
+def overview() -> str:
     """The help of `auditor` itself: the first steps, and every command by purpose."""
     lines = [_FIRST]
     for purpose, group in COMMANDS.items():
@@ -116,7 +117,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:
-        console.say(_overview())
+        console.say(overview())
         return ExitCode.DONE
     if words[0] == "--version":
         console.say(f"auditor {__version__}\n")
@@ -142,9 +143,8 @@ def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
     """Run a command, with the settings of a file before what was typed."""
     from auditor.cli import parsing, settings
 
-    named, none = _config_of(typed)
     settings.forget()
-    tokens, context = settings.tokens_of(command_of, _HOMES, name, typed, named=named, none=none)
+    tokens, context = settings.tokens_of(command_of, _HOMES, name, parsing.typed_texts(typed))
     values = parsing.given(command, name, [*tokens, *typed])
     if context is not None:
         values.setdefault("context", context)
@@ -156,16 +156,6 @@ def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
     code = command(**parsing.packed(command, values))
     settings.tell_what_stopped(code)
     return int(code or ExitCode.DONE)
-
-
-def _config_of(typed: Sequence[str]) -> tuple[Path | None, bool]:
-    """The file with settings that was typed, and whether none is wanted."""
-    named: Path | None = None
-    for token, following in zip(typed, [*typed[1:], ""], strict=True):
-        name, sign, value = token.partition("=")
-        if name == "--config":
-            named = Path(value if sign else following)
-    return named, "--no-config" in typed
 
 
 def run(arguments: Sequence[str]) -> int:

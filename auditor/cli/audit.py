@@ -68,8 +68,8 @@ class _ComparedLosses(shared.LossColumns, title="The losses, where all audits ar
     """
 
     losses: tuple[Path, ...] = ()
-    id_column: str = "id"
-    person_column: str = "person"
+    id_column: str = option(default="id", rare=True)
+    person_column: str = option(default="person", rare=True)
 
 
 def compare(
@@ -318,11 +318,8 @@ def audit(
     # Built before anything is read, since it refuses options that cannot be used.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):
-        shared.refuse_values(
-            chosen,
-            "one_run_test",
-            goes="with --split random or bernoulli: without, there is none",
-        )
+        goes = "with --split random or bernoulli: without, there is none"
+        shared.refuse_values(chosen, _AUDIT, "one_run_test", goes=goes)
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:

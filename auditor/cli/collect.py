@@ -285,7 +285,7 @@ def collect(
         why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "request_template", "response_path", goes=why)
-        shared.refuse_values(connection, "output_name", goes=why)
+        shared.refuse_values(connection, _CONNECTION, "output_name", goes=why)
     tables = records.read_with(text_column=texts.text_column)
     chosen = _model(scoring, file, texts, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
@@ -318,23 +318,23 @@ def _model(
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
-        shared.refuse_values(language, *language, goes=f"with {where}; leave it out")
+        shared.refuse_values(language, _LANGUAGE, *language, goes=f"with {where}; leave it out")
     if scoring.is_served:
-        shared.refuse_values(file, *file, goes=f"with the file of a model{got}")
+        shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
         if score is not None:
             return _completions(place, connection, served, scoring, score)
         return Endpoint(place, **{**connection, **served.arguments(scoring)})
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
-    shared.refuse_values(connection, *connection, goes=goes)
+    shared.refuse_values(connection, _CONNECTION, *connection, goes=goes)
     if score is not None:
         shared.refuse_values(
-            file, *file, goes="without --text-column: a language model is loaded from its folder"
+            file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"
         )
         return LanguageModelFile(place, score=score, **language)
     if Path(place).suffix.lower() not in _TAKE_FACTORY:
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
-        shared.refuse_values(file, "factory", goes=f"with {weights}{got}")
+        shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")
     return ModelFile(place, **file)
 
 

@@ -415,7 +415,7 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         if self.threshold_runs is not None:
             return choices.Split()
         rule: choices.ThresholdRule = choices.Split(seed=seed)
-        if self.threshold is not None:
+        if self.threshold not in (None, "split"):
             rule = choices.from_text("threshold", self.threshold, choices.THRESHOLDS)
         if isinstance(rule, choices.FixedThreshold) and self.higher_is_member:
             # Scores that are larger with the canary are negated when they are read, and so is their threshold.

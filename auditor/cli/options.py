@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console
-from auditor.cli.parsing import Options, option
+from auditor.cli.parsing import Of, Options, option
 from auditor.cli.settings import used_file
 from auditor.core import options as choices, validate
 from auditor.core.errors import ExitCode, InputError
@@ -37,11 +37,12 @@ def refuse(group: Options, *names: str, goes: str) -> None:
         raise InputError(f"{name} goes {goes}.")
 
 
-def refuse_values(values: Mapping[str, Any], *names: str, goes: str) -> None:
+def refuse_values(values: Mapping[str, Any], group: Of, *names: str, goes: str) -> None:
     """Refuse these options of a dataclass of the package, where they were given, which mean nothing here."""
     for name in names:
         if is_used(values.get(name)):
-            raise InputError(f"{spelled(name)} goes {goes}.")
+            here = dict(group.renamed).get(name, name)
+            raise InputError(f"{spelled(here, rare=name not in group.common)} goes {goes}.")
 
 
 def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:
@@ -164,9 +165,7 @@ def _rate(typed: object) -> float | Fraction:
     try:
         rate = float(Fraction(text) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(
-            f"a rate must be a number, or one over another such as 256/60000, got {text!r}."
-        ) from None
+        raise InputError(f"must be a number, or one over another such as 256/60000, got {text!r}.") from None
     # A fraction keeps every digit: of 1e999999999 that would be a billion.
     return Fraction(text) if "/" in text else rate
 
@@ -223,7 +222,7 @@ class Training(Steps):
         if self.schedule is not None:
             if there:
                 raise InputError(
-                    f"--schedule describes every step, so it cannot stand beside {', '.join(there)}; give one of the two."
+                    f"--set schedule describes every step, so it cannot stand beside {', '.join(there)}; give one of the two."
                 )
             from auditor.collectors import read_schedule
 
@@ -233,7 +232,7 @@ class Training(Steps):
         missing = [name for name in wanted if name not in (*there, "--steps" if self.epochs else "")]
         if missing:
             raise InputError(
-                f"a DP-SGD description needs {', '.join(wanted)} (or --epochs), or --schedule; missing: {', '.join(missing)}."
+                f"a DP-SGD description needs {', '.join(wanted)} (or --set epochs), or --set schedule; missing: {', '.join(missing)}."
             )
         return choices.DPSGD(
             self.noise_multiplier, self.sampling_rate, self._counted(), sampling=self.sampling()
@@ -244,7 +243,7 @@ class Training(Steps):
         if self.epochs is None:
             return self.steps
         if self.steps is not None:
-            raise InputError("--epochs stands in place of --steps; give one of the two.")
+            raise InputError("--set epochs stands in place of --steps; give one of the two.")
         rate = validate.fraction("sampling_rate", self.sampling_rate, one=True)
         share: Any = self.sampling_rate
         batches = math.ceil(1 / share) if isinstance(share, Fraction) else 1 / rate
@@ -304,7 +303,7 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
             missing = [name for name in ("--claim-epsilon", "--claim-delta") if name not in point]
             raise InputError(
                 "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy), or one of"
-                f" --claim-mu, --claim-rho and --claim-points; missing: {', '.join(missing)}."
+                f" claim-mu, claim-rho and claim-points (by --set); missing: {', '.join(missing)}."
             )
         return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, self.unit(), people)
 
@@ -314,7 +313,7 @@ def _pairs(text: str) -> list[list[str]]:
     pairs = [part.split(":") for part in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004
         raise InputError(
-            f"--claim-points must be epsilon:delta with commas between, such as 0.5:1e-3,2:1e-6, got {text!r}."
+            f"--set claim-points must be epsilon:delta with commas between, such as 0.5:1e-3,2:1e-6, got {text!r}."
         )
     return pairs
 
@@ -489,7 +488,7 @@ class ModelFiles(AuditFiles):
         if self.model_card is None:
             return {}
         if not hasattr(result, "to_model_card"):
-            raise InputError("--model-card is for the audit of one model; leave it out here.")
+            raise InputError("--set model-card is for the audit of one model; leave it out here.")
         return {self.model_card: result.to_model_card()}
 
 

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter as Argument, Signature
 from pathlib import Path
 from types import NoneType, UnionType
@@ -112,6 +112,12 @@ class Option:
         return self.kind is bool
 
     @property
+    def count(self) -> int | None:
+        """How many values follow it at once, where that is not one."""
+        parts = typing.get_args(self.kind)
+        return len(parts) if typing.get_origin(self.kind) is tuple and ... not in parts else None
+
+    @property
     def repeats(self) -> bool:
         """Whether it may be given several times."""
         return typing.get_origin(self.kind) in (tuple, list)
@@ -195,8 +201,10 @@ def _parameter(item: Option) -> Argument:
 
     positional = "argument" in item.about
     names = [item.spelled, *([f"-{item.about['short']}"] if "short" in item.about else [])]
-    more: dict[str, Any] = {"converter": _converter(item.about["convert"])} if "convert" in item.about else {}
-    more |= {} if positional else {"group": _section(item.title or "Options")}
+    more: dict[str, Any] = {} if positional else {"group": _section(item.title or "Options")}
+    convert = item.about.get("convert") or _CONVERTERS.get(_element(item.kind))
+    if convert is not None:
+        more["converter"] = partial(_converted, convert, repeats=item.repeats)
     about = Parameter(
         name=names,
         help=item.words,
@@ -204,6 +212,7 @@ def _parameter(item: Option) -> Argument:
         show=not item.rare,
         show_default=False,
         consume_multiple=positional and item.repeats,
+        allow_repeating=True,  # the last one counts
         **more,
     )
     required = item.default is dataclasses.MISSING
@@ -224,8 +233,31 @@ def _section(title: str) -> Any:
     return Group.create_ordered(title)
 
 
-def _converter(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], Any]:
-    return lambda _, tokens: convert(tokens[0].value)
+def _element(kind: Any) -> Any:
+    """The type of a value, or of each value of a tuple."""
+    return typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
+
+
+def _converted(convert: Callable[[str], Any], _: Any, tokens: Sequence[Any], *, repeats: bool) -> Any:
+    values = [convert(token.value) for token in tokens]
+    return tuple(values) if repeats else values[-1]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"must be a number, got {text!r}.") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"must be a whole number, got {text!r}.") from None
+
+
+_CONVERTERS: dict[Any, Callable[[str], Any]] = {float: _number, int: _whole}
 
 
 def given(command: Callable[..., Any], name: str, tokens: Sequence[str]) -> dict[str, Any]:
@@ -242,7 +274,7 @@ def given(command: Callable[..., Any], name: str, tokens: Sequence[str]) -> dict
     except CycloptsError as error:
         if isinstance(error.__cause__, InputError):
             named = getattr(getattr(error, "argument", None), "name", "")
-            raise InputError(f"{named}: {error.__cause__}") from None
+            raise InputError(f"{named.replace(f'{SET}.', f'{SET} ')} {error.__cause__}") from None
         raise InputError(f"{_sentence(command, error, words)} See 'auditor {name} --help'.") from None
     return dict(bound.arguments)
 
@@ -263,12 +295,29 @@ def _rare_ones(command: Callable[..., Any], tokens: Sequence[str]) -> Iterator[s
         said = next(waiting, "") if word == SET else word.removeprefix(f"{SET}=")
         name, sign, value = said.partition("=")
         key = name.strip().replace("_", "-")
+        if not key:
+            raise InputError(f"{SET} must be NAME=VALUE, got {said!r}; --help-all lists the names.")
         if key in common:
             raise InputError(f"{SET} is for rare options, got {said!r}; write {common[key].dashed}.")
         item = rare[validate.known(SET, key, rare)]
         if not sign and not item.is_flag:
             raise InputError(f"{SET} must be NAME=VALUE, got {said!r}.")
         yield item.spelled + (f"={value}" if sign else "")
+
+
+def typed_texts(tokens: Sequence[str]) -> dict[str, str]:
+    """Return the text of each option among these tokens, by its name in a file of settings; of a flag, what follows it."""
+    result: dict[str, str] = {}
+    for word, following in zip(tokens, [*tokens, ""][1:], strict=True):
+        if word == "--":
+            break
+        name, sign, value = word.partition("=")
+        if name == SET:
+            name, _, value = (value if sign else following).partition("=")
+        elif not sign:
+            value = following
+        result[{"-q": "quiet"}.get(name, name.removeprefix("--").replace("_", "-"))] = value
+    return result
 
 
 def _joined(tokens: Sequence[str], valued: Container[str]) -> Iterator[str]:
@@ -297,11 +346,10 @@ def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) ->
     missing = options.get(getattr(getattr(error, "argument", None), "name", ""))
     if type(error).__name__ == "MissingArgumentError" and missing is not None:
         if missing.dashed in tokens:
-            return f"{missing.dashed} needs a value, got none."
+            return f"{missing.dashed} needs {f'{missing.count} values' if missing.count else 'a value, got none'}."
         return f"{missing.dashed} must be given: {missing.words[:1].lower()}{missing.words[1:]}"
-    unused = getattr(error, "unused_tokens", None)
-    if unused:
-        return f"{unused[0]!r} is one argument too many; the options of a command begin with two dashes."
+    if type(error).__name__ == "UnusedCliTokensError":
+        return f"{error.unused_tokens[0]!r} is one argument too many; the options of a command begin with two dashes."
     return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}"
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from auditor.cli import console
-from auditor.cli.parsing import SET, Option, options_of
+from auditor.cli.parsing import Option, options_of
 from auditor.core import validate
 from auditor.core.errors import ExitCode, InputError, shown_place
 from auditor.core.files import read_bytes
@@ -75,10 +75,7 @@ def tokens_of(
     command_of: Callable[[str], Callable[..., Any]],
     names: Iterable[str],
     name: str,
-    typed: Sequence[str],
-    *,
-    named: Path | None,
-    none: bool,
+    typed: Mapping[str, str],
 ) -> tuple[list[str], Any]:
     """Return what a file of settings says of a command, as one would type it, and the context that it states as a table.
 
@@ -86,22 +83,23 @@ def tokens_of(
         command_of: From a name to the command.
         names: Of all commands.
         name: Of the command that runs.
-        typed: What was typed, which overrules the file; gates stay, since typed ones are added to them.
-        named: The file, where the command line names it.
-        none: Whether no file is wanted.
+        typed: The text of each option that was typed. They overrule the file; gates stay, since typed ones are added to them.
 
     Raises:
         InputError: A file that cannot be read or says what no option takes, or an output outside its folder.
     """
-    if named is not None and none:
+    if "config" in typed and "no-config" in typed:
         raise InputError("--config and --no-config contradict each other; give one of them.")
-    file = None if none else nearest() if named is None else _named(named)
+    if typed.get("config") == "":
+        raise InputError("--config needs a value, got none.")
+    file = None
+    if "no-config" not in typed:
+        file = _named(Path(typed["config"])) if "config" in typed else nearest()
     if file is None:
         return [], None
     own = _checked(file, {known: command_of(known) for known in names}).get(name, {})
     by_key = {item.key: item for item in options_of(command_of(name))}
-    there = _typed_keys(typed)
-    counts = {key: value for key, value in own.items() if key == "fail-if" or key not in there}
+    counts = {key: value for key, value in own.items() if key == "fail-if" or key not in typed}
     shown, tokens = dict(counts), []
     table = f"[{file.prefix}{name}]"
     for key, value in counts.items():
@@ -116,21 +114,9 @@ def tokens_of(
             _refuse_outside(file, name, key, parts, table)
         if isinstance(value, str) and (is_path or "://" in value):
             shown[key] = shown_place(value)
-        tokens += [token for part in parts for token in _as_typed(item, part)]
+        tokens += [item.spelled, *parts] if item.count else [y for x in parts for y in _as_typed(item, x)]
     _USED.set(_Used(str(file.path), table, shown, tuple(key for key in own if key not in counts)))
     return tokens, counts.get(_TABLE) if isinstance(counts.get(_TABLE), dict) else None
-
-
-def _typed_keys(typed: Sequence[str]) -> set[str]:
-    """The keys of the options that were typed."""
-    found = set()
-    for word, following in zip(typed, [*typed[1:], ""], strict=True):
-        if word == "--":
-            break
-        name, _, value = word.partition("=")
-        said = (value or following).partition("=")[0] if name == SET else name.removeprefix("--")
-        found.add({"-q": "quiet"}.get(said, said.replace("_", "-")))
-    return found
 
 
 def _said(item: Option, value: Any, *, where: str) -> list[str]:

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, get_args
 
@@ -100,6 +100,9 @@ class RandomSplit:
     """
 
     stratified: bool = False
+
+    def __post_init__(self) -> None:
+        validate.instance("stratified", self.stratified, (bool,))
 
 
 @dataclass(frozen=True)
@@ -565,8 +568,11 @@ def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) ->
     try:
         return kind(**given_fields)
     except TypeError:
+        required = [
+            item.name for item in fields(made) if item.default is MISSING and item.default_factory is MISSING
+        ]
         raise InputError(
-            f"{name} {word!r} needs {' and '.join(free)}, as in '{word}:VALUE', got {value!r}."
+            f"{name} {word!r} needs {' and '.join(required)}, as in '{word}:VALUE', got {value!r}."
         ) from None
 
 

@@ -137,6 +137,8 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
 
 def _public(kind: type) -> str:
     """Where a caller finds a type: in the package, or in one of its rooms."""
+    if kind.__module__ == "builtins":
+        return kind.__name__
     room = ".".join(kind.__module__.split(".")[:2])
     return f"{room if room in _ROOMS else 'auditor'}.{kind.__name__}"
 
@@ -383,8 +385,8 @@ def top_records(value: int) -> None:
     """Refuse a number of records to name that nobody would read."""
     if value > _TOP_RECORDS:
         raise InputError(
-            f"top_records (--top-records on the command line) must be at most {_TOP_RECORDS:,}, got {value:,}; a ranking of"
-            " all records (--records on the command line) has no such limit."
+            f"top_records must be at most {_TOP_RECORDS:,}, got {value:,}; a ranking of"
+            " all records (records) has no such limit."
         )
 
 

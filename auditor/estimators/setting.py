@@ -36,10 +36,11 @@ class AuditOptions:
         looks: How often this claim or gate is looked at, in this audit and others like it, 1 or more: they share the
             error, so that all of them together hold at the confidence. A true claim that is judged every night at 95%
             is refuted within weeks.
-        coverage: How many of the training records were scored: `Sample` (a random sample, the default), `Subset` (the same, of a
-            training set of known size: ``subset:50000``) or `Census` (all).
-        split: How membership was decided: `UnknownSplit` (default: no verdict on a claim is possible), `RandomSplit`
-            (``random`` or ``random:stratified``), `BernoulliSplit` (``bernoulli`` or ``bernoulli:0.3``) or `Propensity`.
+        coverage: How many of the training records were scored: ``sample`` (`Sample`: a random sample, the default),
+            ``subset:50000`` (`Subset`: the same, of a training set of so many) or ``census`` (`Census`: all).
+        split: How membership was decided: ``unknown`` (`UnknownSplit`, the default: no verdict on a claim is possible),
+            ``random`` or ``random:stratified`` (`RandomSplit`), ``bernoulli`` or ``bernoulli:0.3`` (`BernoulliSplit`), or
+            ``propensity`` (`Propensity`, which needs features).
         claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
         training_size: Number of training records, by default the number of member losses.
         threshold: How the certified bound picks its threshold: ``rank-grid`` (default), ``melded``, ``clopper-pearson``,
@@ -226,7 +227,7 @@ class Inputs:
         if (split.features is None) == (features is None):
             raise InputError(
                 "features must be given once where split is auditor.Propensity: auditor.Propensity(features) with"
-                f" auditor.Features of the audited records (--features on the command line), got {'none' if features is None else 'two'}."
+                f" auditor.Features of the audited records, got {'none' if features is None else 'two'}."
             )
         features = features if split.features is None else split.features
         validate.instance("features", features, (Features,))

@@ -602,7 +602,7 @@ def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
     if not ATTACKS.keys() <= by_name.keys():
         raise InputError(
             f"instance {index} (counting from 0) is a result without rank curves, which only a result for insiders has; give the"
-            " losses, or audit them with disclosure='insiders' (--for-insiders on the command line)."
+            " losses, or audit them with disclosure='insiders'."
         )
     return by_name
 

@@ -175,7 +175,7 @@ class View:
             names = getattr(self.result, "top_records", ())
             return "It names records by id: it is for the data's owner alone." if names else ""
         return (
-            "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without --for-insiders to"
+            "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without disclosure insiders to"
             " share the result."
         )
 

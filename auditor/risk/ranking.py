@@ -273,7 +273,7 @@ def most_exposed(
 def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | None:
     checks = tuple(checks)
     if most == 0:
-        return "No record is named; --top-records N names the most exposed by id, for the data's owner alone."
+        return "No record is named; top_records=N names the most exposed by id, for the data's owner alone."
     if found.combined and found.losses.person is None:
         return "No record is named: scores stand for persons, and persons have no names."
     if not found.combined and found.losses.id is None:

@@ -392,7 +392,7 @@ def standing(result: Document, *, allow_unjudged: bool = False) -> tuple[GateOut
         reasons = (item.reason for item in result.comparisons if item.verdict is result.verdict)
         reason = next(reasons, "no measurement here is about the training algorithm")
         text = "the claim is judged"
-        words = f"the claim could not be judged (--allow-unjudged lets it pass): {reason}"
+        words = f"the claim could not be judged (allow_unjudged lets it pass): {reason}"
     gate = Gate(text, "verdict", "!=", result.verdict or Verdict.NOT_EVALUABLE)
     return (GateOutcome(gate, ExitCode.NOT_EVALUABLE, None, numbers.sentence(_sentence(words))),)
 

@@ -159,7 +159,7 @@ def test_a_census_ceiling_is_never_passed():
 def test_two_records_are_enough_for_a_bound(rule, members):
     """The smallest groups have a bound and a ceiling, even where a census leaves a tail no rank at all."""
     found = clopper_pearson(
-        Losses(member=[0.0, 0.1], nonmember=[1.0, 2.0]), delta=0.0, rule=rule, members=members
+        Losses(member=[0.0, 0.1], nonmember=[1.0, 2.0]), delta=0.0, rule=rule, coverage=members
     )
     assert 0 <= found.value <= found.details["ceiling"] < 10
 
@@ -254,7 +254,7 @@ def test_nothing_to_meld_in_a_census(rng):
     losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(size=400))
     for members in (Census(), Subset(of=900)):
         one, two = (
-            clopper_pearson(losses, delta=1e-3, members=members, rule=RankGrid(interval=interval))
+            clopper_pearson(losses, delta=1e-3, coverage=members, rule=RankGrid(interval=interval))
             for interval in (Melded(), ClopperPearson())
         )
         assert (one.value, one.method) == (two.value, two.method)
@@ -302,7 +302,7 @@ def test_a_subset_lies_between_a_sample_and_a_census(rng):
     losses = Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
     for rule in (TWO_LIMITS, FixedThreshold(-2.0)):
         sample, census, far, near, all_scored = (
-            clopper_pearson(losses, delta=1e-3, members=members, rule=rule).value
+            clopper_pearson(losses, delta=1e-3, coverage=members, rule=rule).value
             for members in (Sample(), Census(), Subset(of=10**7), Subset(of=500), Subset(of=400))
         )
         assert far == pytest.approx(sample, abs=1e-3)

@@ -111,7 +111,7 @@ def test_the_limits_enclose_the_gap_at_every_size(sizes, gap, alpha):
 def test_bayes_security_mirrors_the_advantage():
     """Its upper end is 1 - the lower one; in a census what holds with members as draws stands beside it."""
     counts = count(Losses(member=np.arange(900) + 0.0, nonmember=np.arange(400) + 600.0))
-    found, known = (advantage(counts, confidence=0.9, members=members) for members in (Sample(), Census()))
+    found, known = (advantage(counts, confidence=0.9, coverage=members) for members in (Sample(), Census()))
     assert found.lower < known.lower < known.value < known.upper < found.upper
     assert known.details["as_draws"]["lower"] == pytest.approx(found.lower)
     assert "as_draws" not in advantage(counts, coverage=Subset(of=5000)).details

@@ -255,7 +255,7 @@ def test_limits_of_drawn_chances():
 def test_drawn_audits_of_a_training_set_against_drawn_records(rng, members, epsilon, delta):
     """Of records drawn from a worst training set so many have as large a statistic as the p-value says, or fewer."""
     size, others, draws = 40, 60, 400
-    of = members.of if isinstance(coverage, Subset) else size
+    of = members.of if isinstance(members, Subset) else size
     curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
     training = np.interp(np.arange(1, of + 1) / of, curve.tpr, curve.fpr)
     # Nobody misses the largest record: it lies where its own limit, or that of the one before it, allows it.

@@ -321,7 +321,7 @@ def test_verify_asks_for_the_odds_that_stood_beside_the_losses(rng, tmp_path, ca
         (tossed(loss, coin, inclusion=pair), 0, "agree"),
     ):
         losses.to_frame().to_csv(tmp_path / "losses.csv", index=False)
-        assert app.run(["verify", str(result), "--losses", str(tmp_path / "losses.csv")]) == code
+        assert app.run(["report", str(result), "--verify", "--losses", str(tmp_path / "losses.csv")]) == code
         told = capsys.readouterr()
         assert words in told.out + told.err
 

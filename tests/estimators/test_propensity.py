@@ -198,7 +198,12 @@ def test_verify_says_what_it_cannot_compute_again(groups, tmp_path, capsys):
     losses.to_frame().to_csv(tmp_path / "losses.csv", index=False)
     found = audit(tmp_path / "losses.csv", split=Propensity(features))
     found.to_json(tmp_path / "result.json")
-    assert app.run(["verify", str(tmp_path / "result.json"), "--losses", str(tmp_path / "losses.csv")]) == 3
+    assert (
+        app.run(
+            ["report", str(tmp_path / "result.json"), "--verify", "--losses", str(tmp_path / "losses.csv")]
+        )
+        == 3
+    )
     assert "rest on features" in capsys.readouterr().err
 
 

@@ -165,7 +165,7 @@ def test_a_census_says_what_its_numbers_describe():
     losses = auditor.Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
     warned = {}
     for members in (auditor.Census(), auditor.Sample()):
-        found = auditor.audit(losses, members=members).estimate("tpr_at_fpr.0.1")
+        found = auditor.audit(losses, coverage=members).estimate("tpr_at_fpr.0.1")
         texts = Row(found).context, Row(found).caveat
         warned[type(members)] = ["can be positive by chance alone" in text for text in texts]
     assert warned == {auditor.Census: [True, True], auditor.Sample: [False, False]}

@@ -40,11 +40,11 @@ def test_a_threshold_is_on_the_score_as_it_is_in_the_table(tmp_path, capsys):
     assert 0 < hits < 100
     for name, sign in (("up", 1), ("down", -1)):
         pd.DataFrame({"loss": sign * score, "member": member}).to_csv(tmp_path / f"{name}.csv", index=False)
-    up = ("runs", tmp_path / "up.csv", "--delta", 1e-5, "--higher-is-member", "--threshold", 2)
+    up = ("runs", tmp_path / "up.csv", "--delta", 1e-5, "--higher-is-member", "--threshold", "fixed:2")
     for line, words in (
         (up, f"{hits} of 100 with it and 0 of 100 without have a score of at least that"),
         (
-            ("runs", tmp_path / "down.csv", "--delta", 1e-5, "--threshold", -2),
+            ("runs", tmp_path / "down.csv", "--delta", 1e-5, "--threshold", "fixed:-2"),
             f"{hits} of 100 with it and 0 of 100 without have a score of at most that",
         ),
     ):
@@ -62,9 +62,12 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
     frame.to_csv(others, index=False)
     ways = {
         (): "chosen on 1,000 other runs with it",
-        ("--threshold", "-1.5"): "At one threshold, -1.5, fixed in advance",
+        ("--threshold", "fixed:-1.5"): "At one threshold, -1.5, fixed in advance",
         ("--threshold-runs", others): "chosen on 100 other runs with it",
-        ("--rank-grid",): "ranks fixed in advance",
+        (
+            "--threshold",
+            "rank-grid",
+        ): "ranks fixed in advance",
     }
     for arguments, words in ways.items():
         assert run("runs", table, "--delta", 1e-5, *arguments) == 0
@@ -103,7 +106,7 @@ def test_counts_of_a_published_audit_are_judged(capsys):
             ("--counts", 0, 9, -1, 9),
             "counts of positives among runs without it must be a whole number of 0 or more, got -1.",
         ),
-        (("--counts", 1, 9, 1, 9, "--rank-grid"), "--rank-grid goes with a TABLE of scores"),
+        (("--counts", 1, 9, 1, 9, "--threshold", "rank-grid"), "--threshold goes with a TABLE of scores"),
         (("--counts", 1, 9, 1, 9, "--sequential"), "--sequential goes with a TABLE of scores"),
         (("scores.csv", "--counts", 1, 9, 1, 9), "give either a TABLE of scores, or --counts."),
         ((), "give either a TABLE of scores, or --counts."),
@@ -122,8 +125,8 @@ def test_runs_that_could_not_judge_the_claim_end_with_3(tmp_path, rng, capsys):
     assert run(*typed) == 3
     told = capsys.readouterr().err
     assert told.startswith(
-        "The claim could not be judged (--allow-unjudged lets it pass): This audit could not have refuted"
+        "The claim could not be judged (allow_unjudged lets it pass): This audit could not have refuted"
     )
     assert told.count("\n") == 1
-    assert run(*typed, "--allow-unjudged") == 0
+    assert run(*typed, "--set", "allow-unjudged") == 0
     assert capsys.readouterr().err == ""

@@ -113,7 +113,7 @@ def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(origi
             continue
         path.write_text(json.dumps(changed), encoding="utf-8")
         capsys.readouterr()
-        code = run("report", path, "--markdown", tmp_path / "r.md", "--allow-unjudged")
+        code = run("report", path, "--markdown", tmp_path / "r.md", "--set", "allow-unjudged")
         printed = capsys.readouterr()
         about = (number, place, printed.err[:200])
         assert "this is a bug" not in printed.err, about

@@ -45,7 +45,7 @@ def test_options(text, option, capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_files(name, capsys, tmp_path):
     """A file that is not there is named in one line without control characters."""
-    for command in (["audit"], ["audit", "--member-file"], ["report"], ["compare"], ["audit", "--config"]):
+    for command in (["audit"], ["audit", "--members"], ["report"], ["compare"], ["audit", "--config"]):
         assert run([*command, str(tmp_path / f"{NAMES[name]}.csv")]) == 2
         _sentence(capsys)
 
@@ -59,7 +59,7 @@ def test_file_names(name, capsys, tmp_path):
     made = {kind: tmp_path / f"out.{kind}" for kind in ("json", "md", "xml", "sarif")}
     names = {"json": "--json", "md": "--markdown", "xml": "--junit", "sarif": "--sarif"}
     options = [part for kind, file in made.items() for part in (names[kind], str(file))]
-    assert run(["audit", str(path), *options, "--model-name", NAMES[name]]) == 0
+    assert run(["audit", str(path), *options, "--model", NAMES[name]]) == 0
     said = capsys.readouterr()
     formats.terminal(said.out)
     assert said.err == ""

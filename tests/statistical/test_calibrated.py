@@ -28,14 +28,14 @@ SIZES = {(20, 20): 400, (300, 300): 100, (50, 5000): 40, (10_000, 10_000): 20}
 
 def judged(losses, *, delta=DELTA, coverage=Sample()):  # noqa: B008 - a frozen value
     """The test of every epsilon that the bound of these losses goes by."""
-    law = Statistic(losses.n_member, losses.n_nonmember, delta, ALPHA, members)
-    drawn = not is_exact(losses.n_member, losses.n_nonmember, ALPHA, members)
+    law = Statistic(losses.n_member, losses.n_nonmember, delta, ALPHA, coverage)
+    drawn = not is_exact(losses.n_member, losses.n_nonmember, ALPHA, coverage)
     return CalibratedTest(Hits.of(losses), law, drawn)
 
 
 def exceeds(losses, epsilon, *, coverage=Sample()):  # noqa: B008 - a frozen value
     """Whether the bound lies above this epsilon."""
-    return judged(losses, members=members).p_value(epsilon) <= ALPHA
+    return judged(losses, coverage=coverage).p_value(epsilon) <= ALPHA
 
 
 def rate_above(request, name, audit, epsilon, *, seed, runs):
@@ -59,10 +59,10 @@ def rate_above(request, name, audit, epsilon, *, seed, runs):
 def test_the_p_value_is_the_bound(rng, members):
     """An epsilon below the bound is refuted, one above it is not."""
     losses = Losses(rng.normal(-2, 1, 40), rng.normal(0, 1, 60))
-    bound = clopper_pearson(losses, delta=DELTA, members=members).value
+    bound = clopper_pearson(losses, delta=DELTA, coverage=members).value
     assert bound > 0
-    assert exceeds(losses, bound - 1e-4, members=members)
-    assert not exceeds(losses, bound + 2e-4, members=members)
+    assert exceeds(losses, bound - 1e-4, coverage=members)
+    assert not exceeds(losses, bound + 2e-4, coverage=members)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -87,7 +87,7 @@ def test_the_bound_of_a_training_set_seldom_exceeds_its_own(request, law, times)
         training = law.member(rng, times * size)
         losses = Losses(rng.choice(training, size, replace=False), law.nonmember(rng, 150))
         members = Census() if times == 1 else Subset(of=training.size)
-        return exceeds(losses, set_epsilon(training, law, delta=DELTA), members=members)
+        return exceeds(losses, set_epsilon(training, law, delta=DELTA), coverage=members)
 
     assert at_most(*rate_of(request, f"{law.name}, {times}", missed, seed=times, runs=10))
 
@@ -105,18 +105,18 @@ def test_the_bound_of_a_training_set_seldom_exceeds_its_own(request, law, times)
 def test_the_worst_law_spends_the_error(request, sizes, members, runs, epsilon, delta):
     """At the least favourable law the bound exceeds the truth about as often as it may."""
     curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
-    of = members.of if isinstance(coverage, Subset) else sizes[0]
+    of = members.of if isinstance(members, Subset) else sizes[0]
 
     def audit(rng):
         rates = rng.random(sizes[0])
-        if not isinstance(coverage, Sample):
+        if not isinstance(members, Sample):
             # The largest record of a finite set is missed by nobody: it may lie where its own limit allows it.
             rates = rng.choice(np.arange(1, of + 1), sizes[0], replace=False) / of
         places = np.interp(rates, curve.tpr, curve.fpr)
-        if not isinstance(coverage, Sample):
+        if not isinstance(members, Sample):
             last = max(float(np.interp(1 - 1 / of, curve.tpr, curve.fpr)), (1 - delta) * math.exp(-epsilon))
             places = np.where(rates == 1, last, places)
-        return judged(Losses(places, rng.random(sizes[1])), delta=delta, members=members)
+        return judged(Losses(places, rng.random(sizes[1])), delta=delta, coverage=members)
 
     name = f"worst, {sizes}, {members}, {epsilon:g}"
     misses, number = rate_above(request, name, audit, epsilon, seed=7, runs=runs)
@@ -169,7 +169,7 @@ def test_the_band_holds_everywhere_at_once(request, sizes, members):
 
     def missed(rng):
         losses = Losses(rng.normal(-1, 1, sizes[0]), rng.normal(0, 1, sizes[1]))
-        band = simultaneous_band(losses, confidence=1 - ALPHA, members=members)
+        band = simultaneous_band(losses, confidence=1 - ALPHA, coverage=members)
 
         def tpr(fpr, side):
             at = stats.norm.ppf(fpr)

@@ -154,7 +154,7 @@ def test_few_records_hold_every_level(simulated, sizes, confidence, members, rul
     def over(rng):
         member = fixed if census else rng.choice(values, sizes[0], p=p1)
         losses = Losses(member=member, nonmember=rng.choice(values, sizes[1], p=p0))
-        found = clopper_pearson(losses, delta=delta, confidence=confidence, members=members, rule=rule)
+        found = clopper_pearson(losses, delta=delta, confidence=confidence, coverage=members, rule=rule)
         return found.value > truth + 1e-12
 
     assert seldom(simulated(over, seed=17, runs=(400, 4000)), 1 - confidence)
@@ -295,7 +295,7 @@ def test_tpr_at_fpr_keeps_both_promises(simulated, rate, times):
     def broken(rng):
         member = rng.normal(-1, 1, 500) if training is None else rng.choice(training, 150, replace=False)
         losses = Losses(member=member, nonmember=rng.normal(0, 1, 1000))
-        found = tpr_at_fpr(losses, rate=rate, members=members)
+        found = tpr_at_fpr(losses, rate=rate, coverage=members)
         threshold = losses.sorted_nonmember[found.details["rank"]]
         # The limit is a count over the training set's size: compare with half a record to spare.
         tpr = (

@@ -21,7 +21,7 @@ def result(member, nonmember, coverage=Sample()):  # noqa: B008 - a frozen value
     counts = count(Losses(member=member, nonmember=nonmember))
     kind = "census" if isinstance(coverage, Census) else "sample"
     data = {"n_member": len(member), "n_nonmember": len(nonmember), "members": kind, "unit": "record"}
-    return result_of(data, advantage(counts, members=members), auc(counts))
+    return result_of(data, advantage(counts, coverage=coverage), auc(counts))
 
 
 def releases(rng, shifts, correlation):

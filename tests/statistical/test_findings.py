@@ -11,7 +11,7 @@ from auditor.report import finding
 def found(rng, members, split, size, leak=0.0):
     """Whether leakage is said to be found, by every row that the sign looks at, and whether the first is above 0."""
     losses = Losses(member=rng.normal(-leak, 1, size), nonmember=rng.normal(size=size))
-    result = looked_at(losses, members=members, split=split)
+    result = looked_at(losses, coverage=members, split=split)
     return finding(result).sign.word == "Leakage found", result.estimates[0].value > 0
 
 
@@ -31,7 +31,7 @@ def test_noise_is_not_called_leakage(simulated, members, split, size):
     """
     alarms, own = simulated(lambda rng: found(rng, members, split, size), seed=41, runs=(30, 3000)).T
     assert seldom(alarms)
-    if isinstance(coverage, Census):
+    if isinstance(members, Census):
         assert not seldom(own)
 
 

@@ -78,7 +78,7 @@ def test_a_subset_at_its_least_favourable_threshold(simulated):
         simulated(
             above(
                 truth, training, LAWS[0], 60, 5000,
-                delta=0.0, confidence=0.5, members=members, rule=FixedThreshold(0.0),
+                delta=0.0, confidence=0.5, coverage=members, rule=FixedThreshold(0.0),
             ),
             seed=7,
             runs=(400, 5000),

@@ -37,7 +37,7 @@ def one_audit(plan, asked, attack, part):
                 watch.add(*map(float, pair)) for pair in zip(losses.member, losses.nonmember, strict=True)
             )
         if split is None:
-            found = clopper_pearson(losses, delta=plan.delta, members=asked.get("members", Sample()))
+            found = clopper_pearson(losses, delta=plan.delta, coverage=asked.get("coverage", Sample()))
             return found.value >= plan.epsilon
         if plan.delta == 0 and split in (
             RandomSplit(),
@@ -59,7 +59,7 @@ def one_audit(plan, asked, attack, part):
     [
         (NORMALS, CERTIFIES, (300, 3000)),
         (ANSWERS, CERTIFIES, (300, 3000)),
-        (NORMALS, CERTIFIES | {"members": Census()}, (300, 3000)),
+        (NORMALS, CERTIFIES | {"coverage": Census()}, (300, 3000)),
         (NORMALS, CERTIFIES | {"split": RandomSplit()}, (120, 1000)),
         (ANSWERS, CERTIFIES | {"split": RandomSplit()}, (120, 1000)),
         (NORMALS, CERTIFIES | {"split": BernoulliSplit(0.5)}, (120, 1000)),

@@ -157,12 +157,12 @@ def test_people_on_the_command_line(capsys):
         "--delta",
         "1e-5",
     ]
-    found = answer(capsys, *run, "--records-per-person", "3")
+    found = answer(capsys, *run, "--set", "records-per-person=3")
     expected = epsilon(DPSGD(4.0, 0.01, 1000, unit="person", records_per_person=3), delta=1e-5).value
     assert next(row for row in found["claims"] if row["metric"] == "epsilon")["value"] == pytest.approx(
         expected
     )
     assert "one person, whose up to 3 records are all replaced" in found["in_words"][0]
     assert "tuning" in found["in_words"][-1]
-    assert "single records" in refused(capsys, *run, "--records-per-person", "3", "--compositions")
+    assert "single records" in refused(capsys, *run, "--set", "records-per-person=3", "--compositions")
     assert in_words(overview(DPSGD(2.0, 0.1, 10), delta=1e-5))[0].startswith("About one record")

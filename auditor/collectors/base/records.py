@@ -402,7 +402,7 @@ def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
         columns = f"{wanted} column{'s' if wanted > 1 else ''}"
         raise InputError(
             f"{place} X must have the {columns} that {model} was trained on, got {shape[1]}; give those alone, in"
-            " the order of training (--features on the command line)."
+            " the order of training (features)."
         )
 
 

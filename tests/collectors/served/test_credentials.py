@@ -80,8 +80,8 @@ SENT = [
     "y",
     "--out",
     "o.parquet",
-    "--retries",
-    "0",
+    "--set",
+    "retries=0",
 ]
 COMMANDS = {
     "collect": lambda link: ["collect", link, *SENT],
@@ -94,8 +94,8 @@ COMMANDS = {
     "settings": lambda link: ["audit", "losses.csv", "--config", link],
     "result": lambda link: ["report", link],
     "results": lambda link: ["compare", link, "r.json"],
-    "altered": lambda link: ["verify", link],
-    "folder": lambda link: ["site", link],
+    "altered": lambda link: ["report", link, "--verify"],
+    "folder": lambda link: ["report", link, "--out", "site"],
     "model": lambda link: ["collect", link.replace("http", "s3", 1), *SENT[:8]],
 }
 

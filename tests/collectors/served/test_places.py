@@ -90,35 +90,49 @@ def done(*line):
 def test_no_audit_shows_where_its_files_lie(place):
     """Nor do a comparison, several models, a site, a ranking, or the same again from the stored result."""
     more = [
-        "--records",
-        place("ranking.csv"),
-        "--model-card",
-        place("card.md"),
+        "--set",
+        f"records={place('ranking.csv')}",
+        "--set",
+        f"model-card={place('card.md')}",
     ]
-    more += ["--context", place("context.toml"), "--features", "x", "--reference", place("second.csv")]
-    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random", "--for-insiders"]
+    more += [
+        "--set",
+        f"context={place('context.toml')}",
+        "--features",
+        "x",
+        "--reference",
+        place("second.csv"),
+    ]
+    claim = ["--claim-epsilon", "1", "--claim-delta", "1e-5", "--split", "random", "--disclosure", "insiders"]
     done("audit", place("l.csv"), *more, *claim, *outputs(place, "one", *WRITTEN), "--fail-if=auc > 0.5")
     pair = ["--members", place("m.csv"), f"--nonmembers={place('n.csv')}", "--split=random"]
-    done("audit", *pair, "--schedule", place("s.csv"), "--delta=1e-5", *outputs(place, "two", *WRITTEN))
-    done("audit", place("second.csv"), "--split=random", "--for-insiders", *outputs(place, "three"))
-    done("audit", place("third.csv"), "--split=random", "--for-insiders", *outputs(place, "four"))
+    done(
+        "audit",
+        *pair,
+        "--set",
+        f"schedule={place('s.csv')}",
+        "--delta=1e-5",
+        *outputs(place, "two", *WRITTEN),
+    )
+    done("audit", place("second.csv"), "--split=random", "--disclosure", "insiders", *outputs(place, "three"))
+    done("audit", place("third.csv"), "--split=random", "--disclosure", "insiders", *outputs(place, "four"))
     results = [place(name) for name in ("one.json", "two.json", "three.json", "four.json")]
     done("report", results[0], *outputs(place, "again", *WRITTEN))
     claim = ["--delta=1e-5", "--split=random"]
     done("instances", results[0], *results[2:], *claim, *outputs(place, "instances", *WRITTEN))
     tables = ["--about", place("about.csv"), "--baseline", results[0]]
     done("compare", *results, *tables, *outputs(place, "compared", "--html"))
-    done("site", place(""), "--out", place("site"))
+    done("report", place(""), "--out", place("site"))
     assert told(place) == {}
     command = auditor.read_result(results[0]).provenance["command"]
-    assert command.startswith("auditor audit l.csv --records ranking.csv --model-card card.md")
+    assert command.startswith("auditor audit l.csv --set records=ranking.csv --set model-card=card.md")
     assert command.endswith("--sarif one.sarif --json=one.json '--fail-if=auc > 0.5'")
-    assert run("verify", results[0], "--losses", place("l.csv")) == 0
+    assert run("report", results[0, "--verify"], "--losses", place("l.csv")) == 0
 
 
 def test_no_audit_of_a_training_shows_where_its_files_lie(place):
     """Nor do runs, what a training promises, canaries, or a summary and its audit."""
-    claim = ["--schedule", place("s.csv"), "--delta=1e-5"]
+    claim = ["--set", f"schedule={place('s.csv')}", "--delta=1e-5"]
     done(
         "runs",
         place("l.csv"),
@@ -174,7 +188,7 @@ def test_no_result_shows_the_address_of_a_served_model(place, serve, monkeypatch
     port = server.url.rpartition(":")[2]
     for at, host in enumerate(("127.0.0.1", HOST, f"{HOST}.lan".upper())):
         url = f"http://{host}:{port}/{PATH}/invocations?whatever=3"
-        asked = ["--label=y", "--features=x", "--protocol=mlflow", "--retries=0"]
+        asked = ["--label=y", "--features=x", "--protocol=mlflow", "--set", "retries=0"]
         members = ["--members", place("rm.csv"), "--nonmembers", place("rn.csv")]
         done("collect", url, *members, *asked, "--out", place(f"got{at}.parquet"))
         done("audit", place(f"got{at}.parquet"), *outputs(place, f"served{at}", *WRITTEN))

@@ -138,7 +138,7 @@ def test_any_number_of_records_is_audited(rng):
     small = Summary.of(Losses(rng.normal(-1, 1, 10_000), rng.normal(0, 1, 10_000)))
     much = Summary(small.bin, small.member * 10**6, small.nonmember * 10**6)
     for members in (auditor.Sample(), auditor.Census()):
-        found = auditor.audit(much, members=members, delta=1e-5)
+        found = auditor.audit(much, coverage=members, delta=1e-5)
         assert found["auc"].value == pytest.approx(auditor.audit(small, delta=1e-5)["auc"].value, abs=1e-9)
         assert found["epsilon_bound.clopper_pearson"].lower > 3
         assert found["epsilon_star.gaussian"].details["noise_floor"]["q95"] < 1e-3
@@ -185,7 +185,7 @@ def test_files_of_every_kind_are_counted_alike(table, tmp_path, monkeypatch, cap
     assert same(found, whole)
     result = answer(capsys, "audit", "all.parquet")
     assert run("audit", "all.parquet", "--json", "result.json", "--quiet") == 0
-    assert run("verify", "result.json", "--losses", "all.parquet") == 0
+    assert run("report", "result.json", "--verify", "--losses", "all.parquet") == 0
     assert result["data"]["n_member"] == whole.n_member == int(table.member.sum())
     negated = Summary.from_files([table.assign(loss=-table.loss)], higher_is_member=True)
     assert same(negated, whole)
@@ -212,8 +212,8 @@ def changed(path, **about):
             "summarise good.parquet losses.csv --loss-column other",
             "must share loss to be added, got loss and other",
         ),
-        ("summarise losses.csv --bits 12", "bits must be a whole number of 13 or more, got 12"),
-        ("summarise losses.csv --bits 30", "bits must be at most 24, got 30"),
+        ("summarise losses.csv --set bits=12", "bits must be a whole number of 13 or more, got 12"),
+        ("summarise losses.csv --set bits=30", "bits must be at most 24, got 30"),
         ("summarise nothing.parquet", "file 'nothing.parquet' does not exist"),
         ("summarise later.parquet", "must be a summary of version 1 or 2, got version 7"),
         ("summarise cut.parquet", "is not a whole summary (its counts do not add up)"),
@@ -229,7 +229,7 @@ def changed(path, **about):
         ("summarise alone.parquet", "at least 10 members and 10 non-members to be merged, got"),
         ("summarise empty.csv", "files must hold at least one record, got none"),
         ("audit alone.parquet", "nonmember losses need at least 2 records, got a summary of 0"),
-        ("audit good.parquet --label-column x", "--label-column goes with a table of losses"),
+        ("audit good.parquet --set label-column=x", "--set label-column goes with a table of losses"),
         ("audit good.parquet --reference losses.csv", "reference must be left out in the audit of a summary"),
         (
             "audit good.parquet --records order.csv",
@@ -493,7 +493,7 @@ def test_an_audit_of_a_merged_summary_says_so(table, tmp_path, capsys):
         assert check["status"] == status
         assert check["details"]["merged"] is summary.is_merged
         assert run("audit", path, "--json", result, "--quiet") == 0
-        assert run("verify", result, "--losses", path) == 0
+        assert run("report", result, "--verify", "--losses", path) == 0
 
 
 def test_files_say_whether_bins_were_merged(table, tmp_path):
