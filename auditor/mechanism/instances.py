@@ -17,10 +17,10 @@ from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim
 from auditor.estimators import guess_tests
 from auditor.estimators.asked import SPLIT_NAMES, promises
+from auditor.estimators.fixed_ranks import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
-from auditor.estimators.rank_curves import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.rates import auc
 from auditor.records.labels import group_reason, mechanism_reason, per_person
 from auditor.results import document
