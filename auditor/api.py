@@ -142,7 +142,7 @@ def audit_instances(
         InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
 
     Source: Negoescu et al. 2024, Theorem 2 and Eq. 18 to 21, at attacks of known error rate (see
-    `auditor.estimators.rank_curves`).
+    `auditor.estimators.fixed_ranks`).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

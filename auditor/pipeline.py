@@ -15,9 +15,9 @@ from auditor.curves.views import Histogram, NamedCurve
 from auditor.estimators.band import furthest, measured as measured_lines, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.fixed_ranks import rank_curves
 from auditor.estimators.gap import advantage
 from auditor.estimators.one_run import mechanism_bound
-from auditor.estimators.rank_curves import rank_curves
 from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.estimators.setting import Inputs

@@ -25,10 +25,9 @@ class Must:
         from pydantic import Field
 
         annotated: Any = Annotated
-        strict = (
-            True if source in (bool, int, float) else None
-        )  # so that no text and no truth value is a number
-        return handler.generate_schema(annotated[source, Field(strict=strict, **self.keywords)])
+        # No text and no truth value is a number.
+        strict: dict[str, Any] = {"strict": True} if source in (bool, int, float) else {}
+        return handler.generate_schema(annotated[source, Field(**strict, **self.keywords)])
 
 
 class OrInfinite:
@@ -125,7 +124,8 @@ def _field(hint: Any, handler: Any) -> Any:
     from pydantic_core import core_schema
 
     if isinstance(hint, EnumType):
-        return core_schema.literal_schema([str(item) for item in hint])
+        words: Any = hint
+        return core_schema.literal_schema([str(word) for word in words])
     parts = get_args(hint) or (hint,)
     if not any(map(is_typeddict, parts)):
         return handler.generate_schema(hint)

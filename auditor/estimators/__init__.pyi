@@ -17,6 +17,7 @@ from auditor.estimators.epsilon_star import (
     standard_error,
 )
 from auditor.estimators.evidence import Estimator, Evidence
+from auditor.estimators.fixed_ranks import InstanceRates, on_common_grid, rank_curves
 from auditor.estimators.gap import advantage, bayes_security, gap_limits
 from auditor.estimators.gdp import gdp_of_guesses, model_gdp
 from auditor.estimators.guess_tests import (
@@ -50,7 +51,6 @@ from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import one_run_bound
 from auditor.estimators.pooling import mean_of_models
 from auditor.estimators.propensity import odds_error
-from auditor.estimators.rank_curves import InstanceRates, on_common_grid, rank_curves
 from auditor.estimators.rates import auc, empirical, guaranteed_rank, tpr_at_fpr
 from auditor.estimators.registry import ESTIMATORS
 from auditor.estimators.supremum import best_region, gaussian_supremum, mixture_supremum
