@@ -374,12 +374,12 @@ def within_memory(place: str, needed: float, *, memory: float) -> None:
 
     >>> within_memory("file 'a.npz'", 3.9e9, memory=MEMORY)
     Traceback (most recent call last):
-    auditor.core.errors.InputError: file 'a.npz' would need 3.9 GB of memory once decoded, more than the 1 GB that a table may take; allow more with memory (--memory, in bytes), or write it with fewer rows or shorter texts.
+    auditor.core.errors.InputError: file 'a.npz' would need 3.9 GB of memory once decoded, more than the 1 GB that a table may take; allow more with memory (in bytes), or write it with fewer rows or shorter texts.
     """
     if needed > memory:
         raise InputError(
             f"{place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
-            f" {memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or write it"
+            f" {memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (in bytes), or write it"
             " with fewer rows or shorter texts."
         )
 

@@ -127,7 +127,7 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
 
     found = []
     if not any(run.utility for run in comparison.runs):
-        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--utility")
+        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--set utility")
         found.append(
             f"A utility places an audit in the landscape: give it with each audit ({with_audit}), or in a table with the columns"
             f" result and utility ({spelled('about=', '--about')})."

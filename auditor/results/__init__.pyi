@@ -10,7 +10,7 @@ from auditor.results.document import (
     find,
     input_hash,
 )
-from auditor.results.metrics import METRICS, STATUS, VERDICT, advice, describe, offered
+from auditor.results.metrics import METRICS, STATUS, VERDICT, advice, describe
 from auditor.results.partition import Partition
 from auditor.results.reading import json_value, read_result, schema
 from auditor.results.rows import Row, at_least, fit_sentences, out_of_many

@@ -133,11 +133,6 @@ def fitted(result: AuditDocument) -> dict[str, Estimate]:
     return {curve: estimate for curve, estimate in found if estimate is not None}
 
 
-def offered() -> dict[str, str]:
-    """Return what a gate can name of an ordinary audit, and what each number is in a few words."""
-    return {item.name: item.hint for item in METRICS if item.hint and not item.name.endswith("*")}
-
-
 def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:
     """Return a number in the form that suits the estimate or the claim of that name."""
     forms = {Unit.RATE: numbers.percent, Unit.SHARE: numbers.unit}
