@@ -409,7 +409,7 @@ def report(
         does not keep what --verify needs. If several apply: 2, then 1, then 3.
     """
     is_folder = stored.result.is_dir()
-    if not is_folder:
+    if stored.result.is_file():
         shared.refuse(stored, "out", goes="with a folder of results, got a file as RESULT; leave it out")
     if not stored.verify:
         shared.refuse(

@@ -171,8 +171,8 @@ def _rate(typed: object) -> float | Fraction:
 
 
 @dataclass(frozen=True)
-class Steps(Options):
-    """The steps of DP-SGD.
+class Training(Options):
+    """A DP-SGD description.
 
     Attributes:
         noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
@@ -180,6 +180,9 @@ class Steps(Options):
         steps: DP-SGD: number of steps.
         sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
             accounted as if by coins.
+        epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
+        schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
+        records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
     """
 
     noise_multiplier: float | None = None
@@ -187,24 +190,13 @@ class Steps(Options):
     steps: int | None = None
     sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", **_RARE)
 
-    def sampling(self) -> choices.Sampling:
-        """Return how batches are drawn."""
-        return choices.SAMPLERS[self.sampler]()
-
-
-@dataclass(frozen=True)
-class Training(Steps):
-    """A DP-SGD description.
-
-    Attributes:
-        epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
-        schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
-        records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
-    """
-
     epochs: float | None = option(**_RARE)
     schedule: Path | None = option(**_RARE)
     records_per_person: int | None = option(**_RARE)
+
+    def sampling(self) -> choices.Sampling:
+        """Return how batches are drawn."""
+        return choices.SAMPLERS[self.sampler]()
 
     def unit(self) -> choices.PrivacyUnit:
         """Return for whom the claim is made: for people where the number of their records is given."""

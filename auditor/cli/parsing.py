@@ -394,4 +394,6 @@ def _shape(item: Option, sign: str = "=") -> str:
 
 def _row(head: str, words: str) -> str:
     plain = re.sub(r"``?([^`]+)``?", r"\1", words)
-    return textwrap.fill(f"{head}  {plain}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
+    return textwrap.fill(
+        f"{head}  {plain}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 6, break_on_hyphens=False
+    )

@@ -66,12 +66,12 @@ def enough_to_share(name: str, count: int, disclosure: str) -> None:
 
     >>> enough_to_share("member losses", 4, "public")
     Traceback (most recent call last):
-    auditor.core.errors.InputError: member losses must be of at least 10 records or people in a result that may be shared, got 4; audit more, or ask for a result for insiders (disclosure='insiders', --for-insiders).
+    auditor.core.errors.InputError: member losses must be of at least 10 records or people in a result that may be shared, got 4; audit more, or ask for a result for insiders (disclosure='insiders').
     """
     if disclosure == "public" and count < LEAST_SHOWN:
         raise InputError(
             f"{name} must be of at least {LEAST_SHOWN} records or people in a result that may be shared, got {count}; audit more, or ask for"
-            " a result for insiders (disclosure='insiders', --for-insiders)."
+            " a result for insiders (disclosure='insiders')."
         )
 
 

@@ -16,11 +16,11 @@ from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Los
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim
 from auditor.estimators import guess_tests
+from auditor.estimators.fixed_ranks import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.gap import advantage
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.pooling import POOLED, mean_of_models
-from auditor.estimators.fixed_ranks import ATTACKS, InstanceRates, averaged, on_common_grid, rank_curves
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
 from auditor.records.labels import group_reason, mechanism_reason, per_person

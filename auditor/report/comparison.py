@@ -136,7 +136,7 @@ def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> lis
 
     hints = []
     if not any(run.utility for run in comparison.runs):
-        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--utility")
+        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--set utility")
         hints.append(_said("no_utility", with_audit=with_audit, about=spelled("about=", "--about")))
     if comparison.baseline is None:
         hints.append(_said("no_baseline", option=spelled("baseline=", "--baseline")))

@@ -8,5 +8,5 @@ from auditor.results.document import (
     find,
     input_hash,
 )
-from auditor.results.metrics import METRICS, describe, offered
+from auditor.results.metrics import METRICS, describe
 from auditor.results.reading import json_value, read_result, schema

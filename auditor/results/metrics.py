@@ -132,11 +132,6 @@ def fitted(result: AuditResult) -> dict[str, Estimate]:
     return {curve: estimate for curve, estimate in found if estimate is not None}
 
 
-def offered() -> dict[str, str]:
-    """Return what a gate can name of an ordinary audit, and what each number is in a few words."""
-    return {item.name: item.hint for item in METRICS if item.hint and not item.name.endswith("*")}
-
-
 # --- Rows of an audit as evidence of leakage: in a census the members count as draws, so that chance is allowed for ---
 
 

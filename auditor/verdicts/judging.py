@@ -311,7 +311,7 @@ def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
         if estimate.delta == 0:
             return (
                 f"A bound stated at delta 0 judges no claim at delta {given(claim.delta)}: leave one_run_test"
-                " (--one-run-test) out, or take FDP(), whose bound has the claim's delta."
+                " (one_run_test) out, or take FDP(), whose bound has the claim's delta."
             )
         return (
             f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at the larger"

@@ -110,7 +110,7 @@ def test_every_kind_is_made(spare, tmp_path):
         ("--kind text --size 9 --coins made.csv", "is named twice"),
         (
             "--kind text --size 9 --coins spare.csv",
-            "is there already, and coins cannot be had again; name another, or give --overwrite",
+            "is there already, and coins cannot be had again; name another, or ask for it to be overwritten",
         ),
         (
             "spare.csv --label target --size 9 --coins spare.csv --overwrite",

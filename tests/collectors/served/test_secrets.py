@@ -67,7 +67,15 @@ def by_library(url, files):  # noqa: ARG001 - as the other
 def by_command(url, files):
     """Everything that the command line prints and writes."""
     line = ["--members", files / "in.csv", "--nonmembers", files / "out.csv", "--set", "allow-shared-rows"]
-    line += ["--out", files / "losses.parquet", "--overwrite", "--set", "retries=0", "--token-variable", "TOKEN"]
+    line += [
+        "--out",
+        files / "losses.parquet",
+        "--overwrite",
+        "--set",
+        "retries=0",
+        "--token-variable",
+        "TOKEN",
+    ]
     line += ["--set", "header-variable=X-Key=KEY"]
     if url.endswith("completions"):
         line += ["--text-column", "text", "--served-model", "m", "--protocol", "completions"]
