@@ -25,13 +25,94 @@ EXTRAS = {
 }
 
 
+# What is the same on every Python and with the same numpy and scipy: pages, simulations, timings and arithmetic. It runs in
+# one environment, by the README's test command; in the others CI leaves it out (-m "not once").
+ONCE = (
+    *(
+        "statistical/",
+        "benchmarks/test_speed.py",
+        "benchmarks/test_theory_speed.py",
+        "browser/",
+        "report/",
+        "audits/",
+    ),
+    "fuzz/test_fuzz.py",
+    *(
+        "safety/test_drawings.py",
+        "safety/test_edited_results.py",
+        "safety/test_errors.py",
+        "safety/test_handed_out.py",
+    ),
+    *(
+        "safety/test_losses.py",
+        "safety/test_nothing_lost.py",
+        "safety/test_outputs.py",
+        "safety/test_report_attack.py",
+    ),
+    *(
+        "safety/test_sizes.py",
+        "test_calibration.py",
+        "test_cli_folder.py",
+        "test_cli_report.py",
+        "test_cli_terminal.py",
+    ),
+    *("test_pipeline_example.py", "test_planning.py", "test_reading.py"),
+)
+# What no other Python changes, but another numpy or scipy might: it runs beside the extras too.
+ONE_PYTHON = (
+    *(
+        "papers/",
+        "notebooks/",
+        "benchmarks/",
+        "theory/",
+        "estimators/",
+        "fitters/",
+        "checks/",
+        "scores/",
+        "fuzz/",
+        "safety/",
+    ),
+    *("runs/test_opacus_bugs.py", "runs/test_audit_runs.py", "runs/test_bayesian.py"),
+    *("test_label_audit.py", "test_policies.py"),
+)
+# What the core alone shows on newer versions of both: the longest arithmetic, help and settings.
+ONE_NUMPY = (
+    *(
+        "theory/test_vectors.py",
+        "theory/test_privacy_loss.py",
+        "theory/test_renyi.py",
+        "theory/test_fixed_size.py",
+    ),
+    *("estimators/test_gaussian_supremum.py", "estimators/test_mixture_supremum.py"),
+    *(
+        "estimators/test_mixture_epsilon_star.py",
+        "estimators/test_joint_test.py",
+        "estimators/test_exact_test.py",
+    ),
+    *("estimators/test_betting.py", "papers/test_epsilon_star.py", "papers/test_membership_bounds.py"),
+    *(
+        "test_cli_help.py",
+        "test_cli_config.py",
+        "test_cli_verify.py",
+        "test_cli_compare.py",
+        "test_cli_more.py",
+    ),
+    "test_docs.py",
+)
+
+
 def pytest_addoption(parser):
     """Add ``--long``: simulations at full size."""
     parser.addoption("--long", action="store_true", default=False, help="run simulations at full size")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skip what is marked long unless asked for."""
+    """Mark where tests run, and skip what is marked long unless it is wanted."""
+    for item in items:
+        place = item.path.relative_to(config.rootpath / "tests").as_posix()
+        for mark, places in (("once", ONCE), ("one_python", ONE_PYTHON), ("one_numpy", ONE_NUMPY)):
+            if place.startswith(places):
+                item.add_marker(getattr(pytest.mark, mark))
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="full-size simulation; run with --long")
         for item in items:
