@@ -325,7 +325,7 @@ def _rule(name: str, label: str, rule: Callable[[Law], ThresholdRule]) -> Bound:
     return Bound(name, label, _EPSILON, _ABOVE, lambda law, delta: law.epsilon(delta), missed)
 
 
-def _finite(name: str, label: str, *, times: int, choose: Callable[[int], Members]) -> Bound:
+def _finite(name: str, label: str, *, times: int, choose: Callable[[int], Coverage]) -> Bound:
     """A certified bound for a training set ``times`` as large as what was scored, against that set's own epsilon."""
 
     def missed(trial: Trial) -> bool:

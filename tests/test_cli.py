@@ -23,28 +23,6 @@ def test_two_files_and_a_score(tmp_path, rng, capsys):
     assert found["data"]["n_nonmember"] == 400
 
 
-GOOD_ROWS = "".join(f"{i / 7},{i % 2}\n" for i in range(40))
-# How each kind of file is read and refused, `collectors/test_files.py` holds; here one of each way to go wrong.
-BAD_FILES = {
-    "bad.csv": ("loss,member\nnan,1\n" + GOOD_ROWS, ["loss", "1 NaN", "row 2"]),
-    "empty.csv": ("", ["empty"]),
-    "bad.pkl": ("\x80\x04\x95", ["pickle"]),
-    "missing.csv": (None, ["missing.csv"]),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files(tmp_path, capsys, name):
-    """Each bad file is one sentence on standard error, exit code 2, no traceback and no output file."""
-    content, words = BAD_FILES[name]
-    path, page = tmp_path / name, tmp_path / "page.html"
-    if content is not None:
-        path.write_bytes(content.encode("latin-1"))
-    said = refused(capsys, "audit", path, "--html", page)
-    assert [word for word in words if word not in said] == []
-    assert not page.exists()
-
-
 SOLVE = "claim --solve-for noise-multiplier"
 RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
 
@@ -153,19 +131,6 @@ def test_a_folder_without_permission(table, capsys):
         table.parent.chmod(0o700)
 
 
-def test_a_failure_while_writing_leaves_nothing(table, monkeypatch):
-    """When the second file cannot be put in place, no temporary file stays behind."""
-    from auditor.core import files
-
-    def full_disk(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fdopen", full_disk)
-    before = set(table.parent.iterdir())
-    assert run("audit", table, "--html", table.parent / "a.html", "--json", table.parent / "b.json") == 2
-    assert set(table.parent.iterdir()) == before
-
-
 def test_links_and_permissions_survive(table):
     """A report written through a link replaces the file behind it, which keeps its permissions."""
     behind, link = table.parent / "behind.html", table.parent / "link.html"
@@ -176,12 +141,6 @@ def test_links_and_permissions_survive(table):
     assert link.is_symlink()
     assert behind.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert behind.stat().st_mode & 0o777 == 0o600
-
-
-def test_the_version(capsys):
-    """`auditor --version` prints the version."""
-    assert run("--version") == 0
-    assert capsys.readouterr().out == f"auditor {auditor.__version__}\n"
 
 
 def test_the_demo_refutes_a_false_claim_and_not_a_true_one(tmp_path, capsys):

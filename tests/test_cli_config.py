@@ -241,14 +241,6 @@ def test_a_terminal_is_told_which_file_is_used(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_gates_of_a_file_are_told_as_such(capsys):
-    """Where gates of a file stop the pipeline the last line says so."""
-    save("[audit]\nfail-if = ['auc > 0.9']\n")
-    assert run("audit", "losses.csv", "--quiet") == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[1:] == ["Set in [audit] of 'auditor.toml': fail-if."]
-
-
 @pytest.mark.parametrize("more", [(), ("--quiet",)])
 @pytest.mark.parametrize("name", ["auditor.toml", "pyproject.toml", "ci/other.toml"])
 def test_typed_gates_never_weaken_those_of_a_file(folder, capsys, name, more):
@@ -300,8 +292,13 @@ def test_every_path_of_every_command_is_an_input_or_an_output():
     assert paths - read == settings.OUTPUTS
 
 
-@pytest.mark.parametrize("kind", ["absolute", "above", "link", "link to a folder"])
-@pytest.mark.parametrize(("name", "key"), OUTPUTS)
+@pytest.mark.parametrize(
+    ("name", "key", "kind"),
+    [
+        *((name, key, "absolute") for name, key in OUTPUTS),
+        *(("audit", "json", kind) for kind in ("above", "link", "link to a folder")),
+    ],
+)
 def test_a_file_writes_nothing_outside_its_folder(folder, capsys, name, key, kind):
     """An output of a file of settings that leads out of its folder is refused before any work, unless it is typed."""
     (folder / "ci").mkdir()

@@ -9,6 +9,7 @@ import pytest
 from command_line import leaking, refused, run
 from safety import formats
 
+from auditor import __version__
 from auditor.cli import app, console, parsing
 
 COMMANDS = {name: app.command_of(name) for names in app.COMMANDS.values() for name in names}
@@ -75,6 +76,7 @@ def test_the_bare_command_says_where_to_begin(capsys):
     assert {shown(*words, capsys=capsys) for words in (["--help"], ["-h"], ["help"])} == {first}
     assert first.index("Audit a model:") < first.index("Promise and plan:")
     assert all(f"\n  {name} " in first for name in COMMANDS)
+    assert shown("--version", capsys=capsys) == f"auditor {__version__}\n"
 
 
 @pytest.mark.parametrize(
