@@ -94,7 +94,7 @@ _RULES: dict[Any, list[Schema]] = {
 _NO_VERDICT = _rule({"comparisons": {"maxItems": 0}}, {"verdict": _NULL})
 
 
-_SCHEMAS: dict[str, tuple[type[document.Document], str]] = {
+_SCHEMAS: dict[str, tuple[Any, str]] = {
     "result": (document.AuditResult, "The result of one audit"),
     "instances": (document.InstancesResult, "The audit of several models of one training algorithm"),
     "runs": (document.RunsResult, "The audit of many runs of one training algorithm"),
@@ -287,7 +287,7 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     return named, raw, content
 
 
-def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.Document]] = KINDS[:1]) -> Any:
+def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1]) -> Any:
     """Read a result of one of these kinds, by default the audit of one model. See `auditor.read_result`."""
     named, raw, content = raw_result(path)
     by_key = {item.kind or "": item for item in kinds}
