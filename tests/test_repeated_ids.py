@@ -391,10 +391,11 @@ def test_bare_losses_say_what_their_ids_are(rng):
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"), [([], 3), (["--rows", "scorings"], 1), (["--rows", "records"], 3)]
+    ("asked", "code"),
+    [([], 3), (["--set", "persons=each:scorings"], 1), (["--set", "persons=each:records"], 3)],
 )
 def test_rows_on_the_command_line(rng, tmp_path, capsys, asked, code):
-    """``--rows scorings`` says that the rows of an id are one training record, whose claim then is refuted."""
+    """``persons=each:scorings`` says that the rows of an id are one training record, whose claim then is refuted."""
     table = tmp_path / "losses.csv"
     scored(rng, leak=9.0).to_frame().to_csv(table, index=False)
     claim = ["--claim-epsilon", "0.4", "--claim-delta", "0", "--claim-adjacency", "replace-one"]

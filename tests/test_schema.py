@@ -104,9 +104,9 @@ def test_results_of_earlier_releases_validate_once_read(name):
 
 def test_the_demo_validates():
     """Both results of the demo are what the schema says."""
-    from auditor.cli import project
+    from auditor.cli import run_demo
 
-    for result in project.run_demo(seed=0):
+    for result in run_demo(seed=0):
         assert faults(result) == []
 
 
