@@ -19,10 +19,10 @@ def main() -> None:
     code: list[Any] = []
     # Registered first and so run last: Python would end itself by a signal where it noticed the interruption.
     atexit.register(lambda: os._exit(128 + _came["number"]) if INTERRUPTED in code else None)
-    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    options = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # Others are heard by whoever started it, or by nobody, as under ``nohup``.
     default = (signal.default_int_handler, signal.SIG_DFL)
-    heard = [number for number in known if signal.getsignal(number) in default]
+    heard = [number for number in options if signal.getsignal(number) in default]
     _answer(heard, _stop)
     from auditor.cli.app import main as command
 

@@ -101,7 +101,7 @@ def _told_apart(losses: Losses) -> Losses:
         for name, group in (("member", losses.member), ("nonmember", losses.nonmember))
     }
     if losses.n_member == losses.n_nonmember and sum(coded.values()) == 1:
-        name = next(name for name, found in coded.items() if found)
+        name = next(name for name, result in coded.items() if result)
         raise InputError(
             f"{name} losses must be losses, got only 0 and 1, as many as the others, as a column of membership has; give"
             " auditor.from_columns(loss, member=...), or auditor.Losses(member=..., nonmember=...) if they are losses."
@@ -150,10 +150,10 @@ def audit_instances(
     >>> audit_instances(models, delta=1e-5).estimate("epsilon_bar").reason[:46]
     'it was not declared how membership was decided'
     """
-    given = locals()  # every argument by its name, and nothing else yet
+    values = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import instances as room
 
-    return room.audit_instances(**given)
+    return room.audit_instances(**values)
 
 
 def audit_runs(
@@ -214,10 +214,10 @@ def audit_runs(
     >>> str(result.verdict), result.estimate("epsilon_bound.clopper_pearson").value > 3
     ('refuted', True)
     """
-    given = locals()  # every argument by its name, and nothing else yet
+    values = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import runs as room
 
-    return room.audit_runs(**given)
+    return room.audit_runs(**values)
 
 
 def audit_labels(
@@ -278,10 +278,10 @@ def audit_labels(
     >>> found["epsilon_bound.labels"].value > 3
     True
     """
-    given = locals()  # every argument by its name, and nothing else yet
+    values = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import label_audit as room
 
-    return room.audit_labels(**given)
+    return room.audit_labels(**values)
 
 
 def compare_audits(
@@ -327,12 +327,12 @@ def compare_audits(
     >>> found.got_worse, [item.name for item in found.frontier]
     (True, ['v1', 'v2'])
     """
-    given = locals()  # every argument by its name, and nothing else yet
+    values = locals()  # every argument by its name, and nothing else yet
     from auditor.comparison import compare as room
 
-    if more := given.pop("more"):
-        given["results"] = [results, *more]
-    return room.compare_audits(**given)
+    if more := values.pop("more"):
+        values["results"] = [results, *more]
+    return room.compare_audits(**values)
 
 
 compare = compare_audits  # as the command is called
@@ -385,5 +385,5 @@ def read_result(path: str | os.PathLike[str]) -> AnyResult:
     """
     from auditor.results import reading as room
 
-    found: AnyResult = room.read_result(path, kinds=room.KINDS)
-    return found
+    result: AnyResult = room.read_result(path, kinds=room.KINDS)
+    return result

@@ -163,14 +163,14 @@ class Canaries:
         """
         import pandas as pd
 
-        found = self.features
-        if found is None:
+        result = self.features
+        if result is None:
             frame = pd.DataFrame(index=range(len(self)))
-        elif hasattr(found, "columns"):
-            frame = found.set_axis(map(str, found.columns), axis=1)
+        elif hasattr(result, "columns"):
+            frame = result.set_axis(map(str, result.columns), axis=1)
         else:
-            frame = pd.DataFrame(found.reshape(len(self), -1)).add_prefix("x")
-            frame = frame.rename(columns={"x0": "text"}) if found.dtype.kind == "U" else frame
+            frame = pd.DataFrame(result.reshape(len(self), -1)).add_prefix("x")
+            frame = frame.rename(columns={"x0": "text"}) if result.dtype.kind == "U" else frame
         ends: dict[str, Any] = {} if self.labels is None else {label: self.labels}
         taken = {"id", "member"} & {*frame.columns, *ends} or {label} & {*frame.columns}
         if taken:
@@ -283,8 +283,8 @@ def mislabelled(features: Any, labels: Any, *, size: int, seed: int | None = Non
     >>> sorted(zip(planted.features[:, 0].tolist(), planted.labels.tolist()))
     [(0.0, 'dog'), (2.0, 'cat'), (4.0, 'cat')]
     """
-    found = _drawn(features, labels, size=size, label=None, seed=seed)
-    return Canaries.of(found.copies, found.labels, seed=seed)
+    result = _drawn(features, labels, size=size, label=None, seed=seed)
+    return Canaries.of(result.copies, result.labels, seed=seed)
 
 
 def patterned(
@@ -320,17 +320,17 @@ def patterned(
     >>> planted.features.tolist(), planted.labels.tolist()
     ([[9.0, 0.0, 0.0, -9.0]], [0])
     """
-    found = _drawn(features, labels, size=size, label=label, seed=seed)
+    result = _drawn(features, labels, size=size, label=label, seed=seed)
     if pattern is None:
-        for place, square, feature in _numeric(found.source):
+        for place, square, feature in _numeric(result.source):
             if square == 0:
-                _put(found.copies, place, feature.fitted(np.full(len(found.copies), feature.high)))
+                _put(result.copies, place, feature.fitted(np.full(len(result.copies), feature.high)))
     elif not isinstance(pattern, Mapping) or not pattern:
         raise InputError(f"pattern must be a mapping of features to values, got {pattern!r}.")
     else:
         for name, value in pattern.items():
-            _stamp(found.copies, name, value)
-    return Canaries.of(found.copies, found.labels, seed=seed)
+            _stamp(result.copies, name, value)
+    return Canaries.of(result.copies, result.labels, seed=seed)
 
 
 def out_of_range(
@@ -358,15 +358,15 @@ def out_of_range(
     (True, True)
     """
     far = validate.at_least("times", times, least=2)
-    found = _drawn(features, labels, size=size, label=None, seed=seed)
-    draw = partial(_far_out, times=far, size=len(found.copies), rng=found.rng)
-    moved = {place: draw(feature) for place, _, feature in _numeric(found.source)}
+    result = _drawn(features, labels, size=size, label=None, seed=seed)
+    draw = partial(_far_out, times=far, size=len(result.copies), rng=result.rng)
+    moved = {place: draw(feature) for place, _, feature in _numeric(result.source)}
     if all(values is None for values in moved.values()):
         raise InputError("features must have a numeric one whose type has room outside its range, got none.")
     for place, values in moved.items():
         if values is not None:
-            _put(found.copies, place, values)
-    return Canaries.of(found.copies, found.labels, seed=seed)
+            _put(result.copies, place, values)
+    return Canaries.of(result.copies, result.labels, seed=seed)
 
 
 class _Drawn(NamedTuple):
@@ -384,14 +384,14 @@ def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | Non
     source = features if frame else np.asarray(features)
     if source.ndim == 0 or (hasattr(features, "columns") and not frame):
         raise InputError(f"features must be an array or a pandas DataFrame, got {type(features).__name__}.")
-    known = labels if hasattr(labels, "iloc") else validate.column("labels", labels)
-    validate.same_length(("features", "labels"), (records, len(known)))
+    options = labels if hasattr(labels, "iloc") else validate.column("labels", labels)
+    validate.same_length(("features", "labels"), (records, len(options)))
     most = validate.at_least("size", size, least=1)
     if most > records:
         raise InputError(f"size must be at most {records:,}, the number of records, got {most:,}.")
     rng = _stream(seed, _RECORDS)
     rows = rng.choice(records, most, replace=False)
-    own, copies = _rows(known, _labels(known, rows, label=label, rng=rng)), _rows(source, rows)
+    own, copies = _rows(options, _labels(options, rows, label=label, rng=rng)), _rows(source, rows)
     return _Drawn(source, copies.copy() if frame else np.ascontiguousarray(copies), own, rng)
 
 
@@ -441,7 +441,7 @@ class _Feature(NamedTuple):
 def _numeric(source: Any) -> list[tuple[int, int, _Feature]]:
     """Place, square of a checkerboard (0 is black) and range of each numeric feature that has a finite value."""
     frame, shape = hasattr(source, "iloc"), source.shape[1:]
-    found: list[tuple[int, int, _Feature]] = []
+    result: list[tuple[int, int, _Feature]] = []
     flat = source if frame else source.reshape(source.shape[0], -1)
     for place in range(flat.shape[1]):
         column = flat.iloc[:, place] if frame else flat[:, place]
@@ -451,13 +451,13 @@ def _numeric(source: Any) -> list[tuple[int, int, _Feature]]:
         values = column.to_numpy(np.float64, na_value=np.nan) if frame else column
         finite = values[np.isfinite(values)]
         if finite.size:
-            square = len(found) if frame else sum(np.unravel_index(place, shape))
-            found.append((place, int(square) % 2, _Feature(float(finite.min()), float(finite.max()), kind)))
-    if not found:
+            square = len(result) if frame else sum(np.unravel_index(place, shape))
+            result.append((place, int(square) % 2, _Feature(float(finite.min()), float(finite.max()), kind)))
+    if not result:
         raise InputError(
             "features must have a numeric one with finite values, got none; take another kind of canary."
         )
-    return found
+    return result
 
 
 def _put(copies: Any, place: int, values: Any) -> None:
@@ -479,8 +479,8 @@ def _far_out(
     with np.errstate(over="ignore"):
         away = (half or abs(middle) or 1.0) * times * rng.uniform(1, 2, size) * rng.choice((-1.0, 1.0), size)
         here, there = feature.fitted(middle + away), feature.fitted(middle - away)
-    found = np.where((here < feature.low) | (here > feature.high), here, there)
-    return found if bool(((found < feature.low) | (found > feature.high)).all()) else None
+    result = np.where((here < feature.low) | (here > feature.high), here, there)
+    return result if bool(((result < feature.low) | (result > feature.high)).all()) else None
 
 
 def _stamp(copies: Any, name: Any, value: Any) -> None:
@@ -490,8 +490,8 @@ def _stamp(copies: Any, name: Any, value: Any) -> None:
     try:
         place = list(copies.columns).index(name) if frame else int(np.ravel_multi_index(position, shape))
     except (TypeError, ValueError):
-        known = reprlib.repr(list(copies.columns)) if frame else f"positions in records of shape {shape}"
-        raise InputError(f"pattern must name features, {known}, got {name!r}.") from None
+        options = reprlib.repr(list(copies.columns)) if frame else f"positions in records of shape {shape}"
+        raise InputError(f"pattern must name features, {options}, got {name!r}.") from None
     kind = copies.iloc[:, place].dtype if frame else copies.dtype
     if not _holds(kind, value):
         raise InputError(f"pattern must give {name!r} a value that its type, {kind}, holds, got {value!r}.")

@@ -64,8 +64,8 @@ def command_of(name: str) -> Callable[..., Any]:
         meant = validate.did_you_mean(validate.nearest(name, _HOMES))
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"no such {kind} {name!r}{meant} See 'auditor --help'.")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
-    return found
+    result: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
+    return result
 
 
 def overview() -> str:
@@ -80,8 +80,8 @@ def overview() -> str:
 def _first_line(name: str, home: str) -> str:
     """What the docstring of a command begins with, read without loading what the command needs."""
     source = (pkgutil.get_data("auditor.cli", f"{home}.py") or b"").decode()
-    found = re.search(rf'^def {name}\([^"]*?:\n    r?"""(.*)$', source, re.MULTILINE)
-    return found[1] if found else ""
+    result = re.search(rf'^def {name}\([^"]*?:\n    r?"""(.*)$', source, re.MULTILINE)
+    return result[1] if result else ""
 
 
 def _install_completion() -> int:
@@ -193,8 +193,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         reason = str(error) or "none is left"
         return f"there is not enough memory ({reason}); free some, or take fewer records."
-    known = isinstance(error, OSError | ImportError)
-    words = error if known else "its words, which may quote records, are left out"
+    options = isinstance(error, OSError | ImportError)
+    words = error if options else "its words, which may quote records, are left out"
     return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"
 
 

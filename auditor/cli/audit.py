@@ -107,17 +107,17 @@ def compare(
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
     losses = [tables.read_table(path) for path in sources]
-    found = compare_audits(
+    result = compare_audits(
         paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
     )
     announce("Writing ...")
-    page = {} if files.html is None else {files.html: found.to_html()}
-    shown = comparison_text(found, width=console.width(), color=console.colour())
-    files.write(found.to_json(), shown=shown + "\n", quiet=common.quiet, texts=page)
+    page = {} if files.html is None else {files.html: result.to_html()}
+    shown = comparison_text(result, width=console.width(), color=console.colour())
+    files.write(result.to_json(), shown=shown + "\n", quiet=common.quiet, texts=page)
     if not compared.fail_if_worse:
         return ExitCode.DONE
-    console.explain(stopped(found))
-    return _CODES[found.got_worse]
+    console.explain(stopped(result))
+    return _CODES[result.got_worse]
 
 
 # --- The commands `auditor audit`, from a table of losses to a verdict, and `auditor report`, from a stored result ---
@@ -182,8 +182,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
             case (Path() as losses, None, None):
                 return losses.name, self.read_table(self.table)
             case (None, Path() as members, Path() as nonmembers):
-                found = collectors.read_loss_pair(members, nonmembers, **self.columns())
-                return f"{members.name} (members), {nonmembers.name} (non-members)", found
+                result = collectors.read_loss_pair(members, nonmembers, **self.columns())
+                return f"{members.name} (members), {nonmembers.name} (non-members)", result
         raise InputError("give either one LOSSES table, or both --members and --nonmembers.")
 
     def read_features(self, columns: str | None) -> Any:
@@ -194,12 +194,12 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
 
         # Files of one group may still have a column that says which one.
         others = [self.member_column, self.loss_column, self.id_column, self.person_column]
-        known: Any = {"columns": shared.names("--features", columns), "not_features": others}
-        known["memory"] = self.memory
+        options: Any = {"columns": shared.names("--features", columns), "not_features": others}
+        options["memory"] = self.memory
         if self.losses is not None:
-            return collectors.read_features(self.table, member_column=self.member_column, **known)
+            return collectors.read_features(self.table, member_column=self.member_column, **options)
         pair: Any = self.files[1:]
-        return collectors.read_feature_pair(*pair, **known)
+        return collectors.read_feature_pair(*pair, **options)
 
 
 @dataclass(frozen=True)
@@ -515,14 +515,16 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
 
 def _numbers(result: AuditResult, *, judged: bool) -> dict[str, Any]:
     """Every number of a result by its name and place."""
-    found = {name: result.data.get(name) for name in _COUNTS}
-    under = [(f"under {found.policy}", item) for found in result.policies for item in found.estimates]
+    outcome = {name: result.data.get(name) for name in _COUNTS}
+    under = [(f"under {outcome.policy}", item) for outcome in result.policies for item in outcome.estimates]
     for place, (label, item) in enumerate([*result.by_slice, *under]):
         named = " ".join((label, item.name, f"(estimate {place + 1})")).strip()
-        found |= {f"{end} of {named}": getattr(item, end) for end in ("value", "lower", "upper")}
-        found[f"ceiling of {named}"] = ceiling(item)
-    found |= {f"claimed {item.metric} ({place + 1})": item.value for place, item in enumerate(result.claims)}
-    return {**found, "verdict": result.verdict} if judged else found
+        outcome |= {f"{end} of {named}": getattr(item, end) for end in ("value", "lower", "upper")}
+        outcome[f"ceiling of {named}"] = ceiling(item)
+    outcome |= {
+        f"claimed {item.metric} ({place + 1})": item.value for place, item in enumerate(result.claims)
+    }
+    return {**outcome, "verdict": result.verdict} if judged else outcome
 
 
 def _agree(x: Any, y: Any) -> bool:

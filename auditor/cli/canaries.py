@@ -39,8 +39,8 @@ class _Records(InMemory, title="The records"):
         names = None if self.features is None else shared.names("--features", self.features)
         records = RecordTable(self.table, label=self.label, features=names, member=None, memory=self.memory)
         source = open_source(records, task=None, member=False, name="the table")
-        found = source.read(0, len(source))
-        return found.records.features, found.columns["label"]
+        result = source.read(0, len(source))
+        return result.records.features, result.columns["label"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,19 +95,19 @@ class _Kind(Options, title="The canaries"):
 
     def _stamped(self, features: Any) -> dict[str, Any] | None:
         """The value of each feature of the pattern: a number where the feature holds numbers."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for pair in self.pattern:
             name, sign, value = pair.partition("=")
             if not sign:
                 raise InputError(f"--pattern must be FEATURE=VALUE, got {pair!r}.")
             kind = getattr(features.get(name), "dtype", None) if hasattr(features, "columns") else None
             try:
-                found[name] = float(value) if getattr(kind, "kind", "O") in "iuf" else value
+                result[name] = float(value) if getattr(kind, "kind", "O") in "iuf" else value
             except ValueError:
                 raise InputError(
                     f"--pattern must give {name!r} a number, as the data do, got {value!r}."
                 ) from None
-        return found or None
+        return result or None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -170,24 +170,24 @@ class Served(Options, title="A served model"):
 
     def arguments(self, scoring: Scoring) -> dict[str, Any]:
         """Return what an `Endpoint` takes of it."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if self.header_variable:
-            found["header_variables"] = dict(map(_header, self.header_variable))
+            result["header_variables"] = dict(map(_header, self.header_variable))
         if self.accept_labels:
             classes = scoring.labels()
             if classes is None:
                 raise InputError("--accept-labels goes with --classes, which names the labels; give them.")
             whole = all(name.lstrip("-").isdigit() for name in classes)
-            found["labels"] = [int(name) for name in classes] if whole else classes
+            result["labels"] = [int(name) for name in classes] if whole else classes
         if self.request_template is None:
             refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
-            return found
+            return result
         from auditor.collectors.served.protocols import Template
         from auditor.collectors.tables.sources import readable
 
         with readable(self.request_template):
             text = self.request_template.read_text(encoding="utf-8")
-        return {**found, "protocol": Template(text, self.response_path or "")}
+        return {**result, "protocol": Template(text, self.response_path or "")}
 
 
 def _header(pair: str) -> tuple[str, str]:
@@ -418,15 +418,15 @@ def summarise(counted: SummaryFiles, engines: Engines, common: shared.Common) ->
             engine=engines.chosen(),
             progress=move or (lambda _stage, _done, _total: None),
         )
-    found = every if counted.every_bin else every.merged()
-    found.write(counted.out)
+    result = every if counted.every_bin else every.merged()
+    result.write(counted.out)
     if not common.quiet:
         name = str(counted.out)
         merged = (
-            f"{every.bin.size:,} bins became {found.bin.size:,}, each with 0 or at least 10 members, and 0 or at least 10 non-members:"
+            f"{every.bin.size:,} bins became {result.bin.size:,}, each with 0 or at least 10 members, and 0 or at least 10 non-members:"
             " losses within one bin are no longer distinguished, which can only lower a bound. Parts to add need --every-bin.\n"
         )
-        counts = f"{found.n_member:,} members and {found.n_nonmember:,} non-members in {found.bin.size:,} bins: {name}.\n"
+        counts = f"{result.n_member:,} members and {result.n_nonmember:,} non-members in {result.bin.size:,} bins: {name}.\n"
         console.say(
-            f"{counts}{merged * (found.bin.size < every.bin.size)}Next: auditor audit {shlex.quote(name)} --html report.html\n"
+            f"{counts}{merged * (result.bin.size < every.bin.size)}Next: auditor audit {shlex.quote(name)} --html report.html\n"
         )

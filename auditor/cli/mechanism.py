@@ -66,19 +66,19 @@ class _Promised(Options, title="What is shown"):
 
         from auditor.theory.monte_carlo import total_variation_monte_carlo
 
-        found: list[Claim] = []
+        result: list[Claim] = []
         rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
         for adjacency in choices.Adjacency:
             if self.compositions:
-                found += theory.compare_compositions(training, delta=delta, adjacency=adjacency)
+                result += theory.compare_compositions(training, delta=delta, adjacency=adjacency)
             if self.monte_carlo is not None:
                 samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
-                found.append(
+                result.append(
                     total_variation_monte_carlo(
                         training, adjacency=adjacency, samples=samples, rng=rng, progress=progress
                     )
                 )
-        return tuple(found)
+        return tuple(result)
 
 
 _PARAMETERS = ("noise_multiplier", "sampling_rate", "steps")

@@ -312,10 +312,10 @@ def _pairs(text: str) -> list[list[str]]:
 
 def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
     """Return delta, where no number of training records could give one."""
-    found = choices.delta_of(claim) if delta is None else delta
-    if found is None:
+    result = choices.delta_of(claim) if delta is None else delta
+    if result is None:
         raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
-    return found
+    return result
 
 
 # --- Gates ---
@@ -497,6 +497,6 @@ def _reasons(result: Any, gates: Sequence[GateOutcome]) -> list[str]:
     from auditor.report.findings import verdict_sentence
 
     stopped = sorted((item for item in gates if not item.passed), key=lambda item: item.code)
-    found = [item.sentence for item in stopped]
+    outcome = [item.sentence for item in stopped]
     refuted = result.verdict is Verdict.REFUTED
-    return [f"The claim is refuted. {verdict_sentence(result)}", *found] if refuted else found
+    return [f"The claim is refuted. {verdict_sentence(result)}", *outcome] if refuted else outcome

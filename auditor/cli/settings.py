@@ -97,7 +97,7 @@ def tokens_of(
         file = _named(Path(typed["config"])) if "config" in typed else nearest()
     if file is None:
         return [], None
-    own = _checked(file, {known: command_of(known) for known in names}).get(name, {})
+    own = _checked(file, {options: command_of(options) for options in names}).get(name, {})
     by_key = {item.key: item for item in options_of(command_of(name))}
     counts = {key: value for key, value in own.items() if key == "fail-if" or key not in typed}
     shown, tokens = dict(counts), []
@@ -185,11 +185,11 @@ def nearest() -> File | None:
             a folder where everyone can write.
     """
     for depth, folder in enumerate(_folders()):
-        found = _in_folder(folder)
-        if found is not None:
+        result = _in_folder(folder)
+        if result is not None:
             if depth:
-                _check_owner(found.path, folder)
-            return found
+                _check_owner(result.path, folder)
+            return result
     return None
 
 
@@ -236,10 +236,10 @@ def _check_owner(path: Path, folder: Path) -> None:
 
 def _named(path: Path) -> File:
     """Return a file that holds settings."""
-    found = _read(path)
-    if found is None:
+    result = _read(path)
+    if result is None:
         raise InputError(f"configuration file {str(path)!r} has no table [tool.auditor].")
-    return found
+    return result
 
 
 def _read(path: Path) -> File | None:

@@ -161,8 +161,8 @@ class AuditsComparison:
     @property
     def frontier(self) -> tuple[Strategy, ...]:
         """The strategies on the Pareto frontier, in the order of their utility."""
-        found = [item for item in self.strategies if item.on_frontier]
-        return tuple(sorted(found, key=lambda item: item.utility.mean if item.utility else 0.0))
+        result = [item for item in self.strategies if item.on_frontier]
+        return tuple(sorted(result, key=lambda item: item.utility.mean if item.utility else 0.0))
 
     @property
     def measure_title(self) -> str:
@@ -241,7 +241,7 @@ class AuditsComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "kind": "comparison",
             "comparison_version": "2",
             "auditor_version": __version__,
@@ -258,11 +258,11 @@ class AuditsComparison:
             ],
         }
         if self.pooled:
-            found["pooled"] = self.pooled
+            result["pooled"] = self.pooled
         policies = [(run.number, item) for run in self.runs if (item := run.result.policies)]
         if policies:
-            found["policies"] = [{"number": number, "policies": item} for number, item in policies]
-        return dict(plain(found))
+            result["policies"] = [{"number": number, "policies": item} for number, item in policies]
+        return dict(plain(result))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the JSON text; with a path, also write it there, whole or not at all.
@@ -295,18 +295,18 @@ def compare_audits(
     measure = audited.COMPARED[0] if measure is None else validate.known("measure", measure, names)
     measurements = audited.measured(runs, measure=measure)
     reason = _no_landscape(measurements)
-    found = strategies(measurements, utilities=reason is None)
-    placed = [item for item in found if item.placed]
+    result = strategies(measurements, utilities=reason is None)
+    placed = [item for item in result if item.placed]
     unranked = reason or why_not_ranked(placed, measurements, measure=measure)
     return AuditsComparison(
         measure=measure,
         measurements=measurements,
-        strategies=found if unranked else ranked(found, measurements, measure=measure),
+        strategies=result if unranked else ranked(result, measurements, measure=measure),
         baseline=base,
         changes=_changes(runs, base, _losses_of(runs, losses)),
         no_landscape=reason,
         no_frontier=unranked,
-        no_order=why_no_order(found, measurements, measure=measure),
+        no_order=why_no_order(result, measurements, measure=measure),
         pooled=_pooled([run.result for run in runs]),
     )
 
@@ -367,13 +367,13 @@ def _changes(
 
 def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
     """Why the strategies have no places in one plane, if so."""
-    found = [item.run.utility for item in measurements if item.run.utility is not None]
-    if not found:
+    result = [item.run.utility for item in measurements if item.run.utility is not None]
+    if not result:
         return "no utility was given"
-    names = list(dict.fromkeys(item.name for item in found))
+    names = list(dict.fromkeys(item.name for item in result))
     if len(names) > 1:
         return f"the utilities are different quantities ({quoted(names[0])} and {quoted(names[1])}), which have no common axis"
-    if len({item.higher_is_better for item in found}) > 1:
+    if len({item.higher_is_better for item in result}) > 1:
         return f"of {quoted(names[0])} a larger value is better in one result and worse in another"
     if all(item.reason is not None or item.run.utility is None for item in measurements):
         return "no result has both a utility and a usable value of the measure"
@@ -492,19 +492,19 @@ def headline(found: Iterable[Difference]) -> Headline:
     rows = [item for item in found if item.decides]
     order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
     verdict = next(one for one in order if any(item.verdict is one for item in rows))
-    told = [item for item in rows if item.verdict is verdict]
+    words = [item for item in rows if item.verdict is verdict]
     if verdict is Change.NOT_COMPARABLE:
-        return Headline(verdict, told[0].sentence, None, told[0].reason)
-    sentences = [item.sentence for item in told]
+        return Headline(verdict, words[0].sentence, None, words[0].reason)
+    sentences = [item.sentence for item in words]
     if verdict is Change.NO_CHANGE_SHOWN:
-        sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in told[1:]]
-    known = [item for item in rows if item.confidence is not None]
+        sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in words[1:]]
+    options = [item for item in rows if item.confidence is not None]
     return Headline(
         verdict,
         " ".join(sentences),
-        min(item.confidence or 0.0 for item in known),
-        " ".join(dict.fromkeys(item.reason for item in known)),
-        tuple(dict.fromkeys(text for item in known for text in item.assumptions)),
+        min(item.confidence or 0.0 for item in options),
+        " ".join(dict.fromkeys(item.reason for item in options)),
+        tuple(dict.fromkeys(text for item in options for text in item.assumptions)),
     )
 
 
@@ -665,8 +665,8 @@ def _about_different_things(old: Estimate, new: Estimate) -> str | None:
         )
     if old.delta == new.delta:
         return None
-    known = None not in (old.delta, new.delta)
-    texts = distinct(old.delta or 0.0, new.delta or 0.0) if known else map(given, (old.delta, new.delta))
+    options = None not in (old.delta, new.delta)
+    texts = distinct(old.delta or 0.0, new.delta or 0.0) if options else map(given, (old.delta, new.delta))
     return f"the values are stated at different deltas, {' and '.join(texts)}"
 
 

@@ -83,13 +83,13 @@ def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[
     if isinstance(results, AuditResult | str | bytes | os.PathLike) or not isinstance(results, Iterable):
         kind = type(results).__name__
         raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
-    found = tuple(_run(item, place) for place, item in enumerate(results, start=1))
-    if len(found) < _LEAST:
+    result = tuple(_run(item, place) for place, item in enumerate(results, start=1))
+    if len(result) < _LEAST:
         raise InputError(
-            f"results must be at least two audits to compare, got {len(found)}; a single one has its own report."
+            f"results must be at least two audits to compare, got {len(result)}; a single one has its own report."
         )
-    _refuse_twins(found)
-    return found
+    _refuse_twins(result)
+    return result
 
 
 def _run(item: Any, place: int) -> Run:
@@ -245,8 +245,8 @@ def _updated(found: Sequence[Run], row: Mapping[str, Any]) -> Run:
         raise InputError("column 'result' must name a result in every row, got an empty cell.")
     run = find_run(found, row["result"], argument="column 'result'")
     texts = {name: _words(name, row.get(name)) for name in ("strategy", "category", "model")}
-    told: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
-    return replace(run, **told, utility=_updated_utility(run.utility, row))
+    words: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
+    return replace(run, **words, utility=_updated_utility(run.utility, row))
 
 
 def _words(name: str, cell: Any) -> str | None:
@@ -379,12 +379,12 @@ def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
     usual = [_most(values) for values in zip(*used, strict=True)]
     levels = [item.confidence for item in estimates if item is not None and item.confidence is not None]
     level = min(levels, default=0.0)
-    found = []
+    result = []
     for item in items:
         ends = None if item.reason else _ends(item.run, item.estimate, confidence=level, audits=len(runs))
         confidence = None if ends is None else level
-        found.append(replace(item, marks=_marks(item, usual), ends=ends, confidence=confidence))
-    return tuple(found)
+        result.append(replace(item, marks=_marks(item, usual), ends=ends, confidence=confidence))
+    return tuple(result)
 
 
 def _ends(run: Run, estimate: Estimate | None, *, confidence: float, audits: int) -> Ends | None:
@@ -434,7 +434,7 @@ def _reason(run: Run, estimate: Estimate | None) -> str | None:
 def _marks(item: Measurement, usual: Sequence[tuple[object, ...]]) -> tuple[str, ...]:
     if item.value is None:
         return ()
-    at, found = item.scale, [REJECTED] if detail(item.estimate, "fit", "rejected") else []
+    at, result = item.scale, [REJECTED] if detail(item.estimate, "fit", "rejected") else []
     words = (
         f"delta {given(at.delta)}",
         f"adjacency {at.adjacency or 'not stated'}",
@@ -442,8 +442,8 @@ def _marks(item: Measurement, usual: Sequence[tuple[object, ...]]) -> tuple[str,
         "another method",
         f"members are a {at.members}",
     )
-    found += [text for text, mine, most in zip(words, at, usual, strict=True) if (mine,) != most]
-    return tuple(found)
+    result += [text for text, mine, most in zip(words, at, usual, strict=True) if (mine,) != most]
+    return tuple(result)
 
 
 # --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---

@@ -216,7 +216,7 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
     useful = [item.run.utility.value for item in with_utility if item.run.utility is not None]
     mixed = len({item.scale for item in taken}) > 1
     ends = [item.ends for item in taken if item.ends is not None]
-    known = bool(ends) and len(ends) == len(taken) and not mixed
+    options = bool(ends) and len(ends) == len(taken) and not mixed
     marks = dict.fromkeys(mark for item in taken for mark in (*item.marks, *([MIXED] if mixed else [])))
     return Strategy(
         number=place,
@@ -228,9 +228,9 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
         utility=spread(useful),
         ceiling=spread([item.ceiling for item in taken]),
         marks=tuple(marks),
-        lower=min(low for low, _ in ends) if known else None,
-        upper=max(high for _, high in ends) if known else None,
-        confidence=taken[0].confidence if known else None,
+        lower=min(low for low, _ in ends) if options else None,
+        upper=max(high for _, high in ends) if options else None,
+        confidence=taken[0].confidence if options else None,
     )
 
 
@@ -307,8 +307,8 @@ def why_no_order(
         return unlike
     if measure not in COMPARED:
         return "these are point estimates, which no interval sets apart"
-    known = any(item.lower is not None for item in used)
-    return None if known else "no result keeps an interval that holds"
+    options = any(item.lower is not None for item in used)
+    return None if options else "no result keeps an interval that holds"
 
 
 def why_not_ranked(

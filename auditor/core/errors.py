@@ -50,8 +50,8 @@ def credentials(address: str) -> list[str]:
     ['user:word', 'bearer-token', 'bearer-token']
     """
     values = (re.sub("^[^=]*=(?=.)", "", item) for item in re.split("[?#;&]", address)[1:])
-    found = [x for value in values if not _VERSION.fullmatch(value) for x in (value, unquote_plus(value))]
-    return re.findall("://([^/?#]*)@", address) + found
+    result = [x for value in values if not _VERSION.fullmatch(value) for x in (value, unquote_plus(value))]
+    return re.findall("://([^/?#]*)@", address) + result
 
 
 def elsewhere(address: str, scheme: str = "https?") -> bool:

@@ -85,11 +85,11 @@ class Keys:
         return core_schema.no_info_wrap_validator_function(self._read, _object(self.of, handler))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        found: dict[str, Any] = handler(schema)
+        result: dict[str, Any] = handler(schema)
         if self.loose:
-            texts = {name: item for name, item in found["properties"].items() if name in self.texts}
+            texts = {name: item for name, item in result["properties"].items() if name in self.texts}
             return {"type": "object", "properties": texts}
-        return described(found, self.of)
+        return described(result, self.of)
 
     def _read(self, value: Any, check: Any) -> dict[str, Any]:
         """The object with its numbers, whole ones as they are, and null in place of what is not of its kind."""

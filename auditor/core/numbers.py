@@ -47,10 +47,10 @@ def rounded(x: float, *, toward: str, digits: int = 3) -> float:
     if _special(x) is not None:
         return x
     exact = Decimal(repr(float(x)))
-    found = _rounded(exact, digits=digits, toward=toward)
-    if found == 1 > exact and toward == "nearest":
-        found = 1 - _rounded(1 - exact, digits=digits, toward=toward)
-    return float(found)
+    result = _rounded(exact, digits=digits, toward=toward)
+    if result == 1 > exact and toward == "nearest":
+        result = 1 - _rounded(1 - exact, digits=digits, toward=toward)
+    return float(result)
 
 
 def given(x: float | None, *, digits: int = 3) -> str:
@@ -312,20 +312,20 @@ def plain(value: Any) -> Any:
 
     match value:
         case Mapping():
-            found: Any = {str(key): plain(item) for key, item in value.items()}
+            result: Any = {str(key): plain(item) for key, item in value.items()}
         case np.ndarray() | list() | tuple():
-            found = [plain(item) for item in value]
+            result = [plain(item) for item in value]
         case np.generic():
-            found = plain(value.item())
+            result = plain(value.item())
         case float():
-            found = _plain_float(value)
+            result = _plain_float(value)
         case str():  # an enum's value too
-            found = str(value)
+            result = str(value)
         case _ if dataclasses.is_dataclass(value):
-            found = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+            result = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
         case _:
-            found = value
-    return found
+            result = value
+    return result
 
 
 def _plain_float(value: float) -> float | str | None:

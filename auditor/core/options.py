@@ -485,8 +485,8 @@ class Context:
         """
         if not isinstance(raw, Mapping):
             raise InputError(f"{named} must be a table of texts, got {raw!r:.80}.")
-        known = [item.name for item in fields(cls)]
-        keys = [validate.known(f"{named}: the key", str(key)[:80].replace("-", "_"), known) for key in raw]
+        options = [item.name for item in fields(cls)]
+        keys = [validate.known(f"{named}: the key", str(key)[:80].replace("-", "_"), options) for key in raw]
         stated = dict(zip(keys, raw.values(), strict=True))
         if len(stated) < len(raw):
             raise InputError(f"{named} states a field twice, with a dash and with an underscore; keep one.")
@@ -604,8 +604,8 @@ def stored(choice: Any) -> Any:
     """
     if not is_dataclass(choice):
         return json.loads(json.dumps(plain(choice), default=float))  # a decimal is a number too
-    found = {item.name: stored(getattr(choice, item.name)) for item in fields(choice)}
-    return {"choice": type(choice).__name__, **found}
+    result = {item.name: stored(getattr(choice, item.name)) for item in fields(choice)}
+    return {"choice": type(choice).__name__, **result}
 
 
 def restored(raw: Any) -> Any:

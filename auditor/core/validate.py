@@ -89,15 +89,15 @@ def fraction(name: str, value: object, *, zero: bool = False, one: bool = False)
 def numbers(name: str, values: npt.ArrayLike, good: Callable[[_Floats], Any], words: str) -> _Floats:
     """Return an array of numbers that are all good, or name the first that is not; it must ``words``."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
-    wrong = np.ravel(~good(found))
+    wrong = np.ravel(~good(result))
     if wrong.any():
         at = int(np.argmax(wrong))
-        where = f" at position {at}, counting from 0" if found.ndim else ""
-        raise InputError(f"{name} must {words}, got {found.ravel()[at]:g}{where}.")
-    return found
+        where = f" at position {at}, counting from 0" if result.ndim else ""
+        raise InputError(f"{name} must {words}, got {result.ravel()[at]:g}{where}.")
+    return result
 
 
 def confidence(value: object) -> float:
@@ -281,9 +281,9 @@ def array(place: str, values: Any) -> npt.NDArray[Any]:
         )
     with_text = isinstance(values, list | tuple) and any(isinstance(value, str | bytes) for value in values)
     try:
-        found = np.asarray(values, dtype=object if with_text else None)
-        as_given = found.dtype.kind not in "US" or isinstance(values, np.ndarray)
-        return found if as_given else np.asarray(values, dtype=object)
+        result = np.asarray(values, dtype=object if with_text else None)
+        as_given = result.dtype.kind not in "US" or isinstance(values, np.ndarray)
+        return result if as_given else np.asarray(values, dtype=object)
     except ValueError:
         raise InputError(f"{place} must hold rows of equal length, got rows of different lengths.") from None
     except (TypeError, RuntimeError) as error:

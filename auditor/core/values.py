@@ -97,14 +97,14 @@ class OutputPolicy:
         """Return each policy once, but for the full outputs, which are always there; a text has commas between names."""
         listed: Any = names.split(",") if isinstance(names, str) else names
         listed = listed if isinstance(listed, Iterable) else (listed,)
-        found = dict.fromkeys(item if isinstance(item, cls) else cls(item) for item in listed)
-        return tuple(item for item in found if item.name != cls.FULL)
+        result = dict.fromkeys(item if isinstance(item, cls) else cls(item) for item in listed)
+        return tuple(item for item in result if item.name != cls.FULL)
 
     @classmethod
     def columns_among(cls, names: Iterable[str]) -> dict[str, str]:
         """Return the columns of losses under policies among these, each with the name of its policy."""
-        found = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
-        return {name: kind for name, kind in found.items() if kind != cls.FULL and _POLICY.fullmatch(kind)}
+        result = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
+        return {name: kind for name, kind in result.items() if kind != cls.FULL and _POLICY.fullmatch(kind)}
 
     @property
     def kind(self) -> str:
@@ -127,8 +127,8 @@ class OutputPolicy:
         n = self.number
         decimals = f"outputs rounded to {n} decimal{'' if n == 1 else 's'}"
         largest = "the largest probability" if n == 1 else f"the {n} largest probabilities"
-        told = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
-        return told.get(self.kind, "the label alone")
+        text = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
+        return text.get(self.kind, "the label alone")
 
     def tells_no_more_than(self, other: "OutputPolicy") -> bool:
         """Whether its answer follows from the other's, whatever the outputs: that of fewer decimals need not, rounded twice."""
@@ -276,8 +276,8 @@ class Losses:
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
-            given: Any = getattr(self, name)
-            vector = given if isinstance(given, Counted) else validate.loss_vector(name, given)
+            values: Any = getattr(self, name)
+            vector = values if isinstance(values, Counted) else validate.loss_vector(name, values)
             object.__setattr__(self, name, vector)
         for name in PER_RECORD:
             labels = getattr(self, name)

@@ -37,12 +37,12 @@ def with_options(
                     raise TypeError(
                         f"{function.__name__}() has no argument {name!r}: it is called {renamed[name]!r}."
                     )
-                if name not in known:
-                    meant = validate.did_you_mean(validate.nearest(name, known))
+                if name not in names:
+                    meant = validate.did_you_mean(validate.nearest(name, names))
                     raise TypeError(f"{function.__name__}() has no argument {name!r}{meant}")
             return function(subject, options(*args, **kwargs))
 
-        known = [item.name for item in parameters]
+        names = [item.name for item in parameters]
         first = next(iter(inspect.signature(function).parameters.values()))
         positional = first.replace(kind=inspect.Parameter.POSITIONAL_ONLY)
         vars(call)["__signature__"] = inspect.Signature([positional, *parameters])

@@ -71,11 +71,11 @@ class Partition:
     @cached_property
     def rounded(self) -> tuple[_Integers, _Integers]:
         """The counts of the cells, from numbers below each cut that are rounded to 5; those of a group sum to its size."""
-        found = []
+        result = []
         for counts in (self.member, self.nonmember):
             upto = np.minimum(np.round(counts.cumsum()[:-1] / STEP).astype(np.int64) * STEP, counts.sum())
-            found.append(np.diff(upto, prepend=0, append=counts.sum()))
-        return found[0], found[1]
+            result.append(np.diff(upto, prepend=0, append=counts.sum()))
+        return result[0], result[1]
 
     @property
     def limits(self) -> tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]:
@@ -193,15 +193,15 @@ def _candidates(ordered: Any, cuts: int) -> list[float]:
     end = math.log(LEAST / (size - LEAST))
     levels = 1 / (1 + np.exp(-np.linspace(end, -end, cuts))) if cuts > 1 else np.array([0.5])
     ranks = np.round(levels * size)
-    found = []
+    result = []
     for before, rank, after in zip(
         np.append(0, ranks[:-1]), ranks, np.append(ranks[1:], size - 1), strict=True
     ):
         low, high = round(rank - (rank - before) / 4), round(rank + (after - rank) / 4)
         cut = _short(*map(float, ordered[np.array([max(low, 0), min(high, size - 1)])]))
         if cut is not None:
-            found.append(cut)
-    return found
+            result.append(cut)
+    return result
 
 
 def _short(low: float, high: float) -> float | None:

@@ -347,8 +347,8 @@ class TradeoffCurve:
             low = np.append(low, least)
             high = np.append(high, min(np.interp(least, *hull), 1 - least))
         # A corner and its mirror image say the same, and below the line TPR = 1 - FPR no digit is lost.
-        asked = (high > low) & (low >= least) & (low + high <= 1 + _ROUNDING)
-        mu = _smallest_mu(low[asked], np.minimum(high[asked], _LARGEST))
+        setting = (high > low) & (low >= least) & (low + high <= 1 + _ROUNDING)
+        mu = _smallest_mu(low[setting], np.minimum(high[setting], _LARGEST))
         return MuAndRegret(mu, _regret(mu, *hull))
 
     def _both_orders(self) -> tuple[Floats, Floats]:

@@ -91,15 +91,15 @@ def _same_length(name: str, values: Sequence[float] | None, length: int) -> None
 
 def fitted(pair: FittedPair, mixture: FittedPair | None, *, is_shared: bool) -> tuple[NamedCurve, ...]:
     """Return the curves of the fits, where they have a spread; to be shared with three digits, from either end."""
-    found = []
+    result = []
     for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
         if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
             curve = named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0))
             rates = (
                 tuple(map(_three_digits, rates)) if is_shared else rates for rates in (curve.fpr, curve.tpr)
             )
-            found.append(NamedCurve(name, label, *rates))
-    return tuple(found)
+            result.append(NamedCurve(name, label, *rates))
+    return tuple(result)
 
 
 def _three_digits(rate: float) -> float:
@@ -188,8 +188,8 @@ def shared_histograms(
             share = np.log1p(np.exp(law.quantile(shares))) - 1
             return _transformed(ends[0] + share * (ends[1] - ends[0]), drawn)
 
-        found = partition.means(side, groups[side], partial(_transformed, ends=drawn), fitted)
-        columns = zip(("probability", "observed", "fitted"), found, strict=True)
+        result = partition.means(side, groups[side], partial(_transformed, ends=drawn), fitted)
+        columns = zip(("probability", "observed", "fitted"), result, strict=True)
         quantiles |= {f"{name}_{kind}": rounded(column, digits=3) for kind, column in columns}
     edges = enough_digits(lambda digits: rounded(_transformed(places, drawn), digits=digits), _ascending)
     cuts = np.concatenate([[-np.inf], exact, [np.inf]])
@@ -288,17 +288,17 @@ def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]
     least = 0.5 / max(losses.n_member, losses.n_nonmember)
     tail = np.geomspace(least, 0.5, _QUANTILES // 2 + 1)
     levels = np.concatenate([tail, 1 - tail[-2::-1]])
-    found = {"probability": rounded(levels)}
+    result = {"probability": rounded(levels)}
     sides = (
         ("member", losses.sorted_member, pair.member),
         ("nonmember", losses.sorted_nonmember, pair.nonmember),
     )
     for name, ordered, law in sides:
         at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
-        found[f"{name}_observed"] = rounded(_coarse(ordered[at]))
+        result[f"{name}_observed"] = rounded(_coarse(ordered[at]))
         # At the record's own plotting position, so that two levels that share a record share a point.
-        found[f"{name}_fitted"] = rounded(law.quantile((at + 0.5) / ordered.size))
-    return found
+        result[f"{name}_fitted"] = rounded(law.quantile((at + 0.5) / ordered.size))
+    return result
 
 
 def _coarse(ascending: Floats) -> Floats:

@@ -177,13 +177,13 @@ def furthest(band: Band) -> dict[str, Any] | None:
     >>> [point[name] for name in ("errors", "hits", "end")]
     [0.01, 0.2, 'low']
     """
-    (fpr, tpr), found = band.above, []
+    (fpr, tpr), result = band.above, []
     for end, errors, hits in (("low", fpr, tpr), ("high", 1 - tpr, 1 - fpr)):
         seen = (errors > 0) & (hits > errors)
         if seen.any():
             at = int(np.argmax(np.where(seen, hits / np.where(seen, errors, 1.0), 0.0)))
-            found.append({"errors": float(errors[at]), "hits": float(hits[at]), "end": end})
-    return max(found, key=_telling, default=None)
+            result.append({"errors": float(errors[at]), "hits": float(hits[at]), "end": end})
+    return max(result, key=_telling, default=None)
 
 
 _EXPECTED = 1.25  # who is recognised is told first, unless the other end says so many times as much

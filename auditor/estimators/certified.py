@@ -36,14 +36,14 @@ from auditor.estimators.melding import Ranked, best_ratio, ranks
 
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the certified bound of the audited losses, by the rule that was asked for."""
-    asked = evidence.setting
+    setting = evidence.setting
     return (
         clopper_pearson(
             evidence.losses,
-            delta=asked.delta,
-            confidence=asked.confidence,
-            coverage=asked.coverage,
-            rule=asked.threshold,
+            delta=setting.delta,
+            confidence=setting.confidence,
+            coverage=setting.coverage,
+            rule=setting.threshold,
         ),
     )
 
@@ -94,16 +94,16 @@ def clopper_pearson(
         case options.RankGrid():
             rule = _in_reach(rule, alpha, coverage)
             hits = Hits.of(losses, _ranks_of(rule))
-            found = _with_threshold(_grid_bound(hits, delta, alpha, rule, coverage), losses)
+            result = _with_threshold(_grid_bound(hits, delta, alpha, rule, coverage), losses)
             sizes = losses.n_member, losses.n_nonmember
             most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, coverage=coverage)
         case options.FixedThreshold():
             limits = MemberLimits(coverage, losses.n_member)
-            found = _bound_at(losses, limits, delta, alpha, rule)
+            result = _bound_at(losses, limits, delta, alpha, rule)
             most = _ceiling(limits, losses.n_nonmember, delta, alpha, rule.interval)
         case options.Split():
-            found, most = _split_bound(losses, delta, alpha, rule, coverage)
-    value = max(0.0, min(found.epsilon, most))  # audits are drawn for each apart
+            result, most = _split_bound(losses, delta, alpha, rule, coverage)
+    value = max(0.0, min(result.epsilon, most))  # audits are drawn for each apart
     # Other limits than two exact ones are for one sample each way: see the rank grid and the single threshold.
     own = isinstance(coverage, options.Sample)
     interval = options.ClopperPearson() if isinstance(rule, options.Split) else rule.interval
@@ -112,7 +112,7 @@ def clopper_pearson(
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
     if isinstance(interval, options.Katz | options.Jeffreys):
         details["approximate"] = True
-    if isinstance(interval, options.Katz) and value == 0 and (reason := _empty_cells(found.details)):
+    if isinstance(interval, options.Katz) and value == 0 and (reason := _empty_cells(result.details)):
         details["lower_reason"] = reason
     estimate = Estimate.at_least(
         "epsilon_bound.clopper_pearson",
@@ -122,7 +122,7 @@ def clopper_pearson(
         subject=Subject.MODEL,
         delta=delta,
         assumptions=_assumptions(coverage, interval),
-        details={**details, **(found.details if value > 0 else {})},
+        details={**details, **(result.details if value > 0 else {})},
     )
     if own:
         return estimate
@@ -131,13 +131,13 @@ def clopper_pearson(
 
 def _assumptions(coverage: options.Coverage, interval: object) -> tuple[str, ...]:
     about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
-    found = ("records within each group are independent draws", "membership labels are right", *about)
+    result = ("records within each group are independent draws", "membership labels are right", *about)
     if isinstance(interval, options.Katz | options.Jeffreys):
         return (
-            *found,
+            *result,
             "approximate limits: the bound can exceed the truth more often than its confidence says",
         )
-    return found
+    return result
 
 
 # --- Bounds at one threshold that was fixed without looking at the counts ---
@@ -213,8 +213,8 @@ def _bound_at(
     tp = int(np.searchsorted(losses.sorted_member, rule.threshold, side="right"))
     fp = int(np.searchsorted(losses.sorted_nonmember, rule.threshold, side="right"))
     counts = Counts(tp, losses.n_member, fp, losses.n_nonmember)
-    found = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
-    return _Candidate(found.epsilon, {**found.details, "threshold": rule.threshold})
+    result = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
+    return _Candidate(result.epsilon, {**result.details, "threshold": rule.threshold})
 
 
 def _ceiling(
@@ -267,8 +267,8 @@ def _empty_cells(counts: dict[str, Any]) -> str:
         "no non-member was called a member": counts["false_positives"] == 0,
         "no member was missed": counts["true_positives"] == counts["members"],
     }
-    found = " and ".join(words for words, holds in empty.items() if holds)
-    return found and f"{found}, so a log-ratio has no variance; use ClopperPearson() limits"
+    result = " and ".join(words for words, holds in empty.items() if holds)
+    return result and f"{result}, so a log-ratio has no variance; use ClopperPearson() limits"
 
 
 def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:
@@ -413,12 +413,12 @@ def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
     left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
-    found, at = 0, math.ceil(law.alpha * len(every))
+    result, at = 0, math.ceil(law.alpha * len(every))
     large, small = ([], []) if drawn else _seen(law, epsilon)
     for seen, is_large in ((large, True), (small, False)):
         if seen:
             reached = law.reached(left, seen[0])
-            found += sum(reached) * is_large
+            result += sum(reached) * is_large
             left = [hits for hits, larger in zip(left, reached, strict=True) if larger != is_large]
     at = min(at, len(left) // 2) if large or small else at
     while left:
@@ -428,10 +428,10 @@ def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
         edge = test.statistic if refuted else test.statistic + LEAST_BOUND
         (large if refuted else small)[:] = [edge]  # those that are left lie between
         reached = law.reached(left, edge)
-        found += (1 + sum(reached)) * refuted
+        result += (1 + sum(reached)) * refuted
         left = [hits for hits, larger in zip(left, reached, strict=True) if larger != refuted]
         at = len(left) // 2
-    return found
+    return result
 
 
 def _best(
@@ -440,16 +440,16 @@ def _best(
     candidates = max(1, sum(tail.ranks.size for tail in tails))
     level = alpha / (limits.limits * candidates)
     separate = (_separate(tail, limits, delta, level) for tail in tails if tail.ranks.size)
-    found = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
+    result = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
     # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
     if not (isinstance(rule.interval, options.Melded) and isinstance(limits.coverage, options.Sample)):
-        return found
+        return result
     for tail in tails:
-        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(found.epsilon, 0.0))
+        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(result.epsilon, 0.0))
         if better is not None:
             epsilon, at = better
-            found = _Candidate(epsilon, {**_counts(tail, at), "level_per_limit": alpha / candidates})
-    return found
+            result = _Candidate(epsilon, {**_counts(tail, at), "level_per_limit": alpha / candidates})
+    return result
 
 
 def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
@@ -498,9 +498,9 @@ def _split_bound(
         best = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=seen)
     elif isinstance(coverage, options.Census):
         note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
-    found = _bound_at(judging, limits, delta, alpha, chosen)
+    result = _bound_at(judging, limits, delta, alpha, chosen)
     most = _ceiling(best, n0, delta, alpha, chosen.interval)
-    return _Candidate(found.epsilon, {**found.details, **note}), most
+    return _Candidate(result.epsilon, {**result.details, **note}), most
 
 
 def split_by(rule: options.Split, losses: Losses, delta: float, alpha: float) -> tuple[Losses, Losses, float]:

@@ -36,12 +36,12 @@ from auditor.estimators.supremum import BRANCHES, Branch, Supremum, gaussian_sup
 
 def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the Epsilon* of two fitted normals, with what it is to be read beside."""
-    asked, pair = evidence.setting, evidence.normals
+    setting, pair = evidence.setting, evidence.normals
     extra: dict[str, Any] = dict(fit_gap(evidence.counts, pair))
-    if asked.delta > 0:
-        extra |= alternatives(evidence.losses, delta=asked.delta)
+    if setting.delta > 0:
+        extra |= alternatives(evidence.losses, delta=setting.delta)
         floor = noise_floor(
-            evidence.transformed, delta=asked.delta, clip=asked.delta, rng=evidence.rng("noise floor")
+            evidence.transformed, delta=setting.delta, clip=setting.delta, rng=evidence.rng("noise floor")
         )
         extra["noise_floor"] = {
             "mean": float(floor.mean()),
@@ -64,9 +64,9 @@ def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
 
 
 def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Estimate:
-    asked = evidence.setting
+    setting = evidence.setting
     return parametric(
-        pair, delta=asked.delta, confidence=asked.confidence, coverage=asked.coverage, extra=extra
+        pair, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage, extra=extra
     )
 
 
@@ -145,9 +145,9 @@ def parametric(
     if delta == 0:
         details["reason"] = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
         return _estimate(family, None, None, None, delta, details)
-    found = family.largest(*laws, delta=delta, clip=delta)
+    result = family.largest(*laws, delta=delta, clip=delta)
     sizes = math.inf if isinstance(coverage, Census) else pair.n_member, pair.n_nonmember
-    errors = family.errors(found, *laws, sizes=sizes)
+    errors = family.errors(result, *laws, sizes=sizes)
     # Where at least 10 records are expected beyond the threshold; with too few records nowhere.
     clip = max(delta, _RECORDS_BEYOND / min(pair.n_member, pair.n_nonmember))
     supported = None if clip >= _HALF else family.largest(*laws, delta=delta, clip=clip).value
@@ -155,29 +155,29 @@ def parametric(
     heavier = None if supported is None or spread == 0 else logistic_value(*laws, delta=delta, clip=clip)
     details |= {
         "clip": delta,
-        "branch": found.best.name if found.value > 0 else None,
-        "saturated": found.saturated,
-        "at": _attained(found, pair),
+        "branch": result.best.name if result.value > 0 else None,
+        "saturated": result.saturated,
+        "at": _attained(result, pair),
         "unclipped": family.largest(*laws, delta=delta).value,
         "supported": {"clip": clip, "value": supported, "logistic": heavier},
-        "standard_error": _finite(errors[found.branches.index(found.best)]),
+        "standard_error": _finite(errors[result.branches.index(result.best)]),
     }
     if isinstance(pair.member, Gaussian) and isinstance(pair.nonmember, Gaussian):
-        robust = _normal_errors(found, pair.member, pair.nonmember, sizes=sizes, normal=False)
-        details["standard_error_from_moments"] = _finite(robust[found.branches.index(found.best)])
+        robust = _normal_errors(result, pair.member, pair.nonmember, sizes=sizes, normal=False)
+        details["standard_error_from_moments"] = _finite(robust[result.branches.index(result.best)])
         details["best_region"] = supremum.best_region(pair.member, pair.nonmember, delta=delta)
         errors = [max(both) for both in zip(errors, robust, strict=True)]
     lower, without = None, _why_no_lower(pair, family)
     if without is None and supported is not None and heavier is not None:
-        lower, without = _supported_lower(found, errors, supported, heavier, confidence)
+        lower, without = _supported_lower(result, errors, supported, heavier, confidence)
     if without is not None:
         details["lower_reason"] = without
-    estimate = _estimate(family, found.value, lower, confidence, delta, details)
+    estimate = _estimate(family, result.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
     if not isinstance(coverage, Census):
         return estimate
-    known, details = finite(coverage), {**estimate.details, "finite": True}
-    return replace(estimate, assumptions=(*estimate.assumptions, *known), details=details)
+    options, details = finite(coverage), {**estimate.details, "finite": True}
+    return replace(estimate, assumptions=(*estimate.assumptions, *options), details=details)
 
 
 def _supported_lower(
@@ -598,14 +598,16 @@ def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, de
     Of long ones short runs stand for the middle: the transforms are smooth, so the moments of the transformed sample
     change by far less than the 10% looked for.
     """
-    found = []
+    result = []
     for group, counts in map(weighted, groups):
         if counts is not None:
-            found.append(Runs(group, counts.astype(np.float64), np.zeros(group.size)))
+            result.append(Runs(group, counts.astype(np.float64), np.zeros(group.size)))
             continue
         runs = (group.size - 2 * _EXACT_TAIL) // _RUN
-        found.append(condensed(group, tail=_EXACT_TAIL, runs=runs if runs >= _EXACT_TAIL else 0, length=_RUN))
-    member, nonmember = found
+        result.append(
+            condensed(group, tail=_EXACT_TAIL, runs=runs if runs >= _EXACT_TAIL else 0, length=_RUN)
+        )
+    member, nonmember = result
     moved = transform(Losses(member=member.values, nonmember=nonmember.values, scale=losses.scale))
     fits = fit_gaussian(moved.member, member.counts), fit_gaussian(moved.nonmember, nonmember.counts)
     return gaussian_supremum(*fits, delta=delta, clip=delta).value

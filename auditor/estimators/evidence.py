@@ -70,10 +70,10 @@ class Evidence:
 
         Members and non-members are then of one population, in which a unit counts as often as it had a chance to be either.
         """
-        found, prior = self.inputs.units.losses, self.inputs.own_odds
+        result, prior = self.inputs.units.losses, self.inputs.own_odds
         if prior is None:
-            return found
-        n = found.n_member
+            return result
+        n = result.n_member
         kept = fair_coins(prior, n, self.rng("thinning"))
         members, others = int(kept[:n].sum()), int(kept[n:].sum())
         if min(members, others) < 2:  # noqa: PLR2004
@@ -82,7 +82,7 @@ class Evidence:
                 " with odds of membership near one half."
             )
         step = f"thinned to fair coins: {int(kept.sum()):,} of {kept.size:,} kept, by their odds of membership alone"
-        return replace(found.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
+        return replace(result.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
 
     # Findings that share the error of a headline: see `auditor.pipeline.shown_together`.
     looks: ClassVar[int] = 6
@@ -145,8 +145,10 @@ class Evidence:
 
     @cached_property
     def _promises(self) -> tuple[tuple[Claim, ...], Claim | None]:
-        asked = self.setting
-        return promises(asked.claim, delta=asked.delta, split=asked.split, group=self.inputs.units.group)
+        setting = self.setting
+        return promises(
+            setting.claim, delta=setting.delta, split=setting.split, group=self.inputs.units.group
+        )
 
     @cached_property
     def promised(self) -> TradeoffCurve | None:
@@ -169,16 +171,16 @@ class Evidence:
     @cached_property
     def refusal(self) -> str | None:
         """Why the units of the audit support no statement about the training algorithm, or null."""
-        found = mechanism_reason(self.inputs.units, strata=stratified(self.setting.split))
-        if found is None and copied(self.inputs.by_record, self.inputs.units):
+        result = mechanism_reason(self.inputs.units, strata=stratified(self.setting.split))
+        if result is None and copied(self.inputs.by_record, self.inputs.units):
             return "records look like copies by their features, so that they are not independent; keep one of each"
-        return found
+        return result
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
         units = self.inputs.units.losses
-        found = draw_guesses(units, split=self.usable_split, rng=self.rng("one run"), thin=thin)
-        return found if isinstance(found, NoGuesses) else replace(found, least=self.fewest_guesses)
+        result = draw_guesses(units, split=self.usable_split, rng=self.rng("one run"), thin=thin)
+        return result if isinstance(result, NoGuesses) else replace(result, least=self.fewest_guesses)
 
     @property
     def fewest_guesses(self) -> int:
@@ -196,8 +198,8 @@ class Evidence:
     def estimates(self) -> tuple[Estimate, ...]:
         """What every estimator finds, in their order; checks go by these, estimators do not."""
         in_turn = sorted(self.estimators, key=lambda estimator: not estimator.before_fits)
-        found = {estimator.name: estimator.run(self) for estimator in in_turn}
-        rows = chain.from_iterable(found[estimator.name] for estimator in self.estimators)
+        result = {estimator.name: estimator.run(self) for estimator in in_turn}
+        rows = chain.from_iterable(result[estimator.name] for estimator in self.estimators)
         return tuple(rows) if self.losses.bits is None else tuple(map(_of_bins, rows))
 
     def estimate(self, name: str) -> Estimate:

@@ -216,20 +216,20 @@ class Statistic:
         n1, n0 = self.members, self.nonmembers
         # A statistic may weigh the ranks as it likes: those of a subset by what is nearer, a sample or all.
         of = self.chosen.of if isinstance(self.chosen, Subset) else math.inf
-        known = isinstance(self.chosen, Census) or n1 >= _NEARLY_ALL * of
-        limits = MemberLimits(Census() if known else Sample(), n1)
+        options = isinstance(self.chosen, Census) or n1 >= _NEARLY_ALL * of
+        limits = MemberLimits(Census() if options else Sample(), n1)
         sides = [side for side in (("lower", n0, n1), ("upper", n1, n0)) if self.tails in ("both", side[0])]
         share = self.alpha / sum(ranks(ranked).size for _, ranked, _ in sides)
-        found = []
+        result = []
         for tail, ranked, others in sides:
             levels = share * np.where(np.isin(dense_ranks(ranked), ranks(ranked)), 1.0, _BETWEEN)
-            found.append(_Side(tail, ranked, others, self.delta, levels, limits))
-        return found
+            result.append(_Side(tail, ranked, others, self.delta, levels, limits))
+        return result
 
     def largest(self, hits: Hits) -> tuple[float, str, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
-        found = ((side.largest(hits.of_tail(side.tail)), side.tail) for side in self._sides)
-        (value, at), tail = max(found, key=lambda item: item[0][0])
+        result = ((side.largest(hits.of_tail(side.tail)), side.tail) for side in self._sides)
+        (value, at), tail = max(result, key=lambda item: item[0][0])
         return value, tail, at
 
     def about(self, hits: Hits) -> float:
@@ -349,13 +349,13 @@ class CalibratedTest:
 
     def _by_draws(self, epsilon: float) -> float:
         least, chances = self._from_draws
-        found, kept = float(chances[np.searchsorted(least, epsilon, side="right")]), _KEPT * self.law.alpha
-        if found <= kept:
-            return found
+        result, kept = float(chances[np.searchsorted(least, epsilon, side="right")]), _KEPT * self.law.alpha
+        if result <= kept:
+            return result
         # Far above the statistic audits that are drawn from the law itself tell more.
         as_large = int(np.searchsorted(self._from_all_alike, epsilon, side="right"))
         if as_large < _COMMON * self._from_all_alike.size:
-            return found
+            return result
         return max(kept, float(upper_limit(as_large, self._from_all_alike.size, _MISLED)))
 
     @cached_property
@@ -392,9 +392,9 @@ class CalibratedTest:
             low, high, reach = max(0.0, low - reach), low, 2 * reach
         while high < _MOST and excess(high) <= 0:
             low, high, reach = high, min(_MOST, high + reach), 2 * reach
-        found = _MOST if excess(high) <= 0 else optimize.brentq(excess, low, high, xtol=LEAST_BOUND)
+        result = _MOST if excess(high) <= 0 else optimize.brentq(excess, low, high, xtol=LEAST_BOUND)
         # A root within the step may lie on either side of the level.
-        below = _rounded_down(found)
+        below = _rounded_down(result)
         return below if excess(below) <= 0 else max(0.0, round(below - LEAST_BOUND, _DIGITS))
 
 
@@ -485,9 +485,9 @@ def chances_up_to(weights: Floats) -> Floats:
     sums, squares = (np.append(0.0, np.cumsum(each)) for each in (weights, weights**2))
     alike = np.append(weights[0], squares[1:] / sums[1:])
     error = np.sqrt(np.maximum(squares - sums**2 / weights.size, 0.0))
-    found = sums + _ERRORS * error - math.log(_MISLED) * alike
-    found[:_FEWEST] = found[_FEWEST]
-    return np.asarray(np.minimum(np.maximum.accumulate(found) / weights.size, 1.0))
+    result = sums + _ERRORS * error - math.log(_MISLED) * alike
+    result[:_FEWEST] = result[_FEWEST]
+    return np.asarray(np.minimum(np.maximum.accumulate(result) / weights.size, 1.0))
 
 
 def least_epsilons(
@@ -509,9 +509,9 @@ def least_epsilons(
         slopes = np.maximum((x - law.delta) / y, (1 - law.delta - y) / (1 - last)).min(axis=0)
         least.append(np.log(np.maximum(slopes, 1.0)))
         weights.append(weight)
-    found = np.concatenate(least)
-    order = np.argsort(found)
-    return found[order], np.concatenate(weights)[order]
+    result = np.concatenate(least)
+    order = np.argsort(result)
+    return result[order], np.concatenate(weights)[order]
 
 
 def drawn_places(
@@ -580,26 +580,26 @@ class _Tilt:
 
     def _log_ratios(self, places: Floats) -> Floats:
         """Log of the density at each corner over that without it; shape (corners, audits)."""
-        found = self._scale[:, :, None] + self._more[0][:, :, None] * np.log(places)
-        return np.asarray((found + self._more[1][:, :, None] * np.log1p(-places)).sum(axis=0))
+        result = self._scale[:, :, None] + self._more[0][:, :, None] * np.log(places)
+        return np.asarray((result + self._more[1][:, :, None] * np.log1p(-places)).sum(axis=0))
 
     def moved(self, x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
         """Return the places so that they meet at a corner that is drawn, and the weights."""
         corner, audit = rng.choice(self._shares.size, x.shape[1], p=self._shares), np.arange(x.shape[1])
         beyond = np.arange(self._shares.size)[:, None] > corner
-        found = []
+        result = []
         for z, a, b in zip((x, y), *self._law, strict=True):
             now, before = rng.beta(a[corner], b[corner]), z[corner, audit]
-            found.append(np.where(beyond, 1 - (1 - z) * ((1 - now) / (1 - before)), z * (now / before)))
-        places = np.clip(np.stack(found), _LEAST_P, 1 - np.finfo(float).epsneg)
+            result.append(np.where(beyond, 1 - (1 - z) * ((1 - now) / (1 - before)), z * (now / before)))
+        places = np.clip(np.stack(result), _LEAST_P, 1 - np.finfo(float).epsneg)
         mixed = special.logsumexp(self._log_ratios(places), axis=0, b=self._shares[:, None])
-        return *found, np.exp(-mixed)
+        return *result, np.exp(-mixed)
 
 
 def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integers:
     """How many of those that were left out, as many uniforms, lie below each of the ascending x; shape as that of x."""
-    found, before, place = np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape[1], dtype=np.int64), 0.0
+    result, before, place = np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape[1], dtype=np.int64), 0.0
     for row, now in enumerate(x if left else ()):
         before = before + rng.binomial(left - before, np.clip((now - place) / (1 - place), 0.0, 1.0))
-        found[row], place = before, now
-    return found
+        result[row], place = before, now
+    return result

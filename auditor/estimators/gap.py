@@ -66,11 +66,11 @@ def advantage(
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))
     census = isinstance(coverage, Census)
-    known = None if census else counts.n_member
-    low, high = gap_limits(value, n_member=known, n_nonmember=counts.n_nonmember, alpha=alpha)
+    options = None if census else counts.n_member
+    low, high = gap_limits(value, n_member=options, n_nonmember=counts.n_nonmember, alpha=alpha)
     # How many are called members at the best threshold; the threshold itself would be a record's loss.
     called = {"true_positives": int(counts.tp_below[at]), "false_positives": int(counts.fp_below[at])}
-    found = Estimate(
+    result = Estimate(
         name="advantage",
         value=value,
         lower=low,
@@ -81,7 +81,7 @@ def advantage(
         assumptions=(*_ASSUMPTIONS, *(finite(coverage) if census else ())),
         details=called if value > 0 else {},
     )
-    return with_draws(found, advantage(counts, confidence=confidence)) if census else found
+    return with_draws(result, advantage(counts, confidence=confidence)) if census else result
 
 
 _OF_THRESHOLDS = "only attackers who threshold the loss; stronger ones may exist"
@@ -160,12 +160,12 @@ def _lower(gap: float, sizes: tuple[float, int], alpha: float) -> float:
     def excess(a: float) -> float:
         return math.log(max(_reaches(gap, a, int(small), large), 1e-300) / alpha)
 
-    found = 0.0
+    result = 0.0
     if gap > 0 and excess(0.0) <= 0:
-        found = optimize.brentq(excess, 0.0, gap, xtol=_PRECISION) - 2 * _PRECISION
+        result = optimize.brentq(excess, 0.0, gap, xtol=_PRECISION) - 2 * _PRECISION
     # What is uncertain of one group alone has a limit that is proven too, and better where that group is small.
     alone = gap - math.sqrt(math.log(1 / alpha) / (2 * small)) if large == math.inf else 0.0
-    return max(0.0, found, alone)
+    return max(0.0, result, alone)
 
 
 def _reaches(gap: float, a: float, small: int, large: float) -> float:

@@ -35,19 +35,21 @@ _Found = tuple[float, float, dict[str, Any]]
 
 def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the audited losses imply if their trade-off curve is Gaussian."""
-    asked = evidence.setting
+    setting = evidence.setting
     return (
-        model_gdp(evidence.losses, delta=asked.delta, confidence=asked.confidence, coverage=asked.coverage),
+        model_gdp(
+            evidence.losses, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage
+        ),
     )
 
 
 def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the same for the training algorithm, only where it was declared how membership was decided."""
-    asked = evidence.setting
-    if isinstance(asked.split, NO_CHANCE):
+    setting = evidence.setting
+    if isinstance(setting.split, NO_CHANCE):
         return ()
-    found = gdp_of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - asked.confidence)
-    return (of_units(found, evidence),)
+    result = gdp_of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - setting.confidence)
+    return (of_units(result, evidence),)
 
 
 def model_gdp(

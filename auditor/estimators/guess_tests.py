@@ -352,8 +352,8 @@ def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessS
             smallest_fpr, bits=bits, guesses=item.guesses, correct=item.correct, alpha=alpha
         )
 
-    found, _ = largest_by_any(sets, lambda item, level: level == 0 or not_at(item, level), _LARGEST_LOG)
-    return min(1.0, len(sets) * math.exp(-found))
+    result, _ = largest_by_any(sets, lambda item, level: level == 0 or not_at(item, level), _LARGEST_LOG)
+    return min(1.0, len(sets) * math.exp(-result))
 
 
 # --- Every order and number of guesses at once, for pure epsilon [own] ---
@@ -409,10 +409,10 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
             right = np.stack(bits, axis=1) @ belongs.T.astype(np.float64)
             larger += int(np.count_nonzero(exponents(right, sets, epsilon).max(axis=1) >= least - _HAIR))
             drawn += size
-        found = float(upper_limit(larger, drawn, _MISLED))
+        result = float(upper_limit(larger, drawn, _MISLED))
         if abs(larger / drawn - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
             break
-    return max(alone, min(found, len(sets) * math.exp(-least)))
+    return max(alone, min(result, len(sets) * math.exp(-least)))
 
 
 def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:

@@ -82,8 +82,8 @@ class GuessSet:
     @property
     def shown(self) -> dict[str, Any]:
         """Order, share and counts, as the details of an estimate."""
-        found = {"order": self.order, "share": self.share, "guesses": self.guesses, "correct": self.correct}
-        return {**found, "inside": self.inside} if self.inside else found
+        result = {"order": self.order, "share": self.share, "guesses": self.guesses, "correct": self.correct}
+        return {**result, "inside": self.inside} if self.inside else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +129,15 @@ class Guesses:
     def sets(self) -> tuple[GuessSet, ...]:
         """Every number of guesses that is tried, in every order; which they are depends on m, and of labels on what is said."""
         whole = np.arange(self.bits)
-        found = [self._set("all", 1.0, whole)]
+        result = [self._set("all", 1.0, whole)]
         for name, order in self.orders.items():
             sizes = {max(1, round(share * self.bits)): share for share in reversed(_SHARES)}
-            found += [
+            result += [
                 self._set(name, share, order[:size])
                 for size, share in reversed(sizes.items())
                 if self.least <= size <= order.size
             ]
-        return tuple(found)
+        return tuple(result)
 
     def chosen(self, item: GuessSet) -> "_Integers | slice":
         """Which guesses a set holds."""
@@ -277,17 +277,17 @@ def of_coins(
         thin: Keep so many that the coins of those that are kept are fair.
         declared: Whether the odds are exactly those, so that groups of other sizes contradict them.
     """
-    told: Any = _FAIR if split.inclusion is None else split.inclusion
+    words: Any = _FAIR if split.inclusion is None else split.inclusion
     size = losses.n_member + losses.n_nonmember
-    chances = np.full(size, told) if losses.inclusion is None else np.concatenate(losses.inclusion)
+    chances = np.full(size, words) if losses.inclusion is None else np.concatenate(losses.inclusion)
     prior = special.logit(chances)
     refusal = _wrong_proportions(prior, losses.n_member) if declared else None
     if refusal is not None:
         return NoGuesses(refusal)
     values = np.concatenate([losses.member, losses.nonmember])
     is_member = np.arange(size) < losses.n_member
-    details: dict[str, Any] = {"records": size, "inclusion": told}
-    of = f"of probability {told:g}"
+    details: dict[str, Any] = {"records": size, "inclusion": words}
+    of = f"of probability {words:g}"
     if losses.inclusion is not None:
         least, most = float(chances.min()), float(chances.max())
         details |= {"inclusion": None, "inclusion_range": [least, most]}
@@ -461,9 +461,9 @@ def _same_stratum(
     )
     kept = []
     for positions, stratum in ((members, of_members), (nonmembers, of_nonmembers)):
-        known = positions[stratum[positions] >= 0]
-        known = known[np.argsort(stratum[known], kind="stable")]
-        label = stratum[known]
-        place = np.arange(known.size) - np.searchsorted(label, label, side="left")
-        kept.append(known[place < fewer[label]])
+        names = positions[stratum[positions] >= 0]
+        names = names[np.argsort(stratum[names], kind="stable")]
+        label = stratum[names]
+        place = np.arange(names.size) - np.searchsorted(label, label, side="left")
+        kept.append(names[place < fewer[label]])
     return kept[0], kept[1]

@@ -163,10 +163,10 @@ class JointTest:
         for enough, statistics in zip(_DRAWS[:steps], self._simulated(), strict=False):
             smaller += int(np.count_nonzero(statistics <= least + _ALIKE))
             drawn = enough
-            found = (1 + smaller) / (1 + drawn)
-            if abs(found - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
+            result = (1 + smaller) / (1 + drawn)
+            if abs(result - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
                 break
-        return (min(found, self.number_of_ranks * at_most) if smaller == 0 else found), drawn
+        return (min(result, self.number_of_ranks * at_most) if smaller == 0 else result), drawn
 
     def _simulated(self) -> Iterator[Floats]:
         """Statistics of simulated audits, batch by batch, each drawn once; the stream is that of the question alone."""
@@ -205,13 +205,13 @@ class JointTest:
 
     def _on_the_grid(self, below: _Integers, above: _Integers) -> _Integers:
         lower, upper = self._tails
-        found = above.copy()
+        result = above.copy()
         for row, rank in enumerate(upper.ranks.tolist()):
             reached = below[-1] >= self.members - rank
             if reached.any():
                 first = np.count_nonzero(below[:, reached] < self.members - rank, axis=0)
-                found[row, reached] = self.nonmembers - lower.ranks[first]
-        return found
+                result[row, reached] = self.nonmembers - lower.ranks[first]
+        return result
 
     def drawn(self, draws: int, rng: np.random.Generator) -> _Hits:
         """Return the hits of so many audits where members follow the curve, drawn; shapes (r, draws)."""
@@ -264,10 +264,10 @@ def ranks_below_half(size: int, *, growth: float = _GROWTH) -> _Integers:
     >>> ranks_below_half(30).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     """
-    found = [0]
-    while (rank := max(found[-1] + 1, round(growth * found[-1]))) < size / 2:
-        found.append(rank)
-    return np.array(found)
+    result = [0]
+    while (rank := max(result[-1] + 1, round(growth * result[-1]))) < size / 2:
+        result.append(rank)
+    return np.array(result)
 
 
 @dataclass(frozen=True, eq=False)

@@ -312,8 +312,8 @@ def just_below(losses: Losses, threshold: float) -> float | None:
     """
     # In the mirror what lies below lies above.
     groups = [_mirrored(group) for group in (losses.sorted_member, losses.sorted_nonmember)]
-    found = _above(groups, -threshold)
-    return None if found is None else 0.0 - found
+    result = _above(groups, -threshold)
+    return None if result is None else 0.0 - result
 
 
 def just_above(losses: Losses, threshold: float) -> float | None:

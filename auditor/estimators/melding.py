@@ -81,7 +81,7 @@ def best_ratio(
     """
     levels = np.broadcast_to(np.asarray(level, dtype=np.float64), candidates.hits.shape)
     ends = _ends(candidates, delta, levels)
-    start, found = least, None
+    start, result = least, None
     place = np.flatnonzero(ends > start)
     while place.size:
         p = _Melding(candidates.at(place), delta=delta, level=levels[place]).p_value(start) / levels[place]
@@ -91,9 +91,9 @@ def best_ratio(
         at = place[[int(np.argmin(p))]]
         one = _Melding(candidates.at(at), delta=delta, level=levels[at])
         start = _crossing(one, float(levels[at[0]]), start, float(ends[at[0]]))
-        found = start, int(at[0])
+        result = start, int(at[0])
         place = place[(place != at[0]) & (ends[place] > start)]
-    return found
+    return result
 
 
 def p_value(epsilon: float, candidates: Ranked, *, delta: float, level: float | Floats = 1e-5) -> Floats:

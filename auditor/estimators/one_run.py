@@ -26,19 +26,19 @@ from auditor.records.labels import PersonsFound, claim_reason
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the declared split says about the training algorithm."""
-    asked, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
+    setting, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
     # A claim without a finite epsilon at delta 0 is judged by its whole curve there.
     whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
-    test = options.FDP() if asked.one_run_test is None and whole else _test(asked.one_run_test, delta)
-    found = bound_of(
+    test = options.FDP() if setting.one_run_test is None and whole else _test(setting.one_run_test, delta)
+    result = bound_of(
         evidence.fair_guesses if _fair(test, delta) else evidence.draw_guesses(thin=False),
         test=test,
         delta=delta,
-        confidence=asked.confidence,
+        confidence=setting.confidence,
         curve=evidence.promised,
         claimed=None if claim is None else claim.value,
     )
-    return (of_units(found, evidence),)
+    return (of_units(result, evidence),)
 
 
 def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:
@@ -149,27 +149,27 @@ def bound_of(
     if isinstance(guesses, NoGuesses):
         method, about = "one-run audit", Subject.MECHANISM
         return Estimate.missing(_NAME, guesses.reason, method=method, subject=about, delta=delta)
-    asked = Question(guesses, test, delta, alpha)
-    bound, best = asked.bound(guesses.sets)
+    setting = Question(guesses, test, delta, alpha)
+    bound, best = setting.bound(guesses.sets)
     details = {
         **guesses.details,
-        "ceiling": asked.bound(guesses.of_a_perfect_attack)[0],
+        "ceiling": setting.bound(guesses.of_a_perfect_attack)[0],
         **best.shown,
         "tried": [item.shown for item in guesses.sets],
     }
     if isinstance(test, options.AnyGuesses):
         details["pure"] = True
     if curve is not None:
-        details["claimed_curve"] = asked.of_curve(curve, refuted=claimed is not None and bound > claimed)
+        details["claimed_curve"] = setting.of_curve(curve, refuted=claimed is not None and bound > claimed)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
-        details["p_value"] = asked.p_value(claimed, bound)
+        details["p_value"] = setting.p_value(claimed, bound)
     if claimed is not None and bound <= claimed:
-        details["smallest_mu"] = asked.smallest_mu(claimed, curve)
+        details["smallest_mu"] = setting.smallest_mu(claimed, curve)
     return Estimate.at_least(
         _NAME,
         bound,
         confidence=round(1 - alpha, 12),
-        method=f"one-run audit on {guesses.evidence}; {asked.method}",
+        method=f"one-run audit on {guesses.evidence}; {setting.method}",
         subject=Subject.MECHANISM,
         delta=delta,
         adjacency=guesses.adjacency,
@@ -199,12 +199,12 @@ def order_statistics_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     name, guesses = "epsilon_bound.order_statistics", evidence.fair_guesses
     about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": delta}
     if isinstance(guesses, NoGuesses):
-        found = Estimate.missing(name, guesses.reason, method=_GRID, details={"conditional": True}, **about)
+        result = Estimate.missing(name, guesses.reason, method=_GRID, details={"conditional": True}, **about)
     else:
         base = clopper_pearson(
             evidence.losses, delta=delta, confidence=evidence.setting.confidence, rule=rule
         )
-        found = replace(
+        result = replace(
             base,
             name=name,
             method=_GRID,
@@ -213,7 +213,7 @@ def order_statistics_bound(evidence: Evidence) -> tuple[Estimate, ...]:
             details={**base.details, "conditional": True},
             **about,
         )
-    return (of_units(found, evidence),)
+    return (of_units(result, evidence),)
 
 
 _GRID = "melded Clopper-Pearson limits at ranks fixed in advance; Xiang et al. 2025 for order statistics"
@@ -263,8 +263,8 @@ class Question:
         if not self.guesses.fair:
             return guess_tests.own_odds_bound(self.guesses, sets, alpha=self.alpha)
         bound = partial(guess_tests.steinke_bound, bits=bits, delta=self.delta, alpha=share)
-        found = ((bound(guesses=item.guesses, correct=item.correct), item) for item in sets)
-        return max(found, key=lambda pair: pair[0])
+        result = ((bound(guesses=item.guesses, correct=item.correct), item) for item in sets)
+        return max(result, key=lambda pair: pair[0])
 
     def p_value(self, claimed: float, bound: float) -> float:
         """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of what was first kept."""
@@ -292,14 +292,14 @@ class Question:
             guess_tests.curve_p_value(smallest_fpr, bits=bits, sets=items) for items in (sets, perfect)
         )
         p_value = min(p_value, self.alpha) if refuted else p_value
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "rejected": p_value <= self.alpha,
             "could_have_been": best <= self.alpha,
             "p_value": p_value,
         }
         if best > self.alpha:
-            found["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
-        return found
+            result["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
+        return result
 
     def smallest_mu(self, claimed: float, curve: TradeoffCurve | None) -> float | None:
         """Return from which mu on normal scores, ``mu`` standard deviations apart, refute the claim in 80% of such audits.
@@ -312,7 +312,7 @@ class Question:
         """
         if not self.guesses.fair or isinstance(self.test, options.Steinke) or not math.isfinite(claimed):
             return None
-        sets, bits, found = self.guesses.sets, self.guesses.bits, []
+        sets, bits, result = self.guesses.sets, self.guesses.bits, []
         coins, share = self.guesses.adjacency is options.Adjacency.ADD_REMOVE, self.alpha / len(sets)
         fpr = (
             guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
@@ -328,8 +328,8 @@ class Question:
             if not (coins and part == 1) and enough(size, size):
                 needed = guess_tests.first_enough(partial(enough, size), 0, size)
                 right = float(special.betaincinv(needed, size - needed + 1, _OFTEN))
-                found.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
-        return (2.0 if coins else math.sqrt(2)) * min(found) if found else None
+                result.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
+        return (2.0 if coins else math.sqrt(2)) * min(result) if result else None
 
 
 _MOST_PAIRS, _OFTEN = 10**7, 0.8

@@ -34,8 +34,8 @@ def mean_of_models(rows: Sequence[Estimate | None], *, name: str, confidence: fl
     """
     from statsmodels.stats.meta_analysis import combine_effects
 
-    known = [_normal(row) for row in rows if row is not None]
-    usable = [pair for pair in known if pair is not None]
+    options = [_normal(row) for row in rows if row is not None]
+    usable = [pair for pair in options if pair is not None]
     if len(usable) < len(rows):
         reason = f"{len(rows) - len(usable)} of {len(rows)} models have no {name} with an interval"
         return Estimate.missing(f"{name}.pooled", reason, method=_METHOD, subject=Subject.MODEL)

@@ -50,11 +50,11 @@ def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     split = evidence.setting.split
     if not isinstance(split, options.Propensity):
         return ()
-    found = _bound(evidence, split.overlap)
+    result = _bound(evidence, split.overlap)
     about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": 0.0}
-    if isinstance(found, Estimate):
-        return (*if_odds_are_off(found, _WITHIN), _off_as_estimated(found))
-    return (Estimate.missing(_NAME, found, method=_METHOD, details={"conditional": True}, **about),)
+    if isinstance(result, Estimate):
+        return (*if_odds_are_off(result, _WITHIN), _off_as_estimated(result))
+    return (Estimate.missing(_NAME, result, method=_METHOD, details={"conditional": True}, **about),)
 
 
 _WITHIN = (
@@ -187,7 +187,7 @@ def _of_estimated(
     # Members have the larger estimated odds, as they have the smaller losses.
     blind = auc(count(Losses(member=-odds.member, nonmember=-odds.nonmember)), confidence=confidence)
     model = auc(count(held), confidence=confidence)
-    found = bound_of(
+    result = bound_of(
         replace(guesses, evidence="estimated odds of membership", least=evidence.fewest_guesses),
         test=options.AnyGuesses(),
         delta=0.0,
@@ -201,10 +201,10 @@ def _of_estimated(
     }
     errors = {"misfit": _misfit(odds), "error": odds_error(odds, confidence=confidence)}
     return replace(
-        found,
+        result,
         name=_NAME,
-        assumptions=(_CONDITION, _ALL_IT_USES, *found.assumptions[-1:]),
-        details={**found.details, "odds": {**shown, **areas, **errors}, "conditional": True},
+        assumptions=(_CONDITION, _ALL_IT_USES, *result.assumptions[-1:]),
+        details={**result.details, "odds": {**shown, **areas, **errors}, "conditional": True},
     )
 
 
@@ -233,7 +233,7 @@ def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt
 
     if values.shape[1] == 0:
         values = np.zeros((values.shape[0], 1))
-    known, taught = values[learnt], is_member[learnt]
+    names, taught = values[learnt], is_member[learnt]
     fold = np.empty(taught.size, dtype=np.int64)
     for side in (taught, ~taught):
         fold[side] = np.arange(int(side.sum())) % _FOLDS
@@ -241,9 +241,9 @@ def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt
         apart = np.empty((taught.size, CLASSIFIERS))
         for turn in range(_FOLDS):
             seen = fold != turn
-            apart[~seen] = classified(known[seen], taught[seen], known[~seen]).T
+            apart[~seen] = classified(names[seen], taught[seen], names[~seen]).T
         final = LogisticRegression(C=1e3).fit(apart, taught)
-        return np.asarray(final.decision_function(classified(known, taught, values).T))
+        return np.asarray(final.decision_function(classified(names, taught, values).T))
 
 
 _FOLDS = 5

@@ -22,21 +22,23 @@ from auditor.estimators.limits import MemberLimits, finite, just_below, lower_li
 
 def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the counts alone say: the empirical Epsilon*, the advantage, Bayes security and the AUC."""
-    asked, counts = evidence.setting, evidence.counts
-    gap = advantage(counts, confidence=asked.confidence, coverage=asked.coverage)
+    setting, counts = evidence.setting, evidence.counts
+    gap = advantage(counts, confidence=setting.confidence, coverage=setting.coverage)
     return (
-        empirical(evidence.losses, delta=asked.delta, counts=counts),
+        empirical(evidence.losses, delta=setting.delta, counts=counts),
         gap,
         bayes_security(gap),
-        auc(counts, confidence=asked.confidence, correct=evidence.losses.correct),
+        auc(counts, confidence=setting.confidence, correct=evidence.losses.correct),
     )
 
 
 def guaranteed_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the true positive rate at each of the false positive rates that were asked for."""
-    asked, losses = evidence.setting, evidence.losses
-    alike = partial(tpr_at_fpr, confidence=asked.confidence, coverage=asked.coverage, counts=evidence.counts)
-    return tuple(alike(losses, rate=rate) for rate in asked.fpr)
+    setting, losses = evidence.setting, evidence.losses
+    alike = partial(
+        tpr_at_fpr, confidence=setting.confidence, coverage=setting.coverage, counts=evidence.counts
+    )
+    return tuple(alike(losses, rate=rate) for rate in setting.fpr)
 
 
 # --- ``tpr_at_fpr.*``: how many members are recognised at a false positive rate ---
@@ -91,7 +93,7 @@ def tpr_at_fpr(
     value = _hull_at(rate, count(losses) if counts is None else counts)
     lower, details = certified_at(rate, losses, limits, (1 - _UPPER_SHARE) * alpha / limits.limits)
     upper, rank = _at_most(rate, losses, limits, _UPPER_SHARE * alpha / limits.limits)
-    found = Estimate(
+    result = Estimate(
         name=f"tpr_at_fpr.{rate:g}",
         value=value,
         lower=lower,
@@ -109,8 +111,8 @@ def tpr_at_fpr(
         details={"rate": rate, **details, "upper_rank": rank},
     )
     if isinstance(coverage, Sample):
-        return found
-    return with_draws(found, tpr_at_fpr(losses, rate=rate, confidence=confidence, counts=counts))
+        return result
+    return with_draws(result, tpr_at_fpr(losses, rate=rate, confidence=confidence, counts=counts))
 
 
 def certified_at(
@@ -229,9 +231,9 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup 
 
 def placements_of(estimate: Estimate) -> Placements | None:
     """Return the placements that `auc` keeps, or None where a stored result has none that an interval can rest on."""
-    found = estimate.details.get("placements")
-    usable = found and all(len(pair) == 2 and all(0 <= end <= 1 for end in pair) for pair in found.values())  # noqa: PLR2004
-    return found if usable else None
+    result = estimate.details.get("placements")
+    usable = result and all(len(pair) == 2 and all(0 <= end <= 1 for end in pair) for pair in result.values())  # noqa: PLR2004
+    return result if usable else None
 
 
 def interval(
@@ -427,7 +429,7 @@ def _largest_ratio(
     or leaves the square between corners, the last threshold inside is a member's own loss: those few are added.
     """
     below, upto = (counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)
-    found = []
+    result = []
     for fp, tp in (
         below,
         upto,
@@ -439,10 +441,10 @@ def _largest_ratio(
         for name in ("m1", "m2", "m3", "m4") if fpr.size else ():
             ratio = _ratio(name, fpr, tpr, delta)
             at = int(np.argmax(ratio))
-            found.append((float(ratio[at]), name, float(fpr[at]), float(tpr[at])))
-    if not found:
+            result.append((float(ratio[at]), name, float(fpr[at]), float(tpr[at])))
+    if not result:
         return None
-    largest, name, at_fpr, at_tpr = max(found, key=operator.itemgetter(0))
+    largest, name, at_fpr, at_tpr = max(result, key=operator.itemgetter(0))
     return math.log(largest) if largest > 0 else -math.inf, name, at_fpr, at_tpr
 
 

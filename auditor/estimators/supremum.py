@@ -427,13 +427,13 @@ def _polished(
         return value, at
     # In units of the bracket, so that no scale is too small for the search.
     width = right - left
-    found = optimize.minimize_scalar(
+    result = optimize.minimize_scalar(
         lambda share: -float(lower.value(np.array(left + share * width))),
         bounds=(0.0, 1.0),
         method="bounded",
         options={"xatol": 1e-12},
     )
-    return (-float(found.fun), left + float(found.x) * width) if -found.fun > value else (value, at)
+    return (-float(result.fun), left + float(result.x) * width) if -result.fun > value else (value, at)
 
 
 def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bool) -> float:

@@ -93,7 +93,7 @@ def _paths(
         rows: Of which the chances are returned.
         columns: Of which the chances are returned.
     """
-    found = np.zeros((starts.size, len(rows), len(columns)))
+    result = np.zeros((starts.size, len(rows), len(columns)))
     steps = np.asfortranarray([np.ones(columns.stop), np.full(columns.stop, -share)])
     low, high = int(starts[0]), -1
     chances = np.zeros((starts.size, 0))
@@ -113,7 +113,7 @@ def _paths(
         solved, _ = lapack.dtbtrs(steps[:, : top - start + 1], entered.T, uplo="L", diag="U", overwrite_b=1)
         chances, low, high = solved.T, start, top
         if row in rows and (left := max(low, columns.start)) <= high:
-            found[:, row - rows.start, left - columns.start : high + 1 - columns.start] = chances[
+            result[:, row - rows.start, left - columns.start : high + 1 - columns.start] = chances[
                 :, left - low :
             ]
-    return found
+    return result

@@ -45,18 +45,18 @@ def _checks_of(instance: _Instance) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
     if isinstance(instance, document.AuditResult):
         return instance.checks
-    found = per_person(instance, choice=_RECORDS).losses
-    return direction(auc(count(found))), ties(found), duplicates(instance)
+    result = per_person(instance, choice=_RECORDS).losses
+    return direction(auc(count(result))), ties(result), duplicates(instance)
 
 
 def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
     """Return each check of the models where it came out worst, with which model that was where it is not fine."""
-    told = [
+    words = [
         check if check.status is Status.OK else replace(check, message=f"Model {number}: {check.message}")
         for number, one in enumerate(made, start=1)
         for check in one
     ]
-    by_name = {check.name: [one for one in told if one.name == check.name] for check in told}
+    by_name = {check.name: [one for one in words if one.name == check.name] for check in words}
     return tuple(min(alike, key=lambda one: WORST_FIRST.index(one.status)) for alike in by_name.values())
 
 
@@ -73,8 +73,8 @@ def _trained(instance: _Instance) -> tuple[int, int]:
     """For how few and how many training records a score stands, where rows of one id were combined."""
     if isinstance(instance, Losses):
         return per_person(instance, choice=_RECORDS).trained
-    found = (details.get("trained") for details in _details(instance, "duplicates"))
-    few, many = next(filter(None, found), (1, 1))
+    result = (details.get("trained") for details in _details(instance, "duplicates"))
+    few, many = next(filter(None, result), (1, 1))
     return int(few), int(many)
 
 
@@ -95,10 +95,10 @@ def _of_result(result: document.AuditResult) -> str | None:
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
     results = (item for item in instances if isinstance(item, document.AuditResult))
-    people = [found for item in results for found in _details(item, "persons") if found.get("combined")]
+    people = [result for item in results for result in _details(item, "persons") if result.get("combined")]
     held = [_trained(item) for item in instances]
     if options.for_persons(claim):
-        held += [(1, int(found.get("largest") or 1)) for found in people]
+        held += [(1, int(result.get("largest") or 1)) for result in people]
     few, many = zip(*held, strict=True)
     about = group_reason((min(few), max(many)), claim)
     if about is None and people and not options.for_persons(claim):
@@ -347,23 +347,23 @@ def _pooled(
 ) -> Estimate:
     """Return the bound by the guesses of all models together, and by those of each alone."""
     about: dict[str, Any] = {"method": _POOLED, "subject": Subject.MECHANISM, "delta": delta}
-    found = []
+    result = []
     for index, item in enumerate(instances):
         guesses = _guesses_of(item, split, rng)
         if isinstance(guesses, NoGuesses):
             return Estimate.missing(BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about)
-        found.append(guesses)
+        result.append(guesses)
     alpha = 1 - confidence
-    share = alpha * (1 - _POOLED_SHARE) / len(found)
-    tests = [_together(found, alpha * _POOLED_SHARE), *(replace(item, alpha=share) for item in found)]
+    share = alpha * (1 - _POOLED_SHARE) / len(result)
+    tests = [_together(result, alpha * _POOLED_SHARE), *(replace(item, alpha=share) for item in result)]
     tests = [item.of_at_least(least) for item in tests]
     bounds = [(*test.bound(delta), test) for test in tests]
     bound, best, test = max(bounds, key=lambda item: item[0])
     details: dict[str, Any] = {
-        "instances": len(found),
+        "instances": len(result),
         "pooled": tests[0].bits,
         "ceiling": max(item.perfect.bound(delta)[0] for item in tests),
-        "by": "all models together" if test is tests[0] else f"model {tests.index(test)} of {len(found)}",
+        "by": "all models together" if test is tests[0] else f"model {tests.index(test)} of {len(result)}",
         **best.shown,
     }
     if curve is not None:
@@ -380,12 +380,12 @@ def _pooled(
             "could_have_been": perfect <= alpha,
             "p_value": min(1.0, p_value),
         }
-    declared = dict.fromkeys(text for item in found for text in item.assumptions)
+    declared = dict.fromkeys(text for item in result for text in item.assumptions)
     return Estimate.at_least(
         BOUND,
         bound,
         confidence=confidence,
-        adjacency=found[0].adjacency,
+        adjacency=result[0].adjacency,
         assumptions=(*_INDEPENDENT, *declared),
         details=details,
         **about,
@@ -471,25 +471,25 @@ def audit_instances(
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> document.InstancesResult:
     """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
-    found = _checked(instances)
+    outcome = _checked(instances)
     validate.instance("split", split, get_args(options.MembershipSplit))
     validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
     delta = validate.fraction("delta", delta, zero=True)
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     is_shared = options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC
-    hashes = _hashes(found)
-    units = [_units(item) for item in found]
+    hashes = _hashes(outcome)
+    units = [_units(item) for item in outcome]
     sizes = _sizes(units, disclosure)
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
     validate.instance("together", together, (options.IndependentRuns, type(None)))
     pooled = together is not None and not isinstance(split, options.UnknownSplit)
-    group = max(_trained(item)[1] for item in found)
+    group = max(_trained(item)[1] for item in outcome)
     judged_split = split if pooled else options.RandomSplit()
     claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
     value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
-    persons = _persons_refusal(found)
+    persons = _persons_refusal(outcome)
     refusal = _refusal(split) or persons
     curve = None
     if claim is not None and audited is not None:
@@ -502,14 +502,14 @@ def audit_instances(
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:
         bound = bound.emptied(reason, adjacency=None, details={"reason": reason})
-    if (about := _not_for_claim(found, claim)) is not None:
+    if (about := _not_for_claim(outcome, claim)) is not None:
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
     estimates = (bound, value, _log_mean_exp(evidence, stated_at), *_means(units, confidence))
     if is_shared:  # so that the verdict goes by what is published
         bound, *_ = estimates = shared_rows(estimates)
-    made = [_checks_of(item) for item in found]
+    made = [_checks_of(item) for item in outcome]
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
     result = document.InstancesResult(
@@ -571,15 +571,17 @@ def _units(instance: _Instance) -> _Instance:
 
 def _sizes(instances: Sequence[_Instance], disclosure: str) -> dict[str, list[int]]:
     """Return the numbers of members and of non-members of all instances, if they suffice for who may read the result."""
-    found = {}
+    result = {}
     for name, group in (("n_member", "member"), ("n_nonmember", "non-member")):
-        found[name] = [getattr(one, name) if isinstance(one, Losses) else one.data[name] for one in instances]
-        for index, (n, one) in enumerate(zip(found[name], instances, strict=True)):
+        result[name] = [
+            getattr(one, name) if isinstance(one, Losses) else one.data[name] for one in instances
+        ]
+        for index, (n, one) in enumerate(zip(result[name], instances, strict=True)):
             units = per_person(one, choice=_RECORDS) if isinstance(one, Losses) else None
             people = units.persons[name != "n_member"] if units is not None and units.named else n
             place = f"{group} losses of instance {index} (counting from 0)"
             validate.enough_to_share(place, min(n, people), disclosure)
-    return found
+    return result
 
 
 def _hashes(instances: Sequence[_Instance]) -> list[str]:

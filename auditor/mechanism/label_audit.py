@@ -115,10 +115,10 @@ def label_guesses(
         rng: Breaks ties: where a record stands in its file may follow its label.
         least: Guesses in a set.
     """
-    told = log_probability - log_law
-    says_real = told > 0
-    mixed = rng.permutation(told.size)
-    keys = (-np.abs(told), -told, told)
+    words = log_probability - log_law
+    says_real = words > 0
+    mixed = rng.permutation(words.size)
+    keys = (-np.abs(words), -words, words)
     surest, back, order = (mixed[np.argsort(key[mixed], kind="stable")] for key in keys)
     with np.errstate(divide="ignore"):
         prior = np.log(-np.expm1(log_law)) - log_law
@@ -146,15 +146,15 @@ _ROUNDING = 1e-6  # of a sum of probabilities
 
 def _given(probabilities: Any, n: int, width: int | None) -> Floats:
     """Return D as it was given, if each row is a law."""
-    found = validate.array("probabilities", probabilities)
-    shape = (n, found.shape[-1] if width is None and found.ndim else width)
-    if found.dtype.kind not in "fiu" or found.shape != shape:
+    result = validate.array("probabilities", probabilities)
+    shape = (n, result.shape[-1] if width is None and result.ndim else width)
+    if result.dtype.kind not in "fiu" or result.shape != shape:
         columns = "classes" if width is None else width
         raise InputError(
             f"probabilities must be an array of shape ({n}, {columns}), a row for each record and a column for each class, got"
-            f" shape {found.shape} of type {found.dtype}."
+            f" shape {result.shape} of type {result.dtype}."
         )
-    law = found.astype(np.float64)
+    law = result.astype(np.float64)
     sums = law.sum(axis=1)
     bad = ~((law >= 0).all(axis=1) & (np.abs(sums - 1) <= _ROUNDING))
     if bad.any():
@@ -297,16 +297,16 @@ def audit_labels(
     least = LEAST_SHOWN if options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC else 1
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     _refuse_sources(model, reference, probabilities)
-    found = _records("records", records)
-    validate.enough_to_share("labels in records", len(found), disclosure)
+    outcome = _records("records", records)
+    validate.enough_to_share("labels in records", len(outcome), disclosure)
     other = None if reference is None else _records("reference", reference)
     scoring = ScoringOptions(classes=classes, output=output, batch_size=size, repeats=repeats)
-    scorer, tried = opened_scorer(model, (found,), scoring)
+    scorer, tried = opened_scorer(model, (outcome,), scoring)
     rng = np.random.default_rng([seed, 2])
-    law, names, codes = _law(scorer, found, other, probabilities, rng)
+    law, names, codes = _law(scorer, outcome, other, probabilities, rng)
     real, shown = draw_labels(law, codes, rng)
-    of_real, of_shown = _losses(scorer, found, np.array(names, dtype=object)[shown], size=size)
-    noticed = columns_noticed(scorer, (found,)) if tried is None else tried.warnings
+    of_real, of_shown = _losses(scorer, outcome, np.array(names, dtype=object)[shown], size=size)
+    noticed = columns_noticed(scorer, (outcome,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
     guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng, least)
@@ -333,7 +333,11 @@ def audit_labels(
         claims=(),
         comparisons=(),
         verdict=None,
-        checks=(_fit_of_law(law, codes, names, least), *_copies(found), *filter(None, [collection(noticed)])),
+        checks=(
+            _fit_of_law(law, codes, names, least),
+            *_copies(outcome),
+            *filter(None, [collection(noticed)]),
+        ),
         curves=(),
         provenance=made_now()
         | {"input_sha256": _hash(law, codes), "seed": seed, "source": None, "command": None},
@@ -377,12 +381,12 @@ def _law(
     Raises:
         InputError: D gives a real label no chance, or all records have one label.
     """
-    known = None if scorer.known_classes is None else list(scorer.known_classes)
+    table = None if scorer.known_classes is None else list(scorer.known_classes)
     if reference is None:
-        law = _given(probabilities, len(records), None if known is None else len(known))
-        names = list(range(law.shape[1])) if known is None else known
+        law = _given(probabilities, len(records), None if table is None else len(table))
+        names = list(range(law.shape[1])) if table is None else table
     else:
-        names = known or np.unique(np.concatenate([reference.labels, records.labels])).tolist()
+        names = table or np.unique(np.concatenate([reference.labels, records.labels])).tolist()
         law = _learnt(reference, records, names, rng)
     codes = records.codes(names)
     own = law[np.arange(codes.size), codes]
@@ -423,7 +427,7 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
         return if_odds_are_off(Estimate.missing(BOUND, _NOT_PRIVATE, **about), _WITHIN)
     bound, item = own_odds_bound(guesses, guesses.sets, alpha=1 - confidence)
     top, _ = own_odds_bound(best, best.sets, alpha=1 - confidence)
-    found = Estimate.at_least(
+    result = Estimate.at_least(
         BOUND,
         bound,
         confidence=round(confidence, 12),
@@ -438,7 +442,7 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
         },
         **about,
     )
-    return if_odds_are_off(found, _WITHIN)
+    return if_odds_are_off(result, _WITHIN)
 
 
 _WITHIN = "the odds of every label by D are within a factor of {} of those of its law given the record's features (declared, not checked)"

@@ -517,8 +517,8 @@ class LabelsAudit:
     def _rates(self, attack: Attack) -> Floats:
         """How often a guess says "real" and is right, says it and is wrong, says "drawn" and is right, and is wrong."""
         share = 1 / self.classes
-        told = float(special.expit(self.limit(attack) - math.log(self.classes - 1)))
-        return np.array([told, share, 1 - share, 1 - told]) / 2
+        words = float(special.expit(self.limit(attack) - math.log(self.classes - 1)))
+        return np.array([words, share, 1 - share, 1 - words]) / 2
 
     def _refutes(self, counts: _Counts, epsilon: float) -> bool:
         """Whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
@@ -548,12 +548,12 @@ def neighbours(split: options.MembershipSplit) -> options.Adjacency:
 
 def common_inclusion(split: options.MembershipSplit) -> float:
     """Return the probability of the coins of a plan, a half where none is given."""
-    told = split.inclusion if isinstance(split, options.BernoulliSplit) else None
-    if isinstance(told, tuple):
+    words = split.inclusion if isinstance(split, options.BernoulliSplit) else None
+    if isinstance(words, tuple):
         raise InputError(
             "inclusion must be one number in a plan, got a pair of columns; give an average of the records' own."
         )
-    return _FAIR if told is None else told
+    return _FAIR if words is None else words
 
 
 @lru_cache(maxsize=64)

@@ -520,12 +520,12 @@ def _read_result(path: Path, case: Case) -> Result | None:
 
 def stored_cases(folder: Path, like: Case) -> list[Case]:
     """Return the cases of all files of one task and seed; their names say that they are such files."""
-    found = []
+    result = []
     for path in sorted(folder.glob(f"{like.stem}-*.npz")):
         with suppress(*_DAMAGE), path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             case = Case(like.task, json.loads(archive[_HEADER].tobytes())["case"], like.root, like.code)
-            found += [case] if path.name == case.file_name else []
-    return found
+            result += [case] if path.name == case.file_name else []
+    return result
 
 
 # --- Whether a function is the one that made a stored result: a fingerprint of its code, without its comments and docstrings ---
@@ -596,10 +596,10 @@ def _parts_of(value: Any) -> list[Any]:
         with suppress(ValueError):  # not filled yet
             cells.append(cell.cell_contents)
     names = list(_names(value.__code__))
-    known = [value.__globals__[name] for name in names if name in value.__globals__]
-    modules = [item for item in known if inspect.ismodule(item) and not _is_of_library(item)]
-    known += [vars(module)[name] for module in modules for name in names if name in vars(module)]
-    called = [item for item in known if isinstance(item, types.FunctionType | type)]
+    options = [value.__globals__[name] for name in names if name in value.__globals__]
+    modules = [item for item in options if inspect.ismodule(item) and not _is_of_library(item)]
+    options += [vars(module)[name] for module in modules for name in names if name in vars(module)]
+    called = [item for item in options if isinstance(item, types.FunctionType | type)]
     return [value.__code__, value.__defaults__, value.__kwdefaults__, cells, called]
 
 

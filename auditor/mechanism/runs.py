@@ -105,10 +105,10 @@ def _between(angle: Floats, epsilon: float, delta: float, law: tuple[float, floa
     low = np.minimum(low, high)
     # In the tail that is the smaller one, so that small differences keep their digits.
     above = low > law[0] / (law[0] + law[1])
-    found = np.empty_like(low)
-    found[above] = special.betaincc(*law, low[above]) - special.betaincc(*law, high[above])
-    found[~above] = special.betainc(*law, high[~above]) - special.betainc(*law, low[~above])
-    return np.maximum(found, 0.0)
+    result = np.empty_like(low)
+    result[above] = special.betaincc(*law, low[above]) - special.betaincc(*law, high[above])
+    result[~above] = special.betainc(*law, high[~above]) - special.betainc(*law, low[~above])
+    return np.maximum(result, 0.0)
 
 
 def _corners(epsilon: float, delta: float, x_law: tuple[float, float], y_law: tuple[float, float]) -> Floats:
@@ -146,9 +146,9 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
     >>> [(check.name, str(check.status)) for check in _checks_of(losses)]
     [('direction', 'ok'), ('ties', 'ok'), ('repeats', 'fail')]
     """
-    found, equal = direction(auc(count(losses))), all_equal(losses)
-    warned = found.status is Status.WARN
-    swapped = answer("direction", "warn/runs" if warned else "ok/runs", {**found.details, "unit": "runs"})
+    result, equal = direction(auc(count(losses))), all_equal(losses)
+    warned = result.status is Status.WARN
+    swapped = answer("direction", "warn/runs" if warned else "ok/runs", {**result.details, "unit": "runs"})
     details = {"all_equal": equal, "unit": "runs"}
     return swapped, answer("ties", "warn/runs" if equal else "ok/runs", details), repeats(losses)
 
@@ -378,8 +378,8 @@ def _katz(shown: _Shown) -> Estimate:
 def _empty_cell(counts: Counts, shown: _Shown) -> str | None:
     """Why the ratio that certifies has no variance, if so; the other one, shown in its place, would be much too low."""
     limits, exact = MemberLimits(options.Sample(), counts.members), options.ClopperPearson()
-    found = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
-    if found.details["tail"] == "lower":
+    result = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
+    if result.details["tail"] == "lower":
         return _NO_ALARM if counts.false_positives == 0 else None
     return _NO_MISS if counts.true_positives == counts.members else None
 
@@ -482,7 +482,7 @@ def audit_runs(
         threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
-    given, losses = losses, _each_run_once(losses)
+    values, losses = losses, _each_run_once(losses)
     between = options.Adjacency.named(adjacency)
     claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
@@ -492,8 +492,8 @@ def audit_runs(
     confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    found = _judged(losses, threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
-    shown = _Shown(found, stated_at, confidence, between)
+    result = _judged(losses, threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
+    shown = _Shown(result, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
     one_point = _says_one_point(claim, between)
     whole = None if promised is None or one_point else promised.curve
@@ -515,7 +515,7 @@ def audit_runs(
     checks = (*own, *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
     seed = threshold.seed if isinstance(threshold, options.Split) else 0
-    origin = provenance(given, seed=seed, source=None, command=None)
+    origin = provenance(values, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsResult(
         data={
@@ -536,12 +536,12 @@ def audit_runs(
 
 def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) -> dict[str, Any]:
     """What a result says of the runs and of how they are judged."""
-    found, counts = shown.found, shown.found.counts
+    result, counts = shown.found, shown.found.counts
     return {
         "n_with": losses.n_member,
         "n_without": losses.n_nonmember,
-        "judged": [found.losses.n_member, found.losses.n_nonmember],
-        **found.choice,
+        "judged": [result.losses.n_member, result.losses.n_nonmember],
+        **result.choice,
         "true_positives": None if counts is None else counts.true_positives,
         "false_positives": None if counts is None else counts.false_positives,
         "delta": shown.delta,
@@ -555,15 +555,15 @@ def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) ->
 
 def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
     """How the number of runs came about: fixed, where nothing else is said and the scores do not say otherwise."""
-    found = FixedNumber() if test is None else test
-    validate.instance("test", found, get_args(RunsTest))
+    result = FixedNumber() if test is None else test
+    validate.instance("test", result, get_args(RunsTest))
     if losses.bits is not None:
         raise InputError(
             "losses must be the scores of single runs, got a summary; give the scores themselves."
         )
-    if isinstance(found, FixedNumber):
+    if isinstance(result, FixedNumber):
         losses.refuse_stopped()
-    return found
+    return result
 
 
 def _each_run_once(losses: Losses) -> Losses:

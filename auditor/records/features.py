@@ -474,18 +474,18 @@ def _words(place: str, column: npt.NDArray[Any]) -> _Hashes:
         return _numeric(column)
     if column.dtype.kind == "M":
         return _times(column)
-    known: dict[Any, int] = {}
+    options: dict[Any, int] = {}
     result = np.empty(column.size, dtype=np.uint64)
     for row, value in enumerate(column.tolist()):
         # The type is part of the key because 1 == True; it is not part of the word.
         key = (type(value), value)
         try:
-            word = known.get(key)
+            word = options.get(key)
         except TypeError:
             word = None
             key = (int, row)
         if word is None:
-            word = known[key] = _word(value, place)
+            word = options[key] = _word(value, place)
         result[row] = word
     return result
 

@@ -493,9 +493,9 @@ def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     chance = np.full(owner.size, persons.member.size / owner.size)
     if inclusion is not None:
         chance = np.concatenate(inclusion)
-    known = owner >= 0
+    names = owner >= 0
     alone = sum(
-        np.exp(np.bincount(owner[known], weights=log[known], minlength=count))
+        np.exp(np.bincount(owner[names], weights=log[names], minlength=count))
         for log in (np.log(chance), np.log1p(-chance))
     )
     return persons.in_both.size, max(0.0, float(np.sum(1 - alone)))

@@ -87,9 +87,11 @@ def _attack(view: View, name: str, state: str, because: str) -> Attack:
 
 def _by_label(view: View) -> dict[str, tuple[str, str, str]]:
     """What the same attack found when it was told labels alone."""
-    found = [row for row in policy_rows(view.result) if row.found.policy == "label"]
-    told = [("the same records", "none", f"AUC {row.auc.value} ({row.auc.ends})") for row in found if row.auc]
-    return {"label": told[0]} if told else {}
+    result = [row for row in policy_rows(view.result) if row.found.policy == "label"]
+    words = [
+        ("the same records", "none", f"AUC {row.auc.value} ({row.auc.ends})") for row in result if row.auc
+    ]
+    return {"label": words[0]} if words else {}
 
 
 def _by_estimated_odds(view: View) -> dict[str, tuple[str, str, str]]:

@@ -130,24 +130,24 @@ def _limit(name: str, row: Estimate, result: document.Document) -> float:
     """The lower limit with all that was looked at; that of the row itself in a result of old."""
     together = document.shown_by(result)
     limits: Any = {} if together is None else together.get("limits", {})
-    found: float = limits.get(name, row.lower)
-    return found
+    outcome: float = limits.get(name, row.lower)
+    return outcome
 
 
 def _of_advantage(result: document.Document, words: Units) -> str:
-    found = _above_zero(document.find(result, "advantage"), result)
-    if found is None:
+    outcome = _above_zero(document.find(result, "advantage"), result)
+    if outcome is None:
         return ""
-    points = numbers.percent(_limit("advantage", found[0], result), toward="down").rstrip("%")
-    return said("advantage", level=_level(found[0]), words=words, points=points)
+    points = numbers.percent(_limit("advantage", outcome[0], result), toward="down").rstrip("%")
+    return said("advantage", level=_level(outcome[0]), words=words, points=points)
 
 
 def _of_bound(result: document.Document, words: Units) -> str:
-    found = _above_zero(with_role(Role.CERTIFIED, result), result)
-    if found is None or document.detail(found[0], "approximate"):
+    outcome = _above_zero(with_role(Role.CERTIFIED, result), result)
+    if outcome is None or document.detail(outcome[0], "approximate"):
         return ""
-    bound, delta = numbers.number(found[1], toward="down"), numbers.given(found[0].delta)
-    return said("bound", level=_level(found[0]), words=words, bound=bound, delta=delta)
+    bound, delta = numbers.number(outcome[1], toward="down"), numbers.given(outcome[0].delta)
+    return said("bound", level=_level(outcome[0]), words=words, bound=bound, delta=delta)
 
 
 def _of_auc(result: document.Document, words: Units) -> str:
@@ -170,23 +170,23 @@ def _of_swapped_groups(result: document.Document, words: Units) -> str:
 
 
 def _of_training(result: document.Document, _words: Units) -> str:
-    found = _above_zero(_bound_of(result, Role.JUDGE), result)
-    if found is None:
+    outcome = _above_zero(_bound_of(result, Role.JUDGE), result)
+    if outcome is None:
         return ""
-    bound, at = numbers.number(found[1], toward="down"), f"delta {numbers.given(found[0].delta)}"
-    return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound} ({at}, {found[0].adjacency})."
+    bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.given(outcome[0].delta)}"
+    return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency})."
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:
-    found = _above_zero(_bound_of(result, Role.JUDGE), result)
-    if found is None:
+    outcome = _above_zero(_bound_of(result, Role.JUDGE), result)
+    if outcome is None:
         return ""
-    bound, factor = (numbers.number(x, toward="down") for x in (found[1], math.exp(found[1])))
+    bound, factor = (numbers.number(x, toward="down") for x in (outcome[1], math.exp(outcome[1])))
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
     missed = ", something that the classifier did not learn from them" if learnt else ""
     values = {"bound": bound, "factor": factor, "which": which, "missed": missed}
-    return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **values)
+    return said("labels", level=_level(outcome[0]), adjacency=outcome[0].adjacency, **values)
 
 
 def _of_swapped_runs(result: document.Document, _words: Units) -> str:
@@ -209,36 +209,38 @@ def _bound_of(result: document.Document, role: Role) -> Estimate | None:
 
 
 def _of_nothing(result: document.Document, words: Units) -> Statement:
-    found = _bound_of(result, Role.CERTIFIED)
-    row = metrics.as_evidence(found, result) or found
+    outcome = _bound_of(result, Role.CERTIFIED)
+    row = metrics.as_evidence(outcome, result) or outcome
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
         return Statement(_NO_BOUND, f"This audit has no bound to report. {numbers.sentence(reason)}")
-    told = [
+    sentence = [
         f"{_level(row)}, nothing shows that an attacker does better than guessing. This is not proof of privacy."
     ]
     if result.kind == "labels":
-        told.append("A D that is off can also hide a leak.")
-    told += [text for text in (_alone(result),) if text]
+        sentence.append("A D that is off can also hide a leak.")
+    sentence += [text for text in (_alone(result),) if text]
     if _is_finite(result):
-        told.append("Numbers that describe this finite training set can be positive by chance alone.")
+        sentence.append("Numbers that describe this finite training set can be positive by chance alone.")
     top, blind = document.ceiling(row), why_blind(result.checks)
     if blind is not None:
-        return Statement(_BLIND, " ".join([*told, numbers.sentence(blind)]))
+        return Statement(_BLIND, " ".join([*sentence, numbers.sentence(blind)]))
     if top is None:
-        return Statement(_NONE, " ".join(told))
+        return Statement(_NONE, " ".join(sentence))
     mu = next(
         (document.detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None
     )
     if mu is not None:
-        told.append(found_from(mu))
+        sentence.append(found_from(mu))
     elif document.powerless(row):
-        told.append(f"There are too few {words.many} to certify anything at this delta.")
+        sentence.append(f"There are too few {words.many} to certify anything at this delta.")
     else:
         most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
-        told.append(f"With so many {words.many} the audit could have certified an epsilon of up to {most}.")
+        sentence.append(
+            f"With so many {words.many} the audit could have certified an epsilon of up to {most}."
+        )
     few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
-    return Statement(_SMALL if few else _NONE, " ".join(told))
+    return Statement(_SMALL if few else _NONE, " ".join(sentence))
 
 
 def _alone(result: document.Document) -> str:
@@ -286,8 +288,8 @@ def _accused(point: PointData, words: Units, level: str) -> list[str]:
     claim = Claim(
         tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
     )
-    found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
-    often, seldom = map(at_least, found)
+    result = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
+    often, seldom = map(at_least, result)
     end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
     values = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
     return [said("accused", **values)]
@@ -318,8 +320,8 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
     values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
     values["features"], values["losses"] = (
-        f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
-        for found in (odds["by_features"], odds["by_losses"])
+        f"{numbers.unit(outcome['value'])} ({numbers.unit(outcome['lower'], toward='down')} to {numbers.unit(outcome['upper'], toward='up')})"
+        for outcome in (odds["by_features"], odds["by_losses"])
     )
     values["percent"] = numbers.percent(result.data["confidence"], toward="down")
     values |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
@@ -383,8 +385,8 @@ def promised(result: document.Document) -> list[str]:
         claim = None
     gain = _exact_advantage(result)
     try:
-        told = [odds_in_words(item) for item in (gain or claim,) if item is not None]
-        return [*told, belief_in_words(claim)] if claim is not None and claim.delta == 0 else told
+        words = [odds_in_words(item) for item in (gain or claim,) if item is not None]
+        return [*words, belief_in_words(claim)] if claim is not None and claim.delta == 0 else words
     except InputError:  # a claim that others wrote
         return []
 
@@ -459,8 +461,8 @@ def verdict_sentence(result: document.Document) -> str:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
     judged = [item for item in result.comparisons if item.verdict is result.verdict][:1]
-    told = [text for item in judged for text in _judged(item, result)]
-    return " ".join([*told, *_evidence(result), *filter(None, [why_smaller(result)])])
+    words = [text for item in judged for text in _judged(item, result)]
+    return " ".join([*words, *_evidence(result), *filter(None, [why_smaller(result)])])
 
 
 def why_smaller(result: document.Document) -> str:
@@ -480,33 +482,33 @@ _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
 def _judged(item: Comparison, result: document.Document) -> list[str]:
     """The claim as it was made, in the form in which it was judged where that is another, and why it met its verdict."""
     forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
-    told = list(dict.fromkeys(map(claim_words, forms)))
+    text = list(dict.fromkeys(map(claim_words, forms)))
     if item.verdict is Verdict.NOT_EVALUABLE:
-        told = told[:1]
-    at = told[-1][told[-1].index(" (") :] if told else ""  # not said again of what was measured
+        text = text[:1]
+    at = text[-1][text[-1].index(" (") :] if text else ""  # not said again of what was measured
     reason = numbers.sentence(item.reason).replace(at, "", 1)
-    return [*(words.format(form) for words, form in zip(_CLAIMED, told, strict=False)), reason]
+    return [*(words.format(form) for words, form in zip(_CLAIMED, text, strict=False)), reason]
 
 
 def _evidence(result: document.Document) -> list[str]:
     """How much evidence there is against the claim, and how many looks share the error."""
-    found = []
+    outcome = []
     for item in result.comparisons:
         if item.p_value is not None and item.p_value < 1:
             p_value = numbers.number(item.p_value, toward="up")
             e_value = (
                 "" if item.e_value is None else f", its e-value {numbers.number(item.e_value, toward='down')}"
             )
-            found.append(f"The claim's p-value is at most {p_value}{e_value}.")
+            outcome.append(f"The claim's p-value is at most {p_value}{e_value}.")
     looks = result.data.get("looks", 1)
     if looks > 1:
         level = result.data["confidence"]
         together = numbers.percent(1 - looks * (1 - level))
-        found.append(
+        outcome.append(
             f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')} confidence, all"
             f" of them together at {together}."
         )
-    return found
+    return outcome
 
 
 def headline(result: document.AuditResult) -> Headline:

@@ -65,7 +65,7 @@ def rendered(template: str, *, scripts: Sequence[str] = (), **context: Any) -> s
 def _policy(scripts: Sequence[str]) -> str:
     """The content security policy: nothing is loaded, and no script runs but those with these hashes."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{found}'" for found in hashes)
+    allowed = " ".join(f"'sha256-{result}'" for result in hashes)
     own = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     return f"{own}; script-src {allowed}" if allowed else own
 
@@ -85,7 +85,7 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
+    result = Environment(
         loader=PackageLoader("auditor.report", "templates"),
         autoescape=autoescape,  # noqa: S701 - Markdown is escaped as such, when it is finalized
         undefined=StrictUndefined,
@@ -93,15 +93,15 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    result.filters |= {
         name: getattr(numbers, name) for name in ("clean", "given", "number", "percent", "sentence", "tidy")
     }
     brief = partial(numbers.clean, most=numbers.BRIEF)
-    found.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
-    found.filters |= {"claim_name": claim_name, "claim_value": claim_value}
-    found.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
-    found.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
-    return found
+    result.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
+    result.filters |= {"claim_name": claim_name, "claim_value": claim_value}
+    result.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
+    result.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
+    return result
 
 
 def _row_with(found: Document | Slice, role: str) -> Row | None:
@@ -224,12 +224,12 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
     for adjacency in NEIGHBOURS:
         title = neighbours(adjacency, result.description.get("records_per_person"))
         ours = [item for item in result.claims if item.adjacency is adjacency]
-        told = [item for item in ours if item in best], [item for item in ours if item not in best]
+        words = [item for item in ours if item in best], [item for item in ours if item not in best]
         lines = tuple(
             replace(item, name="claimed_training") for item in result.curves if item.name == adjacency
         )
         figures = _figures(Document({}, (), (), (), (), None, {}, lines), names=FIGURES, key=adjacency)
-        tables.append({"title": title, "told": told, "figures": figures, "adjacency": adjacency})
+        tables.append({"title": title, "told": words, "figures": figures, "adjacency": adjacency})
     return {"view": view, "tables": tables}
 
 
@@ -262,8 +262,8 @@ def glossary() -> list[dict[str, str]]:
     own = texts("glossary")
     brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
     brought += [(item.term, check_title(item.name), item.title) for item in CHECKS]
-    found = [{"key": key, **term} for key, term in own.items()]
-    return found + [
+    result = [{"key": key, **term} for key, term in own.items()]
+    return result + [
         {"key": key, "name": name, "text": text} for key, name, text in brought if key and key not in own
     ]
 
@@ -287,17 +287,17 @@ def methods_section(view: View) -> dict[str, Any]:
     """Return what lies behind each number, those made alike under one heading, with its references by number."""
     alike: dict[tuple[Any, ...], list[Row]] = {}
     for row in view.rows:
-        found, item = metrics.equation(row.estimate), row.estimate
+        result, item = metrics.equation(row.estimate), row.estimate
         rests_on = tuple(assumptions(item))
-        alike.setdefault((item.method, found, rests_on, tuple(row.notes)), []).append(row)
-    papers = [cited([method, found.source]) for method, found, *_ in alike]
+        alike.setdefault((item.method, result, rests_on, tuple(row.notes)), []).append(row)
+    papers = [cited([method, result.source]) for method, result, *_ in alike]
     others = cited(_sources_beside(view.result))
     used = list(dict.fromkeys([*(key for keys in papers for key in keys), *others]))
     places = {key: place for place, key in enumerate(used, start=1)}
     names = ("rows", "method", "equation", "assumptions", "notes", "cites")
     made = [
-        dict(zip(names, (rows, *told, _cites(keys, places)), strict=True))
-        for (told, rows), keys in zip(alike.items(), papers, strict=True)
+        dict(zip(names, (rows, *words, _cites(keys, places)), strict=True))
+        for (words, rows), keys in zip(alike.items(), papers, strict=True)
     ]
     references = [(key, texts("references")[key]["full"]) for key in used]
     return {"made": made, "references": references, "also": _cites(others, places)}

@@ -65,8 +65,8 @@ class Row:
     @property
     def promised(self) -> str | None:
         """Whether a number that a training promises is proven; null for all that was measured."""
-        found: str | None = detail(self.estimate, "promised")
-        return found
+        result: str | None = detail(self.estimate, "promised")
+        return result
 
     @property
     def toward(self) -> str:
@@ -164,21 +164,21 @@ class Row:
             return ", ".join([_POINT, *self._no_interval])
         level = f"at {self.level} confidence{self._condition}"
         if self.alone:
-            found = f"{self.ends} when taken alone, {level}"
-            found = found if self.metric.lower_bound else f"not shown: {found}"
+            result = f"{self.ends} when taken alone, {level}"
+            result = result if self.metric.lower_bound else f"not shown: {result}"
         elif detail(item, "credible"):
-            found = f"at least this, {numbers.percent(item.confidence)} credible"
+            result = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
                 return f"too few {self._counted} to certify anything at this delta"
             reason = detail(item, "lower_reason")
-            found = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
+            result = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
         else:
             sure = "about" if detail(item, "approximate") else "certified"
-            found = f"{'at least this' if self._condition else sure} {level}"
-        return ", ".join(part for part in (found, self.ceiling) if part)
+            result = f"{'at least this' if self._condition else sure} {level}"
+        return ", ".join(part for part in (result, self.ceiling) if part)
 
     @property
     def _counted(self) -> str:
@@ -252,11 +252,11 @@ class Row:
     def notes(self) -> list[str]:
         """Where and how the value was found, in sentences."""
         item = self.estimate
-        found = star_notes(item) if self.metric.curve else []
+        result = star_notes(item) if self.metric.curve else []
         place = detail(item, "at")
         if place:
             on = ", on the edge of the allowed range" if place.get("on_clip") else ""
-            found.append(
+            result.append(
                 f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
                 f" {numbers.percent(place.get('fnr'))}{on}."
             )
@@ -272,7 +272,7 @@ class Row:
             ("P-value of equal models (Cochran's Q)", detail(item, "heterogeneity_p_value")),
         )
         others = [f"{text}: {numbers.number(x)}." for text, x in pairs if x is not None]
-        return [*found, *([end] if end else []), *others]
+        return [*result, *([end] if end else []), *others]
 
 
 def row_of(found: Document | Slice | PolicyFound, name: str) -> Row | None:
@@ -317,8 +317,8 @@ class PolicyRow:
     def auc(self) -> Row | None:
         """The AUC, where it has both ends."""
         row = row_of(self.found, "auc")
-        known = row is not None and None not in (row.estimate.value, row.estimate.lower, row.estimate.upper)
-        return row if known else None
+        options = row is not None and None not in (row.estimate.value, row.estimate.lower, row.estimate.upper)
+        return row if options else None
 
     @property
     def bound(self) -> Row | None:
@@ -345,7 +345,9 @@ class PolicyRow:
 
 def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     """Return each policy, the full outputs first, with the true positive rate at 1%, or else the first that there is."""
-    found: tuple[PolicyFound, ...] = getattr(result, "policies", ())
-    names = [item.name for item in found[0].estimates if metrics.rate_of(item) is not None] if found else []
+    outcome: tuple[PolicyFound, ...] = getattr(result, "policies", ())
+    names = (
+        [item.name for item in outcome[0].estimates if metrics.rate_of(item) is not None] if outcome else []
+    )
     rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
-    return tuple(PolicyRow(item, rate) for item in found)
+    return tuple(PolicyRow(item, rate) for item in outcome)

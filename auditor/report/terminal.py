@@ -222,10 +222,10 @@ def claims_text(
         console.print(description.in_words(), markup=False)
         console.print("Against an attacker who sees every iterate.", markup=False)
         notes: list[str] = []
-        for title, told in (("", claims), ("Other methods. ", more)):
-            for adjacency in dict.fromkeys(claim.adjacency for claim in told):
+        for title, words in (("", claims), ("Other methods. ", more)):
+            for adjacency in dict.fromkeys(claim.adjacency for claim in words):
                 console.print()
-                ours = [claim for claim in told if claim.adjacency is adjacency]
+                ours = [claim for claim in words if claim.adjacency is adjacency]
                 named = neighbours(adjacency, description.records_per_person)
                 _print_table(console, ours, notes, title=title + named)
         for index, note in enumerate(notes, start=1):
@@ -316,9 +316,9 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
 
 def _last(shown: View) -> Iterator["Text"]:
     """What to know of single numbers, the checks that are not fine, and what a file set."""
-    told = " ".join(statement.sentence for statement in shown.opening).lower()
+    text = " ".join(statement.sentence for statement in shown.opening).lower()
     for row in (*shown.in_order, *getattr(shown, "left_out", ())):
-        if row.caveat and row.caveat.rstrip(".").lower() not in told:
+        if row.caveat and row.caveat.rstrip(".").lower() not in text:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in shown.checks:
         if check.status is not Status.OK:

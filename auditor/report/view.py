@@ -213,8 +213,8 @@ class View:
     @property
     def opening(self) -> tuple[Statement, ...]:
         """What every output says first: the finding and the verdict, that one first where there is a claim."""
-        found = (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
-        return (*found, *([Statement(_INSIDERS, self.audience)] if self.audience else []))
+        result = (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
+        return (*result, *([Statement(_INSIDERS, self.audience)] if self.audience else []))
 
     @cached_property
     def now(self) -> tuple[str, ...]:
@@ -223,12 +223,12 @@ class View:
             return self.advice("audit", "estimated")
         states = findings.states(self.result, self.finding)
         first, last = (self.advice("audit", states[place]) for place in (0, -1))
-        found = (*first[:2], last[0]) if states[1:] == ("leak",) else first
+        result = (*first[:2], last[0]) if states[1:] == ("leak",) else first
         if states == ("leak",):
-            found = (first[0], self._answers, first[1])
+            result = (first[0], self._answers, first[1])
         if states[-1] == "leak" and self.stands_out:
-            found = (*found[:-1], f"{found[-1]} Begin with {self.group_name}.")
-        return found
+            result = (*result[:-1], f"{result[-1]} Begin with {self.group_name}.")
+        return result
 
     def advice(self, kind: str, state: str) -> tuple[str, ...]:
         """Return the lines for that state; an audit by coins, which canaries have, has some of its own."""
@@ -249,8 +249,10 @@ class View:
     @cached_property
     def stands_out(self) -> Slice | None:
         """The class or group that surely leaks more than the others; null where none does."""
-        found = (one for one in self.by_group if exposure(one) > _GUESSING and stands_out(one, self.by_group))
-        return None if self.invalid else next(found, None)
+        result = (
+            one for one in self.by_group if exposure(one) > _GUESSING and stands_out(one, self.by_group)
+        )
+        return None if self.invalid else next(result, None)
 
     @property
     def group_name(self) -> str:
@@ -279,8 +281,8 @@ class View:
     def by_group(self) -> tuple[Slice, ...]:
         """The slices by class or group, the most exposed first."""
         slices: tuple[Slice, ...] = getattr(self.result, "slices", ())
-        found = (one for one in slices if one.kind is not SliceKind.PERCENTILE)
-        return tuple(sorted(found, key=exposure, reverse=True))
+        result = (one for one in slices if one.kind is not SliceKind.PERCENTILE)
+        return tuple(sorted(result, key=exposure, reverse=True))
 
     @cached_property
     def policies(self) -> tuple[PolicyRow, ...]:
@@ -290,10 +292,10 @@ class View:
     @cached_property
     def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
         """The policy that helps most, the AUC under it and with the full outputs, and whether it surely helps; null where none is known."""
-        known = [(item, item.auc) for item in self.policies if item.auc is not None]
-        if self.invalid or len(known) <= 1 or known[0][0].found.policy != values.OutputPolicy.FULL:
+        options = [(item, item.auc) for item in self.policies if item.auc is not None]
+        if self.invalid or len(options) <= 1 or options[0][0].found.policy != values.OutputPolicy.FULL:
             return None
-        (_, before), *others = known
+        (_, before), *others = options
         item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
         return item, after, before, (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0)
 
@@ -307,15 +309,15 @@ class View:
         then, now = (f"{row.value} ({row.ends})" for row in (after, before))
         would = f"with {item.words} the AUC would be {then}"
         if not metrics.beyond_guessing(before.estimate):
-            told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
+            words = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
         elif helps:
-            told = f"{would[:1].upper()}{would[1:]} instead of {now}."
+            words = f"{would[:1].upper()}{would[1:]} instead of {now}."
             if (item.found.at_least.get("advantage") or 0.0) > 0:
                 even = f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
         else:
-            told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
+            words = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
         held = f"Each of these holds for all policies at once at about {level} confidence"
-        return f"{told}{even} {held}; an attack that goes by more than the loss may do better."
+        return f"{words}{even} {held}; an attack that goes by more than the loss may do better."
 
     def _of_training(self, item: PolicyRow) -> str:
         """What such answers show of the training algorithm, as the end of a sentence; nothing where they show nothing."""
@@ -389,12 +391,12 @@ class View:
             (note, tuple(row for row in self.rows if row.estimate.subject is subject))
             for subject, note in _SAY
         )
-        return tuple((note, found) for note, found in apart if found)
+        return tuple((note, result) for note, result in apart if result)
 
     @property
     def in_order(self) -> tuple[Row, ...]:
         """Every number, in the order of those groups."""
-        return tuple(row for _, found in self.groups for row in found)
+        return tuple(row for _, result in self.groups for row in result)
 
     @property
     def lead(self) -> Row | None:
@@ -405,11 +407,11 @@ class View:
     @cached_property
     def tiles(self) -> tuple[Row, ...]:
         """The two large numbers at the top of a page beside the one that leads."""
-        found = [find(self.result, item.name) for item in metrics.METRICS if item.tile]
+        result = [find(self.result, item.name) for item in metrics.METRICS if item.tile]
         lead = self.headline.estimate
         if lead is not None and lead.name == findings.PROPENSITY:  # no other number measures leakage
             return ()
-        others = (item for item in found if item is not None and item is not lead and _tells(item))
+        others = (item for item in result if item is not None and item is not lead and _tells(item))
         # Beside a finding no number stands that seems to deny it.
         leaks = findings.states(self.result, self.finding)[-1] == "leak"
         kept = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
@@ -444,7 +446,7 @@ class View:
         """Where the numbers come from: records, delta, confidence, input, release."""
         data, origin, several = self.result.data, self.result.provenance, self.result.kind == "instances"
         versions = origin.get("versions") or {}
-        found = (
+        result = (
             ("Runs with the canary", numbers.count(data.get("n_with"))),
             ("Runs without it", numbers.count(data.get("n_without"))),
             ("Models", numbers.count(data.get("n_instances"))),
@@ -463,7 +465,7 @@ class View:
             ("Release of auditor", versions.get("privacy-auditor") or versions.get("auditor")),
         )
         return tuple(
-            (title, str(value)) for title, value in found if value not in (None, "", numbers.MISSING)
+            (title, str(value)) for title, value in result if value not in (None, "", numbers.MISSING)
         )
 
 
@@ -473,22 +475,22 @@ class TrainingView(View):
     @cached_property
     def now(self) -> tuple[str, ...]:
         """What to do now, in at most three lines."""
-        found = findings.states(self.result, self.finding)[-1]
-        state = found if found == "reversed" else str(self.result.verdict or "no_claim")
+        result = findings.states(self.result, self.finding)[-1]
+        state = result if result == "reversed" else str(self.result.verdict or "no_claim")
         return self.advice(self.result.kind, state)
 
     @cached_property
     def model(self) -> str:
         """What was claimed of the training, or else the file of its scores, and how it was audited."""
-        told = self.result.data.get("claim") or self.result.provenance.get("source")
-        named = numbers.tidy(" ".join(str(told or "One training algorithm").split()))
+        words = self.result.data.get("claim") or self.result.provenance.get("source")
+        named = numbers.tidy(" ".join(str(words or "One training algorithm").split()))
         return f"{named}: {'many runs' if self.result.kind == 'runs' else 'several models'}"
 
     @cached_property
     def finding(self) -> Statement:
         """What was found, and what was counted."""
-        found = super().finding
-        return found._replace(sentence=f"{found.sentence} {self.counted}")
+        result = super().finding
+        return result._replace(sentence=f"{result.sentence} {self.counted}")
 
     @cached_property
     def headline(self) -> Headline:
@@ -526,8 +528,8 @@ class TrainingView(View):
             return f"{judged} The thresholds are at ranks fixed in advance."
         chosen = "fixed in advance"
         if data.get("chosen_on"):
-            told = *map(whole, data["chosen_on"]), ""
-            chosen = f"chosen on {told[0]} other runs with it and {told[1]} without"
+            words = *map(whole, data["chosen_on"]), ""
+            chosen = f"chosen on {words[0]} other runs with it and {words[1]} without"
         # Scores that are larger with the canary were negated when they were read, and so is the threshold.
         higher = bool(data.get("higher_is_member"))
         threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
@@ -553,9 +555,9 @@ class LabelsView(View):
     @cached_property
     def finding(self) -> Statement:
         """What was found, and what it is not about."""
-        found = super().finding
+        result = super().finding
         about = "The audit says nothing of who was in the training data, or of features."
-        return found._replace(sentence=f"{found.sentence} {about}")
+        return result._replace(sentence=f"{result.sentence} {about}")
 
     @cached_property
     def headline(self) -> Headline:
@@ -574,17 +576,17 @@ class LabelsView(View):
         data, whole = self.result.data, numbers.count
         other = data.get("n_reference")
         law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
-        told = [
+        words = [
             findings.said(
                 "predicts",
                 who=who,
-                accuracy=numbers.percent(found.get("accuracy")),
-                log_loss=numbers.number(found.get("log_loss")),
+                accuracy=numbers.percent(result.get("accuracy")),
+                log_loss=numbers.number(result.get("log_loss")),
             )
-            for who, found in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
+            for who, result in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
         ]
         counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
-        return findings.said("counted_labels", law=law, who=" and ".join(told), **counts)
+        return findings.said("counted_labels", law=law, who=" and ".join(words), **counts)
 
 
 class PromiseView(View):
@@ -611,9 +613,11 @@ class PromiseView(View):
     def promise(self) -> str:
         """Epsilon for both kinds of neighbours, as far as there is one."""
         shown = [row for row in self.rows if row.name == "epsilon" and row.has_value]
-        told = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in shown)
+        words = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in shown)
         return (
-            f"Epsilon at most {told}, if the training is as described." if told else "No epsilon can be told."
+            f"Epsilon at most {words}, if the training is as described."
+            if words
+            else "No epsilon can be told."
         )
 
     @cached_property
@@ -683,8 +687,8 @@ def gates_first(outcomes: Sequence[GateOutcome]) -> str:
         return ""
     which = "The gate stops" if many == 1 else f"{stopped} of {many} gates stop{'s' if stopped == 1 else ''}"
     kinds = {"failed": failed, "could not be evaluated": undecided}
-    told = [f"{'it' if stopped == 1 else count} {words}" for words, count in kinds.items() if count]
-    return f"{which} the pipeline: {' and '.join(told)}."
+    text = [f"{'it' if stopped == 1 else count} {words}" for words, count in kinds.items() if count]
+    return f"{which} the pipeline: {' and '.join(text)}."
 
 
 # --- What a configuration file set ---
@@ -695,8 +699,8 @@ def settings_sentence(result: Document) -> str:
     config = result.provenance.get("config")
     if not isinstance(config, Mapping):
         return "" if config is None else str(config)
-    found = config.get("settings")
-    pairs = found.items() if isinstance(found, Mapping) else ()
+    outcome = config.get("settings")
+    pairs = outcome.items() if isinstance(outcome, Mapping) else ()
     settings = ", ".join(f"{key} = {_spelled(item)}" for key, item in pairs)
     return f"{config.get('table') or 'settings'} of {config.get('file') or 'a file'}: {settings or 'nothing set'}"
 

@@ -83,11 +83,11 @@ def _one_fit(star: Estimate | None, kind: str) -> list[str]:
     if not fit:
         return []
     sides = {side: fit.get(side) or {} for side in _SIDES}
-    sentences = [text for side, found in sides.items() if (text := _fit_of(_SIDES[side], found))]
+    sentences = [text for side, result in sides.items() if (text := _fit_of(_SIDES[side], result))]
     sentences += [text for text in (gap_words(star),) if text]
     if fit.get("rejected"):
         sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
-    elif any(n is not None and n < _FEW for n in (found.get("ks_n") for found in sides.values())):
+    elif any(n is not None and n < _FEW for n in (result.get("ks_n") for result in sides.values())):
         sentences.append(
             "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
             " needs no fit."
@@ -203,8 +203,8 @@ def out_of_many(rate: float, low: float) -> tuple[int, int, int]:
     base = 100
     while True:
         hits, alarms = math.floor(low * base + _ROUNDING), math.ceil(rate * base - _ROUNDING)
-        told = rate * base >= 1 - _ROUNDING and hits > alarms and hits * rate >= _KEPT * low * alarms
-        if told or base >= _MOST:
+        words = rate * base >= 1 - _ROUNDING and hits > alarms and hits * rate >= _KEPT * low * alarms
+        if words or base >= _MOST:
             return base, hits, alarms
         base *= 10
 
@@ -342,9 +342,9 @@ def advice(check: Check, data: Mapping[str, Any]) -> str:
     if own:
         return str(own)
     spec = CHECKS.get(check.name)
-    known = {} if spec is None else spec.advice
+    options = {} if spec is None else spec.advice
     keys = (*(f"{check.status}/{cause}" for cause in _causes(check, data)), str(check.status))
-    return next((known[key] for key in keys if key in known), _UNKNOWN[check.status])
+    return next((options[key] for key in keys if key in options), _UNKNOWN[check.status])
 
 
 def _causes(check: Check, data: Mapping[str, Any]) -> Iterator[str]:

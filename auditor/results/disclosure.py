@@ -176,10 +176,10 @@ def _check_of_before(found: Check) -> Check:
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
     hidden = _LEFT_OUT | {key for key, other in _LEFT_OUT_BESIDE.items() if other in details}
     kept = (key for key in details if key not in hidden)
-    found = {key: _detail(key, details[key], details, partition) for key in kept}
-    if "value" in found and {"lower", "upper"} & found.keys():  # of another row
-        found["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
-    return found
+    result = {key: _detail(key, details[key], details, partition) for key in kept}
+    if "value" in result and {"lower", "upper"} & result.keys():  # of another row
+        result["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
+    return result
 
 
 def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partition | None) -> Any:
@@ -218,12 +218,12 @@ def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Part
 
 def _bars(counts: Sequence[int]) -> list[int]:
     """Return the bars of a histogram, each with 0 or at least 10 records: fewer are counted in the next bar."""
-    found, waiting = [], 0
+    result, waiting = [], 0
     for count in counts:
         waiting += count
-        found.append(STEP * round(waiting / STEP) if waiting >= LEAST else 0)
-        waiting = 0 if found[-1] else waiting
-    return found
+        result.append(STEP * round(waiting / STEP) if waiting >= LEAST else 0)
+        waiting = 0 if result[-1] else waiting
+    return result
 
 
 def _number(value: float | None, toward: str) -> float | None:

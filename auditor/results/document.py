@@ -226,8 +226,8 @@ class Document:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         kind = {} if self.kind is None else {"kind": self.kind}
-        found = {**kind, **{name: plain(getattr(self, name)) for name in self.keys}}
-        return {**found, "provenance": {**found["provenance"], CONTENT_HASH: content_hash(found)}}
+        result = {**kind, **{name: plain(getattr(self, name)) for name in self.keys}}
+        return {**result, "provenance": {**result["provenance"], CONTENT_HASH: content_hash(result)}}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the JSON text; with a path, also write it there, whole or not at all.
@@ -317,8 +317,8 @@ class Document:
         Raises:
             InputError: There is none; the message names the nearest.
         """
-        found: Estimate = self.estimate(name)
-        return found
+        result: Estimate = self.estimate(name)
+        return result
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names of the estimates, so that ``"auc" in result`` asks for one."""
@@ -372,7 +372,7 @@ class Document:
         from auditor.report.figures.gallery import FIGURES
 
         drawn = {name: self.figure(name) for name in FIGURES}
-        return {name: found for name, found in drawn.items() if found is not None}
+        return {name: result for name, result in drawn.items() if result is not None}
 
     def _repr_html_(self) -> str:
         """Return the card that a notebook shows."""
@@ -544,12 +544,12 @@ class ClaimResult(Document):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, with the status of each claim."""
-        found = super().to_dict()
-        for row, claim in zip(found["claims"], self.claims, strict=True):
+        result = super().to_dict()
+        for row, claim in zip(result["claims"], self.claims, strict=True):
             row["status"] = claim.status
-        found |= {"checks": plain(self.checks)} if self.checks else {}
-        found["provenance"][CONTENT_HASH] = content_hash(found)
-        return found
+        result |= {"checks": plain(self.checks)} if self.checks else {}
+        result["provenance"][CONTENT_HASH] = content_hash(result)
+        return result
 
 
 # --- Finding things in a result where any of them may be missing ---
@@ -562,10 +562,10 @@ def find(result: "Document | Slice | PolicyFound", name: str) -> Estimate | None
 
 def detail(of: Estimate | Check | None, *path: str) -> Any:
     """Return what the details hold there, or null where there is nothing."""
-    found: Any = None if of is None else of.details
+    result: Any = None if of is None else of.details
     for key in path:
-        found = None if found is None else found.get(key)
-    return found
+        result = None if result is None else result.get(key)
+    return result
 
 
 def furthest_point(result: "Document") -> PointData | None:
@@ -576,14 +576,14 @@ def furthest_point(result: "Document") -> PointData | None:
 
 def shown_by(result: "Document") -> ShownData | None:
     """Return what holds with all that a headline looks at; null in a result of old."""
-    found = result.data.get("shown")
-    return cast("ShownData", found) if isinstance(found, dict) and "names" in found else None
+    outcome = result.data.get("shown")
+    return cast("ShownData", outcome) if isinstance(outcome, dict) and "names" in outcome else None
 
 
 def ceiling(estimate: Estimate | None) -> float | None:
     """Return the largest bound that this audit could have certified."""
-    found: float | None = detail(estimate, "ceiling")
-    return found
+    result: float | None = detail(estimate, "ceiling")
+    return result
 
 
 def powerless(estimate: Estimate | None) -> bool:
@@ -668,10 +668,10 @@ def input_hash(losses: Losses) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    found = {}
+    result = {}
     for name in _PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            result[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return result

@@ -21,14 +21,14 @@ _FAMILY = "tpr_at_fpr.*"  # of rates, of which three are always looked at
 
 def _read() -> dict[str, dict[str, Metric]]:
     """Return the entries of ``metrics.toml``: of one model, of many runs, and what is only claimed."""
-    found: dict[str, dict[str, Metric]] = {}
-    for kind, told in entries("auditor.results", "metrics.toml").items():
-        found[kind] = {}
-        for name, words in told.items():
-            like = found["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
+    result: dict[str, dict[str, Metric]] = {}
+    for kind, text in entries("auditor.results", "metrics.toml").items():
+        result[kind] = {}
+        for name, words in text.items():
+            like = result["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
             told_of = {key: _KINDS.get(key, _as_is)(x) for key, x in words.items()}
-            found[kind][name] = replace(like, name=name, **told_of)
-    return found
+            result[kind][name] = replace(like, name=name, **told_of)
+    return result
 
 
 def _as_is(x: Any) -> Any:
@@ -46,8 +46,8 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
 def _at_rate(family: Metric, rate: float) -> Metric:
     """Return a member of a family of rates, in words with its rate."""
     words = {"rate": numbers.percent(rate), "odds": numbers.odds(rate)}
-    told = {item: getattr(family, item).format(**words) for item in ("title", "sentence", "guessing", "hint")}
-    return replace(family, name=f"{family.name[:-1]}{rate:g}", **told)
+    text = {item: getattr(family, item).format(**words) for item in ("title", "sentence", "guessing", "hint")}
+    return replace(family, name=f"{family.name[:-1]}{rate:g}", **text)
 
 
 def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
@@ -69,9 +69,9 @@ _CLAIMED = Registry(*_ENTRIES["claimed"].values())
 
 def metric(name: str) -> Metric:
     """Return what a name stands for; an unknown name speaks for itself."""
-    found = _CLAIMED[name] if name in _CLAIMED else METRICS.get(name)
-    found = found or Metric(name, "", unit=Unit.NUMBER)
-    return found if found.title else replace(found, title=numbers.clean(name))
+    result = _CLAIMED[name] if name in _CLAIMED else METRICS.get(name)
+    result = result or Metric(name, "", unit=Unit.NUMBER)
+    return result if result.title else replace(result, title=numbers.clean(name))
 
 
 def describe(estimate: Estimate) -> Metric:
@@ -81,8 +81,8 @@ def describe(estimate: Estimate) -> Metric:
         return _at_rate(METRICS[_FAMILY], rate)
     if detail(estimate, "unit") == "runs" and estimate.name in METRICS_OF_RUNS:
         return METRICS_OF_RUNS[estimate.name]
-    found = metric(estimate.name)
-    return replace(found, **_APPROXIMATE) if detail(estimate, "approximate") else found
+    result = metric(estimate.name)
+    return replace(result, **_APPROXIMATE) if detail(estimate, "approximate") else result
 
 
 _APPROXIMATE: Mapping[str, Any] = {
@@ -112,8 +112,8 @@ def beyond_guessing(estimate: Estimate) -> bool:
 
 def equation(estimate: Estimate) -> Equation:
     """Return the equation of an estimate; an empty one where there is none, or where limits are approximate."""
-    found = (item for item in describe(estimate).equations if item.method in estimate.method)
-    return next(found, Equation("", ""))
+    result = (item for item in describe(estimate).equations if item.method in estimate.method)
+    return next(result, Equation("", ""))
 
 
 def named(role: Role) -> str:
@@ -128,8 +128,8 @@ def with_role(role: Role, found: Document | Slice) -> Estimate | None:
 
 def fitted(result: AuditResult) -> dict[str, Estimate]:
     """Return the estimates that rest on fitted curves, by the name of the curve, the most flexible last."""
-    found = ((item.curve, find(result, item.name)) for item in METRICS if item.curve)
-    return {curve: estimate for curve, estimate in found if estimate is not None}
+    outcome = ((item.curve, find(result, item.name)) for item in METRICS if item.curve)
+    return {curve: estimate for curve, estimate in outcome if estimate is not None}
 
 
 # --- Rows of an audit as evidence of leakage: in a census the members count as draws, so that chance is allowed for ---

@@ -120,18 +120,18 @@ def schema(kind: str = "result") -> Schema:
     made = _tidied(adapter(cls).json_schema())
     parts = {item.__name__: item for item in _PARTS}
     defs = {name: _part(item, parts[name]) if name in parts else item for name, item in made["$defs"].items()}
-    found = _closed(made, cls)
-    found["properties"]["schema_version"] = {
+    result = _closed(made, cls)
+    result["properties"]["schema_version"] = {
         "const": document.SCHEMA_VERSION,
         "description": "Of this schema; results of other versions differ.",
     }
     if cls.kind is not None:
-        found["properties"] = {"kind": {"const": cls.kind}, **found["properties"]}
-        found["required"] = ["kind", *found["required"]]
+        result["properties"] = {"kind": {"const": cls.kind}, **result["properties"]}
+        result["required"] = ["kind", *result["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:privacy-auditor:{cls.kind or 'result'}:{document.SCHEMA_VERSION}",
-        **found,
+        **result,
         "title": f"{title}, by privacy-auditor (schema version {document.SCHEMA_VERSION})",
         **_NO_VERDICT,
         "$defs": defs,
@@ -148,18 +148,18 @@ def _tidied(made: Any) -> Any:
 
 
 def _part(made: Schema, cls: type) -> Schema:
-    found = _closed(made, cls)
+    result = _closed(made, cls)
     examples = _examples(cls)
     if examples:
-        found["properties"]["name"]["examples"] = examples
-    return {**found, **({"allOf": _RULES[cls]} if cls in _RULES else {})}
+        result["properties"]["name"]["examples"] = examples
+    return {**result, **({"allOf": _RULES[cls]} if cls in _RULES else {})}
 
 
 def _closed(made: Schema, cls: type) -> Schema:
     """The schema of an object that has each key, and no other."""
-    found = described(made, cls)
-    closed = {"required": list(found["properties"]), "additionalProperties": False}
-    return {**found, "description": docstring(cls).split("\n")[0], **closed}
+    result = described(made, cls)
+    closed = {"required": list(result["properties"]), "additionalProperties": False}
+    return {**result, "description": docstring(cls).split("\n")[0], **closed}
 
 
 def _examples(cls: type) -> list[str]:
@@ -233,12 +233,12 @@ def _int(digits: str) -> int | float:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {validate.shortened(twice, most=40)!r} stands twice in one object")
-    return found
+    return result
 
 
 # --- A result: of this release, or of an earlier one ---
@@ -298,15 +298,15 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1
     kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
     altered = bool(kept_hash) and kept_hash not in _hashes(raw, content)
     try:
-        found = adapter(kind).validate_python({**_present(raw), "schema_version": document.SCHEMA_VERSION})
-        _refuse_impossible(found)
+        result = adapter(kind).validate_python({**_present(raw), "schema_version": document.SCHEMA_VERSION})
+        _refuse_impossible(result)
     except ValueError as error:
         raise InputError(f"{named} is damaged: {validate.one_line(_first_fault(error))}.") from None
-    found = as_shared(found)
+    result = as_shared(result)
     if not kept_hash:
         old = Check(document.NO_HASH, Status.UNKNOWN, _OLD)
-        return replace(found, checks=(*(item for item in found.checks if item.name != old.name), old))
-    return _marked(found) if altered else found
+        return replace(result, checks=(*(item for item in result.checks if item.name != old.name), old))
+    return _marked(result) if altered else result
 
 
 def _present(raw: dict[str, Any]) -> dict[str, Any]:
@@ -348,10 +348,10 @@ def _first_fault(error: ValueError) -> ValueError:
     should = fault["msg"]
     for words, plain in _PLAIN:
         should = re.sub(words, plain, should)
-    told = (
+    text = (
         f": {should}" if fault["type"] == "value_error" else f" {should}, got {reprlib.repr(fault['input'])}"
     )
-    return ValueError(place + _ENDINGS.get(fault["type"], told))
+    return ValueError(place + _ENDINGS.get(fault["type"], text))
 
 
 def _refuse_impossible(result: document.Document) -> None:
@@ -423,11 +423,11 @@ def _marked(result: document.Document) -> document.Document:
 def _check_version(named: str, version: Any) -> None:
     if version in _READ:
         return
-    known = f"this release reads {', '.join(map(repr, _READ[:-1]))} and {_READ[-1]!r}"
+    options = f"this release reads {', '.join(map(repr, _READ[:-1]))} and {_READ[-1]!r}"
     newer = isinstance(version, str) and version.isdecimal() and len(version) < 10  # noqa: PLR2004
     if newer and int(version) > int(document.SCHEMA_VERSION):
         raise InputError(
-            f"{named} has schema_version {version!r}, which a newer release wrote; {known}: upgrade with 'pip install"
+            f"{named} has schema_version {version!r}, which a newer release wrote; {options}: upgrade with 'pip install"
             " --upgrade privacy-auditor'."
         )
-    raise InputError(f"{named} has schema_version {reprlib.repr(version)}; {known}.")
+    raise InputError(f"{named} has schema_version {reprlib.repr(version)}; {options}.")

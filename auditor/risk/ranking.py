@@ -440,18 +440,18 @@ class _Bands:
 def _banded(counts: Integers, band: Integers, finest: int) -> _Bands:
     rows = [np.bincount(band, weights=row, minlength=finest) for row in counts.reshape(-1, band.size)]
     in_bands = np.stack(rows).reshape(*counts.shape[:2], finest)
-    best, found = -math.inf, np.empty((counts.shape[0], 0))
+    best, result = -math.inf, np.empty((counts.shape[0], 0))
     number = _FEWEST_BANDS
     while number <= finest:
         merged = in_bands.reshape(*in_bands.shape[:2], number, -1).sum(axis=-1)
         shares = _smoothed(merged.sum(axis=0) - merged)
-        told = float((merged[:, 1] * np.log(shares) + merged[:, 0] * np.log1p(-shares)).sum())
-        if told > best:
-            best, found = told, shares
+        words = float((merged[:, 1] * np.log(shares) + merged[:, 0] * np.log1p(-shares)).sum())
+        if words > best:
+            best, result = words, shares
         number *= 2
-    width = finest // found.shape[1]
-    whole = in_bands.sum(axis=0).reshape(1, 2, found.shape[1], width).sum(axis=-1)
-    return _Bands(width, found[:, band // width], _smoothed(whole)[0])
+    width = finest // result.shape[1]
+    whole = in_bands.sum(axis=0).reshape(1, 2, result.shape[1], width).sum(axis=-1)
+    return _Bands(width, result[:, band // width], _smoothed(whole)[0])
 
 
 def _smoothed(counts: Floats) -> Floats:

@@ -231,16 +231,16 @@ def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
     """
     others = [item for item in slices if item.kind is one.kind and item is not one]
     rows = [(item, row) for item in others if (row := find(item, "auc")) and row.value is not None]
-    own, known = find(one, "auc"), [found for _, row in rows if (found := placements_of(row))]
-    if own is None or own.lower is None or not rows or len(known) < len(rows):
+    own, options = find(one, "auc"), [result for _, row in rows if (result := placements_of(row))]
+    if own is None or own.lower is None or not rows or len(options) < len(rows):
         return False
     sizes = np.array([(item.n_member, item.n_nonmember) for item, _ in rows])
     weights = sizes.prod(axis=1) / sizes.sum(axis=1)
     weights /= weights.sum()
     together: Placements = {
-        "variances": (weights**2 @ [found["variances"] for found in known]).tolist(),
-        "least": np.min([found["least"] for found in known], axis=0).tolist(),
-        "largest": np.max([found["largest"] for found in known], axis=0).tolist(),
+        "variances": (weights**2 @ [result["variances"] for result in options]).tolist(),
+        "least": np.min([result["least"] for result in options], axis=0).tolist(),
+        "largest": np.max([result["largest"] for result in options], axis=0).tolist(),
     }
     value = float(weights @ [row.value for _, row in rows])
     n1, n0 = map(int, sizes.sum(axis=0))
@@ -259,11 +259,11 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     Args:
         evidence: Of the audit by the full outputs, whose losses may hold those under policies.
     """
-    given = evidence.inputs.by_record
-    if not given.policies:
+    values = evidence.inputs.by_record
+    if not values.policies:
         return ()
-    scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
-    confidence, found = evidence.setting.confidence, {}
+    scored = {OutputPolicy.FULL: PerGroup(values.member, values.nonmember), **values.policies}
+    confidence, result = evidence.setting.confidence, {}
     level = (1 - confidence) / len(scored)
     stricter = replace(
         evidence.setting,
@@ -275,12 +275,12 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     # No chance decided: nothing of the training algorithm, and no features from which to estimate odds.
     split = UnknownSplit() if isinstance(stricter.split, NO_CHANCE) else stricter.split
     for name, pair in scored.items():
-        losses = replace(given, member=pair.member, nonmember=pair.nonmember, policies={})
+        losses = replace(values, member=pair.member, nonmember=pair.nonmember, policies={})
         setting = replace(stricter, split=split, features=None, reference=None)
-        found[OutputPolicy(name)] = _under(Evidence(Inputs(losses, setting), setting))
+        result[OutputPolicy(name)] = _under(Evidence(Inputs(losses, setting), setting))
     return tuple(
-        PolicyFound(policy.name, confidence, len(found), rows, _of_anyone(policy, found))
-        for policy, rows in found.items()
+        PolicyFound(policy.name, confidence, len(result), rows, _of_anyone(policy, result))
+        for policy, rows in result.items()
     )
 
 
@@ -295,10 +295,10 @@ def _of_anyone(policy: OutputPolicy, found: Mapping[OutputPolicy, tuple[Estimate
 
 
 def _under(evidence: Evidence) -> tuple[Estimate, ...]:
-    asked, counts = evidence.setting, evidence.counts
+    setting, counts = evidence.setting, evidence.counts
     return (
-        auc(counts, confidence=asked.confidence),
-        advantage(counts, confidence=asked.confidence, coverage=asked.coverage),
+        auc(counts, confidence=setting.confidence),
+        advantage(counts, confidence=setting.confidence, coverage=setting.coverage),
         *guaranteed_rates(evidence),
         *(row for row in mechanism_bound(evidence) if row.value is not None),
     )
@@ -379,16 +379,16 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
         reason = "a summary keeps no labels of its records; audit a summary of each group"
         yield _Part(SliceKind.GROUP, "(no label)", losses.n_member, losses.n_nonmember, reason=reason)
     pairs = {SliceKind.CLASS: losses.label, SliceKind.GROUP: losses.group}
-    found = {kind: codes(pair) for kind, pair in pairs.items() if pair is not None}
-    columns = {kind: PerGroup(one.member + 1, one.nonmember + 1) for kind, one in found.items()}
-    if len(found) > 1 and all(map(np.array_equal, *columns.values())):
-        del found[SliceKind.CLASS]
+    result = {kind: codes(pair) for kind, pair in pairs.items() if pair is not None}
+    columns = {kind: PerGroup(one.member + 1, one.nonmember + 1) for kind, one in result.items()}
+    if len(result) > 1 and all(map(np.array_equal, *columns.values())):
+        del result[SliceKind.CLASS]
     people = {kind: _of_people(losses.person, column)[0] for kind, column in columns.items()}
-    both = dict(zip(found, _of_people(losses.person, *(columns[kind] for kind in found)), strict=True))
-    hidden: dict[SliceKind, list[int]] = {kind: [] for kind in found}
+    both = dict(zip(result, _of_people(losses.person, *(columns[kind] for kind in result)), strict=True))
+    hidden: dict[SliceKind, list[int]] = {kind: [] for kind in result}
     while True:
         joints = {
-            kind: _joints(one, people[kind], kind, least, most, hidden[kind]) for kind, one in found.items()
+            kind: _joints(one, people[kind], kind, least, most, hidden[kind]) for kind, one in result.items()
         }
         few = _few_between(joints, both, least)
         if few is None:
@@ -396,7 +396,7 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
         if few[1]:
             hidden[few[0]].append(few[1])
         else:
-            del found[SliceKind.GROUP]
+            del result[SliceKind.GROUP]
     for kind, several in joints.items():
         for one in several:
             sides = zip((losses.member, losses.nonmember), columns[kind], strict=True)

@@ -430,13 +430,13 @@ def group_curve(curve: TradeoffCurve, records: int) -> TradeoffCurve:
     """
     validate.instance("curve", curve, [TradeoffCurve])
     left = validate.at_least("records", records, least=1)
-    found, power = None, curve
+    result, power = None, curve
     while True:
         if left % 2:
-            found = power if found is None else _after(power, found)
+            result = power if result is None else _after(power, result)
         left //= 2
         if not left:
-            return cast("TradeoffCurve", found)
+            return cast("TradeoffCurve", result)
         power = _after(power, power)
 
 
@@ -452,14 +452,14 @@ def _after(second: TradeoffCurve, first: TradeoffCurve) -> TradeoffCurve:
     before = np.interp(at[at >= tpr[0]], tpr[rising], fpr[rising])
     corners = np.unique(np.concatenate([fpr, before]))
     both = np.maximum.accumulate(np.interp(np.interp(corners, fpr, tpr), at, to))
-    found = TradeoffCurve(fpr=np.concatenate([[0.0], corners]), tpr=np.concatenate([[0.0], both]))
+    result = TradeoffCurve(fpr=np.concatenate([[0.0], corners]), tpr=np.concatenate([[0.0], both]))
     if corners.size <= _MOST_CORNERS:
-        return found
+        return result
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.log(np.diff(found.tpr) / np.diff(found.fpr))
+        slopes = np.log(np.diff(result.tpr) / np.diff(result.fpr))
     slopes = np.unique(slopes[np.isfinite(slopes) & (slopes >= 0)])
     kept = slopes[np.linspace(0, slopes.size - 1, min(_LINES, slopes.size)).astype(np.int64)]
-    return TradeoffCurve.from_profile(kept, deltas=found.delta_at(kept))
+    return TradeoffCurve.from_profile(kept, deltas=result.delta_at(kept))
 
 
 _MOST_CORNERS, _LINES = 4000, 1000

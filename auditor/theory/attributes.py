@@ -348,12 +348,12 @@ def _bound(steps: _Steps, spread: Floats, reach: float) -> tuple[_Risk, str]:
         half = math.sqrt(math.expm1(total)) / 2
         by_chi_square = _Risk(half, 1 - half)
     by_steps = min(by_steps, 1.0)
-    found = [
+    result = [
         (_Risk(by_steps, 1 - by_steps), _BY_STEPS),
         (revealed, _BY_DRAWS),
         (by_chi_square, _BY_CHI_SQUARE),
     ]
     if rate.min() < 1 and steps.distance.size * steps.times > 1:
         by_pairs = composed_pairs(steps, reach=reach)
-        found.append((_Risk(by_pairs, 1 - by_pairs), _BY_PAIRS))
-    return min(found, key=lambda bound: bound[0].advantage)
+        result.append((_Risk(by_pairs, 1 - by_pairs), _BY_PAIRS))
+    return min(result, key=lambda bound: bound[0].advantage)

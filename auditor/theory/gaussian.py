@@ -436,5 +436,5 @@ def log_excess(log_mu: Floats) -> Floats:
     square = np.exp(np.minimum(2 * log_mu, 700.0))
     # The rest is below rounding from mu = 6 on.
     large = square + np.log1p(-2 * np.exp(-np.maximum(square, 1.0)))
-    found = np.where(log_mu > _LOG_LARGE, large, middle)
-    return np.where(log_mu < _LOG_TINY, 2 * log_mu - math.log(2), found)
+    result = np.where(log_mu > _LOG_LARGE, large, middle)
+    return np.where(log_mu < _LOG_TINY, 2 * log_mu - math.log(2), result)

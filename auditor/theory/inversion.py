@@ -91,12 +91,12 @@ class _Falling:
 
     def unlike(self, t: Floats) -> Complexes:
         """Return F(t) - 1, shape (n, K)."""
-        found = np.empty((t.size, self.gone.size), dtype=np.complex128)
+        result = np.empty((t.size, self.gone.size), dtype=np.complex128)
         kinds = max(1, _BLOCK // max(self.loss.shape[1], 1))
         for first in range(0, self.gone.size, kinds):
             here = slice(first, first + kinds)
-            found[:, here] = _sums(t, self.loss[here], self.weight[here])
-        return np.asarray(found - self.gone)
+            result[:, here] = _sums(t, self.loss[here], self.weight[here])
+        return np.asarray(result - self.gone)
 
     def slope(self, t: float) -> tuple[Complexes, Complexes]:
         """Return F(t) and the sums of w_j L_j e^(i t L_j), shape (K,) each."""
@@ -120,7 +120,7 @@ def _sums(t: Floats, loss: Complexes, weight: Complexes) -> Complexes:
     """Return the sums of w_j (e^(i t L_j) - 1), shape (n, K)."""
     half, down = np.ascontiguousarray(loss.real) / 2, -np.ascontiguousarray(loss.imag)
     real, imaginary = np.ascontiguousarray(weight.real), np.ascontiguousarray(weight.imag)
-    found = np.empty((t.size, loss.shape[0]), dtype=np.complex128)
+    result = np.empty((t.size, loss.shape[0]), dtype=np.complex128)
     for block in np.array_split(np.arange(t.size), max(1, -(-t.size * loss.size // _BLOCK))):
         at = t[block, None, None]
         # With q the tangent of half the angle, sin = 2 q/(1 + q^2) and cos - 1 = -2 q^2/(1 + q^2): a function that NumPy
@@ -128,10 +128,10 @@ def _sums(t: Floats, loss: Complexes, weight: Complexes) -> Complexes:
         tangent, fallen = np.tan(at * half), np.expm1(at * down)
         sine = tangent * (2 * (fallen + 1) / (1 + tangent * tangent))
         fallen -= tangent * sine  # e^-y cos - 1
-        found[block] = np.einsum("kj,nkj->nk", real, fallen) - np.einsum("kj,nkj->nk", imaginary, sine)
+        result[block] = np.einsum("kj,nkj->nk", real, fallen) - np.einsum("kj,nkj->nk", imaginary, sine)
         turned = np.einsum("kj,nkj->nk", real, sine) + np.einsum("kj,nkj->nk", imaginary, fallen)
-        found[block] += 1j * turned
-    return found
+        result[block] += 1j * turned
+    return result
 
 
 def _turn(angle: Floats) -> Complexes:
@@ -161,10 +161,10 @@ class Line:
 
     def between(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Return bounds on sup P(A) - e^eps Q(A), lower and upper, at epsilons within the reach, shape (m,)."""
-        found = np.array([self._sum(value) for value in epsilon.tolist()]).reshape(-1, 2)
+        result = np.array([self._sum(value) for value in epsilon.tolist()]).reshape(-1, 2)
         scale = np.exp(np.minimum(self.log_mass - (self.order - 1) * epsilon, _LARGEST))
-        error = scale * (self.error + found[:, 1])
-        return scale * found[:, 0] - error, scale * found[:, 0] + error
+        error = scale * (self.error + result[:, 1])
+        return scale * result[:, 0] - error, scale * result[:, 0] + error
 
     def _sum(self, epsilon: float) -> tuple[float, float]:
         """The sum at one epsilon, over its scale, and its rounding."""
@@ -196,13 +196,13 @@ class _Integrand:
             size += math.log(max(-math.expm1(min(self.atom - whole, 0.0)), _SMALLEST))
         drift = float(self.steps @ middle) - self.centre + (2 * self.order - 1) * self.mu**2 / 2
         drift = abs(drift) - self.reach
-        found = size - math.log(t)
+        result = size - math.log(t)
         if drift > 0:
             # The kernel's two terms, one of a Gaussian part, and the slope of F.
             ends = size + math.log((3 if self.mu else 2) / t)
             slope = whole + math.log(max(float(self.steps @ (spread / total)), _SMALLEST))
-            found = min(found, float(np.logaddexp(ends, slope)) - math.log(t * drift))
-        return found - math.log(math.pi)
+            result = min(result, float(np.logaddexp(ends, slope)) - math.log(t * drift))
+        return result - math.log(math.pi)
 
     def bounds(self, centre: float, half: float) -> tuple[float, float]:
         """Return logs of bounds on M/M(k) on a panel, and on M/M(k) e^(-i t eps) on the ellipse around it."""

@@ -272,11 +272,11 @@ class DrawnWithReplacement:
         counts = np.arange(1, min(self.batch_size, math.ceil(drawn.mean() + 10 * drawn.std() + 40)) + 1)
         shares = drawn.pmf(counts)
         stretched = np.log1p(np.expm1(np.minimum(np.abs(epsilon), _LARGEST_EPSILON)) / drawn.sf(0))
-        found = np.full_like(stretched, drawn.sf(counts[-1]) + shares[shares <= _RARE].sum())
+        result = np.full_like(stretched, drawn.sf(counts[-1]) + shares[shares <= _RARE].sum())
         for count, share in zip(counts[shares > _RARE], shares[shares > _RARE], strict=True):
             shift = min(2 * count / self.noise_multiplier, _LARGEST_SHIFT)
-            found += share * gaussian.gaussian_deltas(shift, epsilons=stretched)
-        both = _both_signs(epsilon, found)
+            result += share * gaussian.gaussian_deltas(shift, epsilons=stretched)
+        both = _both_signs(epsilon, result)
         return both, both
 
 

@@ -540,13 +540,13 @@ def steps_for(
     rate = base.sampling_rate
     few = math.log1p(-target.harmless) / math.log1p(-rate) if rate < 1 else 0.0
     axis = _Axis(base, "steps", upward=False, least=1.0, most=_MOST_STEPS)
-    found = _found(axis, target, method, harmless=min(_MOST_STEPS, few))
-    if found.value >= _MOST_STEPS - 1:
+    result = _found(axis, target, method, harmless=min(_MOST_STEPS, few))
+    if result.value >= _MOST_STEPS - 1:
         raise InputError(
             f"even {number(_MOST_STEPS)} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
             " a larger sampling rate."
         )
-    return replace(found, value=int(found.value))
+    return replace(result, value=int(result.value))
 
 
 def _base(

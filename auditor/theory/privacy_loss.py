@@ -84,15 +84,15 @@ class PrivacyLoss(ABC):
 
     def _excess(self, epsilon: Floats) -> Floats:
         """Sup P(A) - e^eps Q(A) at epsilons of any sign: 1 - e^eps + e^eps sup Q(A) - e^-eps P(A) for the negative."""
-        size, found = np.abs(epsilon), np.empty(np.shape(epsilon))
+        size, result = np.abs(epsilon), np.empty(np.shape(epsilon))
         negative = epsilon < 0
         if not negative.all():
-            found[~negative] = self.between(size[~negative])[1]
+            result[~negative] = self.between(size[~negative])[1]
         if negative.any():
             size = size[negative]
             mirrored = self.between(size, backward=True, least=_UNSEEN)[1]
-            found[negative] = -np.expm1(-size) + np.exp(-size) * mirrored
-        return np.clip(found, 0.0, 1.0)
+            result[negative] = -np.expm1(-size) + np.exp(-size) * mirrored
+        return np.clip(result, 0.0, 1.0)
 
     def delta_at(self, epsilon: npt.ArrayLike) -> Floats:
         """Return the smallest delta at each epsilon, the larger one of both orders, rounded up.
@@ -104,12 +104,12 @@ class PrivacyLoss(ABC):
             "epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "be 0 or more and finite"
         )
         eps = np.minimum(eps, _LARGEST_EPSILON)
-        found = np.atleast_1d(self.between(eps)[1]).ravel()
+        result = np.atleast_1d(self.between(eps)[1]).ravel()
         flat = np.atleast_1d(eps).ravel()
-        open_ = self.ceiling(flat, backward=True) > found
+        open_ = self.ceiling(flat, backward=True) > result
         if open_.any():
-            found[open_] = np.maximum(found[open_], self.between(flat[open_], backward=True)[1])
-        return found.reshape(eps.shape)
+            result[open_] = np.maximum(result[open_], self.between(flat[open_], backward=True)[1])
+        return result.reshape(eps.shape)
 
     @abstractmethod
     def epsilon_at(self, delta: float) -> float:
@@ -137,8 +137,8 @@ class PrivacyLoss(ABC):
         """
         rate = validate.numbers("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "be in [0, 1]")
         flat = np.atleast_1d(rate).ravel()
-        found = np.array([self._lowest_line(float(value)) for value in flat])
-        return np.asarray(np.clip(found, flat, 1.0).reshape(rate.shape))
+        result = np.array([self._lowest_line(float(value)) for value in flat])
+        return np.asarray(np.clip(result, flat, 1.0).reshape(rate.shape))
 
     def _lowest_line(self, fpr: float) -> float:
         """The least of the lines at one rate: convex in e^eps, so the search closes in on it."""
@@ -269,8 +269,8 @@ class _GaussianLaw(PrivacyLoss):
         least: float = 0.0,  # noqa: ARG002 - all are close
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
-        found = gaussian.gaussian_deltas(self.mu, epsilons=epsilon)
-        return found, found
+        result = gaussian.gaussian_deltas(self.mu, epsilons=epsilon)
+        return result, result
 
     def epsilon_at(self, delta: float) -> float:
         """See `PrivacyLoss.epsilon_at`."""
@@ -295,15 +295,15 @@ class _OneStepLaw(PrivacyLoss):
         """See `PrivacyLoss.between`."""
         eps = np.minimum(np.asarray(epsilon, dtype=np.float64), _LARGEST_EPSILON)
         if self.pair is gaussian.StepPair.REPLACE_ONE:
-            found = self._replaced(eps)
+            result = self._replaced(eps)
         else:  # of batches of a fixed size both orders are as the forward one
             mu = self.pair.distance / self.noise
             orders = gaussian.sampled_deltas(
                 lambda at: gaussian.gaussian_deltas(mu, epsilons=at), eps, rate=self.rate
             )
-            found = orders[backward and self.pair is gaussian.StepPair.ADD_REMOVE]
-        found = np.clip(found, 0.0, 1.0)
-        return found, found
+            result = orders[backward and self.pair is gaussian.StepPair.ADD_REMOVE]
+        result = np.clip(result, 0.0, 1.0)
+        return result, result
 
     def epsilon_at(self, delta: float) -> float:
         """See `PrivacyLoss.epsilon_at`."""
@@ -386,8 +386,8 @@ class _ComposedLaw(PrivacyLoss):
         """Down from an epsilon that is surely enough, then between two."""
 
         def over(epsilon: float) -> float:
-            found = self.between(np.array([epsilon]), backward=backward, least=math.exp(log_delta) / 2)
-            upper = float(found[1][0])
+            result = self.between(np.array([epsilon]), backward=backward, least=math.exp(log_delta) / 2)
+            upper = float(result[1][0])
             return math.log(max(upper, sys.float_info.min)) - log_delta
 
         enough, step = self._enough(log_delta, backward=backward)
@@ -398,11 +398,11 @@ class _ComposedLaw(PrivacyLoss):
             if low == 0:
                 return 0.0
             low, high, step = max(low - step, 0.0), low, 2 * step
-        found = float(brentq(over, low, high, xtol=_PRECISE * high, rtol=_PRECISE))
+        result = float(brentq(over, low, high, xtol=_PRECISE * high, rtol=_PRECISE))
         nudge = _PRECISE * high
-        while over(found) > 0 and found < high:
-            found, nudge = min(found + nudge, high), 2 * nudge
-        return min(found, enough)
+        while over(result) > 0 and result < high:
+            result, nudge = min(result + nudge, high), 2 * nudge
+        return min(result, enough)
 
     def _enough(self, log_delta: float, *, backward: bool) -> tuple[float, float]:
         """The least epsilon of all orders: where e^-((k-1) eps) times the constant of `_constant` is delta."""

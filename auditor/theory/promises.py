@@ -59,8 +59,8 @@ def overview(
     belief = validate.fraction("prior", prior)
     if not isinstance(rates, Iterable) or not list(rates):
         raise InputError(f"rates must be false positive rates such as (0.1, 0.01), got {rates!r}.")
-    asked = [adjacencies] if isinstance(adjacencies, str) else adjacencies
-    relations = [Adjacency.named(item) for item in asked]
+    setting = [adjacencies] if isinstance(adjacencies, str) else adjacencies
+    relations = [Adjacency.named(item) for item in setting]
     about = delta, tuple(rates), belief
     return tuple(row for relation in relations for row in _rows(training, relation, *about))
 
@@ -111,10 +111,10 @@ def _of_people(training: DPSGD, accounted: Claim, rates: tuple[float, ...], prio
         right = float(np.max(prior * curve.tpr + (1 - prior) * (1 - curve.fpr)))
         values = [curve.advantage, right, *map(curve.tpr_at, rates)]
     for name, value in zip(names, values, strict=True):
-        found = replace(accounted, metric=name, value=value, delta=None)
-        yield found
+        result = replace(accounted, metric=name, value=value, delta=None)
+        yield result
         if name == "advantage":
-            yield attackers.bayes_security_from_advantage(found)
+            yield attackers.bayes_security_from_advantage(result)
 
 
 def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -128,13 +128,13 @@ def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     >>> leading(rows)[0].value
     2.0
     """
-    found: dict[tuple[str, Adjacency, bool], Claim] = {}
+    result: dict[tuple[str, Adjacency, bool], Claim] = {}
     for claim in claims:
         key = (claim.metric, claim.adjacency, claim.metric == "mu" and claim.proven)
-        best = found.setdefault(key, claim)
+        best = result.setdefault(key, claim)
         if claim.delta == best.delta and _better(claim, best):
-            found[key] = claim
-    return tuple(found.values())
+            result[key] = claim
+    return tuple(result.values())
 
 
 def _better(claim: Claim, best: Claim) -> bool:
@@ -235,18 +235,18 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     if isinstance(claim, StatedCurve) and claim.mu is not None and whole.curve is not None:
         mu = claim.mu * records * (1 + (claim.adjacency is not relation))
         return Claim("mu", mu, None, relation, whole.note, proven=True)
-    found = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
+    result = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
     if whole.curve is None:
-        return replace(found, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
+        return replace(result, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
     mu, regret = whole.curve.mu_and_regret(least_rate=_LEAST_RATE)
-    found = replace(found, value=mu)
+    result = replace(result, value=mu)
     smallest = attackers.gaussian_tpr(_LEAST_RATE, mu)
     note = (
         f"Regret {number(regret, toward='up')}: how much the Gaussian curve overstates at most"
         f"{'; mu alone overstates' if regret > _MUCH_REGRET else ''}. It holds for error rates of"
         f" {number(_LEAST_RATE)} and more, and deltas of {number(smallest, toward='up')} and more."
     )
-    return replace(found, note=note)
+    return replace(result, note=note)
 
 
 # --- What an audit sets its numbers against ---
@@ -287,8 +287,8 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
 
 
 def _of_curve(claim: StatedCurve, delta: float) -> tuple[Claim, ...]:
-    asked = dict.fromkeys((claim.adjacency, Adjacency.REPLACE_ONE))
-    rows = [epsilon(claim, delta=delta, adjacency=adjacency) for adjacency in asked]
+    setting = dict.fromkeys((claim.adjacency, Adjacency.REPLACE_ONE))
+    rows = [epsilon(claim, delta=delta, adjacency=adjacency) for adjacency in setting]
     curve = claimed_curve(claim, adjacency=Adjacency.REPLACE_ONE)
     value = None if curve.curve is None else curve.curve.advantage
     method = f"largest TPR - FPR of {curve.note}"

@@ -74,8 +74,8 @@ def renyi_divergence(
         )
     orders = validate.numbers("order", order, lambda x: (x > 1) & (x < np.inf), "be finite and above 1")
     pair = StepPair.of(training, relation)
-    found = _total(training.phases, pair, orders.ravel()).reshape(orders.shape)
-    return found if found.shape else float(found)
+    result = _total(training.phases, pair, orders.ravel()).reshape(orders.shape)
+    return result if result.shape else float(result)
 
 
 @as_accounted
@@ -249,8 +249,8 @@ def _least(renyi: Callable[[Floats], Floats], *, delta: float, logs: Floats) -> 
     if not math.isfinite(values[best]):
         return math.inf
     around = logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)]
-    found = minimize_scalar(lambda log: at(np.array([log])).item(), bounds=around, method="bounded")
-    return max(0.0, float(min(found.fun, values[best])))
+    result = minimize_scalar(lambda log: at(np.array([log])).item(), bounds=around, method="bounded")
+    return max(0.0, float(min(result.fun, values[best])))
 
 
 # Of the search for the best order: how far it reaches in logarithms, and in how many steps.

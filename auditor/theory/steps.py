@@ -100,9 +100,9 @@ class Exponentials:
         cls, weight: Complexes, loss: Complexes, log_mass: Floats, slack: Floats, error: Floats, atom: Floats
     ) -> "Exponentials":
         """Return sums whose losses have no rounding below the real line, and whose weights are held to the mass."""
-        found = cls(weight, loss.real + 1j * np.maximum(loss.imag, 0.0), log_mass, error, slack, atom)
-        apart = np.abs(weight.sum(axis=1) - 1) - found.rounding[0] - slack
-        return replace(found, error=error + np.maximum(apart, 0.0))
+        result = cls(weight, loss.real + 1j * np.maximum(loss.imag, 0.0), log_mass, error, slack, atom)
+        apart = np.abs(weight.sum(axis=1) - 1) - result.rounding[0] - slack
+        return replace(result, error=error + np.maximum(apart, 0.0))
 
     @cached_property
     def size(self) -> Floats:
@@ -431,8 +431,10 @@ def _log_one_plus(base: Floats, parts: list[Floats], logs: Floats) -> tuple[Floa
         excess = (weight * sum(parts)).sum(axis=1)
         slack = 16 * _UNIT * (weight * sum(np.abs(part) for part in parts)).sum(axis=1)
     near = np.abs(excess) < 1 / 2
-    found = np.where(near, np.log1p(np.clip(np.where(near, excess, 0.0), -0.5, 0.5)), logsumexp(logs, axis=1))
-    return found, np.where(near, 2 * slack, _UNIT * (64 + 4 * np.abs(found)))
+    result = np.where(
+        near, np.log1p(np.clip(np.where(near, excess, 0.0), -0.5, 0.5)), logsumexp(logs, axis=1)
+    )
+    return result, np.where(near, 2 * slack, _UNIT * (64 + 4 * np.abs(result)))
 
 
 # --- The exact epsilon of one sampled step at any delta: the step's privacy profile, inverted ---
@@ -471,17 +473,17 @@ def step_epsilons(noise: Floats, rate: Floats, pair: StepPair, *, deltas: npt.Ar
     noise, rate, delta = np.broadcast_arrays(noise, rate, np.asarray(deltas, dtype=np.float64))
     with np.errstate(over="ignore"):
         unsampled = gaussian.gaussian_epsilons(pair.distance / noise, deltas=delta / rate)
-    found = gaussian.log_mixture(unsampled, rate)
+    result = gaussian.log_mixture(unsampled, rate)
     if pair is not StepPair.REPLACE_ONE:
-        return found
+        return result
     # Amplified, it is a bound here too: good where records are always drawn, or epsilon is infinite.
     exact = (rate < 1) & (noise > _LEAST_NOISE) & (delta > 0)
     noise, rate, log_delta = np.minimum(noise[exact], _MOST_NOISE), rate[exact], np.log(delta[exact])
     none = np.log(rate) + np.log(erf(1 / (noise * np.sqrt(2)))) <= log_delta
     # By halving the range of a = (1 - c)/s.
     a = gaussian.last_below(log_delta, lambda a: _at(a, noise, rate)[1], highest=1 / noise)
-    found[exact] = np.minimum(found[exact], np.where(none, 0.0, _at(a, noise, rate)[0]))
-    return found
+    result[exact] = np.minimum(result[exact], np.where(none, 0.0, _at(a, noise, rate)[0]))
+    return result
 
 
 def _at(a: Floats, noise: Floats, rate: Floats) -> tuple[Floats, Floats]:

@@ -99,9 +99,9 @@ def known_names(result: Document) -> tuple[str, ...]:
 
 
 def _unknown(name: str, *, gate: str, result: Document) -> InputError:
-    known = known_names(result)  # those that this audit has come first
-    begun = next((whole for whole in known if whole.startswith(name.lower())), None)
-    guess = validate.did_you_mean(begun or validate.nearest(name.lower(), known))
+    options = known_names(result)  # those that this audit has come first
+    begun = next((whole for whole in options if whole.startswith(name.lower())), None)
+    guess = validate.did_you_mean(begun or validate.nearest(name.lower(), options))
     estimates = ", ".join(_names(result))
     checks = "".join(f", {_CHECKS}{check.name}" for check in result.checks)
     like = "" if result.kind is None else " of this kind"
@@ -237,8 +237,8 @@ class Gate:
             InputError: There is nothing of that name; the message names the nearest.
         """
         word = isinstance(self.bound, Verdict | Status)
-        found = self._of_word(result) if word else self._of_number(result)
-        return self._undecided(_ALTERED) if result.altered else found
+        outcome = self._of_word(result) if word else self._of_number(result)
+        return self._undecided(_ALTERED) if result.altered else outcome
 
     def _of_word(self, result: Document) -> "GateOutcome":
         """Of the verdict, or of a check."""
@@ -250,8 +250,8 @@ class Gate:
             words = f"the check {self.name.removeprefix(_CHECKS)} came out as"
         if actual is None:
             return self._undecided(reason)
-        told = self._undecided if actual in _OPEN and actual is not self.bound else self._decided
-        return told(f"{words} {actual.replace('_', ' ')}", str(actual))
+        text = self._undecided if actual in _OPEN and actual is not self.bound else self._decided
+        return text(f"{words} {actual.replace('_', ' ')}", str(actual))
 
     def _of_number(self, result: Document) -> "GateOutcome":
         estimate, end, reason = found(self.name, gate=self.text, result=result)
@@ -341,8 +341,8 @@ def parse(text: str) -> Gate:
         return Gate(text, name, symbol, _number(text, bound))
     if symbol not in _SAME:
         raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
-    known = validate.known(f"gate {text!r}:", bound, list(map(str, words)))
-    return Gate(text, name, symbol, words(known))
+    options = validate.known(f"gate {text!r}:", bound, list(map(str, words)))
+    return Gate(text, name, symbol, words(options))
 
 
 def _refuse_word(text: str, name: str, bound: str) -> None:
@@ -424,7 +424,7 @@ def check_gates(result: Document, gates: Gates) -> tuple[GateOutcome, ...]:
         raise InputError(f"gates must be a list of texts such as 'auc > 0.6', got {gates!r}.")
     read = [item if isinstance(item, Gate | GateOutcome) else parse(item) for item in listed]
     outcomes = ((item,) if isinstance(item, GateOutcome) else judged(result, [item]) for item in read)
-    return tuple(outcome for found in outcomes for outcome in found)
+    return tuple(outcome for value_found in outcomes for outcome in value_found)
 
 
 def exit_code(result: Document, outcomes: Iterable[GateOutcome]) -> ExitCode:

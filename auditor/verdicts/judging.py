@@ -177,8 +177,8 @@ _NO_JUDGE = {
 
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
     """Return the most decisive verdict of all forms of the claim; null where there is none."""
-    given = {row.verdict for row in comparisons}
-    return next((verdict for verdict in _MOST_DECISIVE_FIRST if verdict in given), None)
+    values = {row.verdict for row in comparisons}
+    return next((verdict for verdict in _MOST_DECISIVE_FIRST if verdict in values), None)
 
 
 def _verdict(
@@ -275,9 +275,9 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
             f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
         )
-    found = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
+    result = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
     within = "The guesses are not right more often than the claim allows"
-    said = within if ceiling <= claimed else f"Measured: {found}"
+    said = within if ceiling <= claimed else f"Measured: {result}"
     return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
 
 

@@ -69,29 +69,29 @@ def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, o
             return outputs
         outputs = NamedOutputs(own, np.asarray(outputs))
     names, values, frame = outputs.names, outputs.values, outputs.absent is None
-    one_label, known = records.labels.ndim == 1, () if classes is None else list(classes)
+    one_label, options = records.labels.ndim == 1, () if classes is None else list(classes)
     if classes is None and one_label and -1 not in places([*dict.fromkeys(records.labels.tolist())], names):
-        known = sorted(names, key=str)
-    columns = np.array(places(names, known))
+        options = sorted(names, key=str)
+    columns = np.array(places(names, options))
     if columns.max() < 0 and (frame or len(names) == 1 or (outputs.one_order and not one_label)):
         return values
     absent = np.zeros(values.shape, dtype=np.bool_) if outputs.absent is None else outputs.absent
     if columns.min() < 0:
         place = int(np.argmax(columns < 0))
-        of = f"the classes {listed(known)}" if known else "the labels, or after classes="
+        of = f"the classes {listed(options)}" if options else "the labels, or after classes="
         row = records.row(int(np.argmin(absent[:, place])))
         raise InputError(
             f"{records.name} outputs must be named after {of}, got {names[place]!r} (first at {row}); write labels and"
             " classes= (--classes) as the model names its classes, or name the output of probabilities."
         )
-    table = np.zeros((len(values), len(known)), dtype=values.dtype)
+    table = np.zeros((len(values), len(options)), dtype=values.dtype)
     gone = np.ones(table.shape[:2], dtype=np.bool_)
     table[:, columns], gone[:, columns] = np.where(absent, 0, values), absent
-    shown = len(known) - gone.sum(axis=1)
+    shown = len(options) - gone.sum(axis=1)
     spread = classes is not None and one_label and output is Output.PROBABILITIES and not frame
     bad = gone.any(axis=1) & ((shown == 0) | (not spread))
     records.refuse(bad, _NAMED, got=shown, fix=_NAME_ALL)
     if gone.any():
         left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(gone.sum(axis=1), 1)
         table += gone * left[:, None]
-    return Widened(table, classes=known, shown=int(shown.min()) % len(known))
+    return Widened(table, classes=options, shown=int(shown.min()) % len(options))

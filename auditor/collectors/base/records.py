@@ -99,11 +99,11 @@ class Records:
         import pandas as pd
 
         text = all(isinstance(name, str) for name in classes) and not _any_text(self.labels)
-        known = pd.Index(spelled(classes) if text else list(classes), dtype=object)
-        if not known.is_unique:
-            raise InputError(f"classes must be distinct, got {listed(known.tolist())}.")
+        options = pd.Index(spelled(classes) if text else list(classes), dtype=object)
+        if not options.is_unique:
+            raise InputError(f"classes must be distinct, got {listed(options.tolist())}.")
         try:
-            positions = known.get_indexer(self.labels.astype(object))
+            positions = options.get_indexer(self.labels.astype(object))
         except TypeError:
             raise InputError(f"{self.name} labels must be numbers or strings, got others.") from None
         bad = positions < 0

@@ -180,7 +180,7 @@ def losses_from_probabilities(
     }
     columns = {"probabilities": rows, "y": target, "member": mask, **labels}
     validate.same_length(list(columns), [len(np.atleast_1d(column)) for column in columns.values()])
-    found = collect(
+    result = collect(
         asarray,
         members=(rows[mask], target[mask]),
         nonmembers=(rows[~mask], target[~mask]),
@@ -189,8 +189,8 @@ def losses_from_probabilities(
         policies=policies,
     )
     # The outputs are no features: records that look alike to the model need not be the same.
-    known: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
-    return replace(found, fingerprint=None, **known)
+    options: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
+    return replace(result, fingerprint=None, **options)
 
 
 def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
@@ -297,11 +297,11 @@ def collect_to(
 
     def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
         shared_rows = shared.finish(allow=allow_shared_rows)
-        found = preflight(scorer, groups, batch_size=options.batch_size)
-        sentences = (*shared_rows, *found.warnings, *found.provisional)
-        for sentence in (found.in_words(sum(map(len, sources))), *sentences):
+        result = preflight(scorer, groups, batch_size=options.batch_size)
+        sentences = (*shared_rows, *result.warnings, *result.provisional)
+        for sentence in (result.in_words(sum(map(len, sources))), *sentences):
             announce(sentence)
-        return replace(found, warnings=(*shared.notes, *found.warnings))
+        return replace(result, warnings=(*shared.notes, *result.warnings))
 
     return Collection(
         path=target,
@@ -323,9 +323,9 @@ def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[An
     labels = sources[0].read(0, 1).records.labels
     if labels.dtype.kind not in "fiub" or not all(isinstance(name, str) for name in classes):
         return classes
-    found = spelled(classes)
+    result = spelled(classes)
     # Where one spells neither, all stay text, which is matched label by label.
-    return classes if any(isinstance(name, str) for name in found) else found
+    return classes if any(isinstance(name, str) for name in result) else result
 
 
 def _setting(options: ScoringOptions, sources: Sequence[TableSource]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Collection:
         """Return what decides the numbers, in the batches of an earlier run of it, unless others are named."""
         size = self.batch_size or scorer.records_at_once or _BATCH
         counts, digests = self._survey(scorer, step=size)
-        found = Manifest(
+        result = Manifest(
             model=scorer.identity,
             losses=scorer.words,
             data=digests,
@@ -144,9 +144,9 @@ class Collection:
             unit_size=parts.unit_size(self.sources, batch_size=size),
         )
         for old in filter(None, earlier if self.batch_size is None else ()):
-            same = replace(found, batch_size=old.batch_size, unit_size=old.unit_size)
-            found = same if same.key == old.key else found
-        return found
+            same = replace(result, batch_size=old.batch_size, unit_size=old.unit_size)
+            result = same if same.key == old.key else result
+        return result
 
     def _survey(self, scorer: Scorer, *, step: int) -> tuple[tuple[int, int], dict[str, str]]:
         """Read all tables once; return the numbers of members and non-members, and a SHA-256 of each column by name."""
@@ -330,19 +330,19 @@ def _complete_file(target: Path, *, overwrite: bool) -> CollectedMetadata | None
     """
     if not target.exists():
         return None
-    found = None
+    result = None
     with suppress(InputError):  # of a collection, and damaged or of another version
-        found = collected.read_metadata(target)
-        if found is None and overwrite:
+        result = collected.read_metadata(target)
+        if result is None and overwrite:
             raise OutputError(
                 f"output path {str(target)!r} holds no collected losses, and nothing else is overwritten; name another,"
                 " or delete the file yourself."
             )
     if overwrite:
         return None
-    if found is None or found.manifest is None:
+    if result is None or result.manifest is None:
         raise _refused_output(target, "is not the result of a collection as this version writes it")
-    return found
+    return result
 
 
 def _refused_output(target: Path, reason: str) -> InputError:

@@ -121,8 +121,8 @@ def predictor(
     if makes is not None and is_a(model, "auditor", "Endpoint"):
         return makes(model, task=task, output=output, sample=sample)
     if makes is not None:
-        found = quietly()(makes)(model, task=task, output=output, sample=sample)
-        return replace(found, predict=quietly()(found.predict))
+        result = quietly()(makes)(model, task=task, output=output, sample=sample)
+        return replace(result, predict=quietly()(result.predict))
     if not callable(model):
         raise InputError(
             "model must be a fitted classifier with predict_proba and classes_, or a callable from features to"
@@ -137,8 +137,8 @@ def _maker(model: Any) -> Callable[..., Predictor] | None:
     for kind, accepts, makes in _KINDS:
         module = importlib.import_module(f"auditor.collectors.{kind}")
         if getattr(module, accepts)(model):
-            found: Callable[..., Predictor] = getattr(module, makes)
-            return found
+            result: Callable[..., Predictor] = getattr(module, makes)
+            return result
     return None
 
 
@@ -199,8 +199,8 @@ class ScoringOptions:
     def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
         """Return the scorer of an opened model, which may be tried on a sample of each group."""
         task = self.task or Classification()
-        found = predictor(model, task=task, output=self.output, sample=sample)
-        return ModelScorer(found, task, self.classes, self.repeats, self.policies)
+        result = predictor(model, task=task, output=self.output, sample=sample)
+        return ModelScorer(result, task, self.classes, self.repeats, self.policies)
 
 
 def is_scorer(model: Any) -> bool:

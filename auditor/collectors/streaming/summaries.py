@@ -288,14 +288,14 @@ class Summary:
             about = {"stopped_by_evidence": False, "is_merged": False, **about}
             values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
-            found = cls(**values)
-            if about["counts"] != [found.n_member, found.n_nonmember]:
+            result = cls(**values)
+            if about["counts"] != [result.n_member, result.n_nonmember]:
                 raise ValueError("its counts do not add up")  # noqa: TRY301 - all become one sentence
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{table.place} is not a whole summary ({validate.one_line(error)}); make it again."
             ) from error
-        return found
+        return result
 
     @classmethod
     def from_files(
@@ -335,7 +335,7 @@ class Summary:
         items = list(files)
         read = [(f"file {str(item)!r}", cls.read(item)) for item in items if is_summary(item)]
         _refuse_merged(read if len(items) > 1 else [])
-        summaries = [found for _, found in read]
+        summaries = [result for _, result in read]
         if bits is None:
             bits = summaries[0].bits if summaries else BITS
         others = (item for item in items if not is_summary(item))
@@ -372,22 +372,22 @@ def _metadata(data: Any) -> dict[str, Any] | None:
     """Return what a file says of itself as a summary; none if it is anything else, or data in memory."""
     text, _ = parquet_metadata(data, b"note")
     try:
-        found = json.loads((text or b"")[:_LONGEST])
+        result = json.loads((text or b"")[:_LONGEST])
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and _MARK in found else None
+    return result if isinstance(result, dict) and _MARK in result else None
 
 
 # --- From losses to bins, and from bins to what tells them ---
 
 
 def _checked_bits(bits: object) -> int:
-    found = validate.at_least("bits", bits, least=_FEWEST)
-    if found > _MOST:
+    result = validate.at_least("bits", bits, least=_FEWEST)
+    if result > _MOST:
         raise InputError(
-            f"bits must be at most {_MOST}, got {found}: the counts of all bins would not fit in memory."
+            f"bits must be at most {_MOST}, got {result}: the counts of all bins would not fit in memory."
         )
-    return found
+    return result
 
 
 def _infinite(bits: int) -> int:
@@ -407,11 +407,11 @@ def _starts(groups: _Integers, *, least: int) -> _Integers:
     def enough(held: _Integers) -> Any:
         return ((held == 0) | (held >= least)).all(axis=0)
 
-    before, found = np.cumsum(groups, axis=1) - groups, [0]
+    before, result = np.cumsum(groups, axis=1) - groups, [0]
     for at in np.flatnonzero(enough(groups.sum(axis=1, keepdims=True) - before))[1:]:
-        if enough(before[:, at] - before[:, found[-1]]):
-            found.append(at)
-    return np.array(found)
+        if enough(before[:, at] - before[:, result[-1]]):
+            result.append(at)
+    return np.array(result)
 
 
 def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: int) -> _Integers:

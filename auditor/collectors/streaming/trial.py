@@ -217,10 +217,10 @@ def _columns(
     """
     if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, tasks.Classification):
         return None, []
-    outputs, warned = joined([found for _, found in answers]), []
+    outputs, warned = joined([result for _, result in answers]), []
     named = getattr(outputs, "classes", ())
-    known = named or scorer.known_classes
-    names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if known is None else known
+    options = named or scorer.known_classes
+    names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if options is None else options
     codes = np.concatenate([records.codes(names) for records, _ in answers])
     with np.errstate(over="ignore"):  # logits beyond the doubles
         probabilities = tasks.class_probabilities(outputs.astype(np.float64), scorer.output)
@@ -240,8 +240,8 @@ def _columns(
     order = tasks.better_order(probabilities, codes=codes)
     if order is None:
         return None, warned
-    found = tuple(tasks.reordered(list(names), order))
-    fix = f"check classes= (--classes){_perhaps(found)}"
+    result = tuple(tasks.reordered(list(names), order))
+    fix = f"check classes= (--classes){_perhaps(result)}"
     if scorer.predictor.classes is not None:
         fix = "the model itself says its order, so check how the labels were encoded"
     elif named:
@@ -250,7 +250,7 @@ def _columns(
         "the labels look as if the output columns were in another order of the classes, which explains them far better:"
         f" {fix}."
     )
-    return found, warned
+    return result, warned
 
 
 def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:

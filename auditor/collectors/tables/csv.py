@@ -235,9 +235,9 @@ def _parsed(cells: Any, kind: Any) -> Any:
         return cells
     if kind == pa.bool_():
         true, false = (pc.is_in(cells, value_set=pa.array(words)) for words in (_TRUE, _FALSE))
-        known = pc.or_(pc.or_(true, false), pc.is_null(cells))
+        options = pc.or_(pc.or_(true, false), pc.is_null(cells))
         values = pc.if_else(pc.is_null(cells), pa.scalar(None, pa.bool_()), true)
-        return values if pc.all(known).as_py() is not False else None
+        return values if pc.all(options).as_py() is not False else None
     try:
         return cells.cast(kind)
     except pa.ArrowInvalid:

@@ -265,11 +265,11 @@ def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
     items = [row.estimate for row in rows]
     marks = [x for item in items for x in (item.value, item.lower, item.upper)]
     claims = [row.claim.value for row in rows if row.claim is not None]
-    known = [float(x) for x in (*marks, *claims) if x is not None and 0 <= x < _LARGEST]
-    most = max(known, default=0.0) or 1.0
+    options = [float(x) for x in (*marks, *claims) if x is not None and 0 <= x < _LARGEST]
+    most = max(options, default=0.0) or 1.0
     tops = [row.top for row in rows if row.top is not None and row.top <= 2 * most]
     most = max(most, *tops) if tops else most
-    positive = [x for x in known if x > 0]
+    positive = [x for x in options if x > 0]
     if positive and most / min(positive) > _WIDE and most > 10:  # noqa: PLR2004 else a linear scale is plainer
         end = 1.2 * math.pow(most, 1.1)
         _spread(panel, end)

@@ -61,8 +61,8 @@ def _drawn_claim(result: Document) -> Claim | None:
 def _quoted_rates(result: Document) -> list[tuple[float, Estimate]]:
     """Return the ``tpr_at_fpr`` rows that have a certified lower limit, by rate."""
     rows = [(rate, item) for item in result.estimates if (rate := metrics.rate_of(item)) is not None]
-    known = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
-    return sorted(((rate, item) for rate, item in known if 0 < rate < 1), key=lambda pair: pair[0])
+    options = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
+    return sorted(((rate, item) for rate, item in options if 0 < rate < 1), key=lambda pair: pair[0])
 
 
 def _rate_words(rate: float, row: Estimate) -> str:
