@@ -3,11 +3,6 @@ from auditor._version import __version__ as __version__
 from auditor.api import (
     assert_gates as assert_gates,
     audit as audit,
-    audit_instances as audit_instances,
-    audit_labels as audit_labels,
-    audit_runs as audit_runs,
-    compare as compare,
-    compare_audits as compare_audits,
     read_result as read_result,
 )
 from auditor.collectors.base.outputs import Output as Output
@@ -56,6 +51,8 @@ from auditor.comparison.compare import (
     AuditsComparison as AuditsComparison,
     Change as Change,
     Difference as Difference,
+    compare as compare,
+    compare_audits as compare_audits,
     differences as differences,
 )
 from auditor.comparison.strategies import (
@@ -116,6 +113,8 @@ from auditor.core.values import (
     Verdict as Verdict,
 )
 from auditor.curves.tradeoff import TradeoffCurve as TradeoffCurve
+from auditor.mechanism.instances import audit_instances as audit_instances
+from auditor.mechanism.label_audit import audit_labels as audit_labels
 from auditor.mechanism.planned_audits import (
     GaussianAttack as GaussianAttack,
     PerfectAttack as PerfectAttack,
@@ -123,6 +122,7 @@ from auditor.mechanism.planned_audits import (
 )
 from auditor.mechanism.planning import Plan as Plan, records_needed as records_needed
 from auditor.mechanism.run_cases import Progress as Progress, run_cases as run_cases
+from auditor.mechanism.runs import audit_runs as audit_runs
 from auditor.mechanism.training_runs import collect_runs as collect_runs
 from auditor.mechanism.whole_curve import FixedNumber as FixedNumber, Sequential as Sequential
 from auditor.records.features import Features as Features

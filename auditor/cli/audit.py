@@ -93,7 +93,7 @@ def compare(
         0 done; 1 a result gives away more than the baseline (--fail-if-worse);
         2 bad input; 3 one cannot be compared with it (--fail-if-worse).
     """
-    from auditor.api import compare_audits
+    from auditor.comparison.compare import compare_audits
     from auditor.report.comparison import stopped
     from auditor.report.terminal import comparison_text
 

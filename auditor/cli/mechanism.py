@@ -338,7 +338,7 @@ def instances(
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
         (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor.api import audit_instances
+    from auditor.mechanism.instances import audit_instances
     from auditor.results.reading import read_result
 
     wanted = gates.parsed()
@@ -460,7 +460,7 @@ def runs(
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
         (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor.api import audit_runs
+    from auditor.mechanism.runs import audit_runs
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, scores.threshold_runs, claimed.schedule))

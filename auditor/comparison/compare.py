@@ -274,15 +274,50 @@ class AuditsComparison:
 
 
 def compare_audits(
-    results: Iterable[AuditResult | str | os.PathLike[str]],
-    *,
+    results: Iterable[AuditResult | str | os.PathLike[str]] | AuditResult | str | os.PathLike[str],
+    *more: AuditResult | str | os.PathLike[str],
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
     losses: Iterable[Losses] = (),
 ) -> AuditsComparison:
-    """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
-    runs = audited.read_runs(results)
+    """Set several audits beside each other, against their utility, and against a baseline.
+
+    Args:
+        results: Two or more results, or paths of result files; or the first of them.
+        more: The others then.
+        about: What the results do not say themselves: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
+            dictionary of columns. Column ``result`` names the result (its file, its model, or its number from 1); any of
+            ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
+        baseline: The result that the others are set against: the result itself, its file, its model, or its number
+            from 1. By default the first of exactly two; none where there are more.
+        measure: Name of the estimate on the privacy axis. By default ``advantage``, whose interval holds for any law and
+            puts the audits in an order as far as they are shown to differ.
+        losses: What the results were made of, in any order, where all audits are of the same records with the same
+            membership, by id: then each is compared with the baseline record by record, which sees far smaller changes. A
+            result keeps a hash of its losses, so that no others are taken for them.
+
+    Raises:
+        InputError: Fewer than two results, one of them twice, a table, baseline or measure that cannot be used, or losses
+            of other audits or of other records.
+
+    >>> import numpy as np
+    >>> from auditor import Losses, Utility, audit
+    >>> rng = np.random.default_rng(0)
+    >>> others = rng.normal(size=5000)
+    >>> old, new = (
+    ...     audit(
+    ...         Losses(member=rng.normal(-shift, 1, 5000), nonmember=others),
+    ...         model=name, utility=Utility(accuracy, "test accuracy"),
+    ...     )
+    ...     for name, shift, accuracy in (("v1", 0.1, 0.84), ("v2", 1.0, 0.85))
+    ... )
+    >>> found = compare_audits([old, new])
+    >>> found.got_worse, [item.name for item in found.frontier]
+    (True, ['v1', 'v2'])
+    """
+    several: Any = [results, *more] if more else results
+    runs = audited.read_runs(several)
     if about is not None:
         runs = audited.with_table(runs, about)
     base = runs[0] if len(runs) == _PAIR else None
@@ -363,6 +398,9 @@ def _changes(
         rows = differences(base.result, run.result, together=len(runs) - 1, losses=pair)
         changes.append(RunChange(run, rows))
     return tuple(changes)
+
+
+compare = compare_audits  # as the command is called
 
 
 def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:

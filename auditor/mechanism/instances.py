@@ -470,7 +470,35 @@ def audit_instances(
     seed: int = 0,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> document.InstancesResult:
-    """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
+    """Audit a training mechanism from several models that it trained.
+
+    Args:
+        instances: One per model: its losses, or the result of its audit. Every model needs its own training run and
+            its own fresh split, drawn independently of the others.
+        delta: In [0, 1). With a claim, the bound that is judged is stated at the claim's own delta, or at the one that
+            follows from it for replaced records.
+        confidence: In (0, 1).
+        looks: Declared number of such audits, which share the error; see `audit`.
+        split: How membership was decided in each instance. Without ``together`` only `RandomSplit` supports a statement
+            about the mechanism; then it is about replaced records.
+        claim: What is claimed of the mechanism: `DPSGD` or `StatedClaim`.
+        together: `IndependentRuns` declares that the models were trained apart: then their pairs, or their inclusion
+            coins, are one audit together, which certifies far more, and judges a claim's whole curve.
+        seed: Of the bootstrap and the pairs; the same seed gives the same result.
+        disclosure: Who may read the result: see `audit`. Results among the instances must be for insiders.
+
+    Raises:
+        InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
+
+    Source: Negoescu et al. 2024, Theorem 2 and Eq. 18 to 21, at attacks of known error rate (see
+    `auditor.estimators.fixed_ranks`).
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> models = [Losses(member=rng.random(100), nonmember=rng.random(100) + 2) for _ in range(3)]
+    >>> audit_instances(models, delta=1e-5).estimate("epsilon_bar").reason[:46]
+    'it was not declared how membership was decided'
+    """
     outcome = _checked(instances)
     validate.instance("split", split, get_args(options.MembershipSplit))
     validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))

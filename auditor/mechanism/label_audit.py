@@ -291,7 +291,48 @@ def audit_labels(
     model_name: str | None = None,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> LabelsResult:
-    """Audit what a model gives away about its training labels. See `auditor.audit_labels`."""
+    """Audit what a model gives away about the labels it was trained on: no record is needed that it was not trained on.
+
+    For each record a fair coin shows its real label or one drawn from D, a law of the label given the features; the model's
+    probabilities say which. So many right guesses bound the epsilon of the training algorithm where one label is replaced
+    (label privacy), at delta 0. It says nothing of who was in the training data, and nothing of features.
+
+    The bound holds if D is the law of every audited label, which no audit can check: D is wrong where the features lack something,
+    and, where it was learnt, also where the classifier missed what they tell. Without any leak, the odds of at least one label are
+    off by a factor of e^epsilon or more. So it judges no claim. If the odds of D are off
+    by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; likewise 0.1, 0.5 and 1.
+
+    Args:
+        model: Any classifier that `collect` takes and that gives probabilities; for probabilities at hand ``np.asarray``, with
+            these as the X of the records and D given.
+        records: Training records with the labels they were trained with: the pair (X, y), or a `RecordTable`.
+        reference: Other records of the same population, likewise, from which D is learnt; none of the audited ones among them.
+        probabilities: Or D itself, made without these labels: shape (n, K), a column for each class, rows that sum to 1.
+        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        output: What the model returns; default found out.
+        repeats: Calls for each batch, whose outputs are averaged.
+        batch_size: Records for each call of the model.
+        confidence: Of the bounds, in (0, 1).
+        looks: Declared number of such audits, which share the error; see `audit`.
+        seed: Of the coins and the labels drawn. Fix it before you look.
+        model_name: A name for the model, shown in the report.
+        disclosure: Who may read the result: see `audit`.
+
+    Raises:
+        InputError: A model or records that cannot be used, neither or both of ``reference`` and ``probabilities``, labels that
+            are all the same, a reference that holds audited records, or a law that gives a label no chance which a record has.
+
+    Source: the odds of right guesses are [own], derived in `auditor.mechanism.label_audit`; after Steinke, Nasr and Jagielski
+    2023.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> remembered = np.where(labels[:, None] == [0, 1], 0.99, 0.01)
+    >>> found = audit_labels(np.asarray, (remembered, labels), probabilities=np.full((1000, 2), 0.5))
+    >>> found["epsilon_bound.labels"].value > 3
+    True
+    """
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     least = LEAST_SHOWN if options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC else 1

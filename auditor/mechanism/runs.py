@@ -475,7 +475,51 @@ def audit_runs(
     threshold_runs: Losses | None = None,
     test: RunsTest | None = None,
 ) -> RunsResult:
-    """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
+    """Audit a training mechanism from the scores of many independent runs, with a canary and without.
+
+    A claim is judged by its whole trade-off curve, at every threshold on the score at once (`FixedNumber`) or by bets that
+    hold whenever they are looked at (`Sequential`), with all runs: none is spent on choosing a threshold. The result names
+    the point of the curve that was contradicted. With `FixedNumber` fix the number of runs before you look: a test that is
+    looked at again and again until it refutes no longer holds at its confidence.
+
+    Beside it, for reading: one threshold guesses the world of a run, chosen on runs that it does not judge, because the
+    best threshold of the judged runs themselves makes every bound too high. Its two error rates bound epsilon from below
+    in both directions, by four methods.
+
+    Args:
+        losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
+            without it (``nonmember``), as `collect_runs` makes them.
+        counts: In place of them what was counted at one threshold fixed in advance, as publications report it: true
+            positives, runs with the canary, false positives, runs without it, such as ``(4922, 100_000, 174, 100_000)``.
+        delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
+            for replaced records.
+        confidence: In (0, 1).
+        looks: Declared number of such audits, which share the error; see `audit`.
+        adjacency: What the two worlds differ by: the canary is there or not (``"add-remove"``), or there is another record
+            in its place (``"replace-one"``).
+        claim: What is claimed of the mechanism: `DPSGD`, or `StatedClaim` and its forms.
+        threshold: `Split` (default) chooses it on one part of the runs and judges the rest; `FixedThreshold` takes one that
+            was chosen without any of them; `RankGrid` has no single threshold, and only the certified row.
+        threshold_runs: Other runs of the same kind, which choose the threshold; then all of ``losses`` are judged.
+            Collect them with another seed: with the same one, `collect_runs` makes the same runs again.
+        test: How the number of runs came about: `FixedNumber` (default) or `Sequential`, for which the runs must be in
+            the order of their numbers and pairs share nothing with other pairs.
+
+    Raises:
+        InputError: Arguments that cannot be used, or too few runs.
+
+    Source: the joint test, the exact test and the bets are [own], derived in `auditor.estimators.joint_test`, `exact_test`
+    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
+    al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
+
+    >>> import numpy as np
+    >>> from auditor import StatedClaim
+    >>> rng = np.random.default_rng(0)
+    >>> runs = Losses(member=rng.normal(-3, 1, 2000), nonmember=rng.normal(0, 1, 2000))
+    >>> result = audit_runs(runs, delta=1e-5, claim=StatedClaim(epsilon=1.0, delta=1e-5))
+    >>> str(result.verdict), result.estimate("epsilon_bound.clopper_pearson").value > 3
+    ('refuted', True)
+    """
     if counts is not None:
         rule = None if threshold == options.Split() else threshold
         losses = _scores_of(counts, losses=losses, threshold=rule, threshold_runs=threshold_runs, test=test)
