@@ -216,12 +216,13 @@ def _parameter(item: Option) -> Argument:
         **more,
     )
     required = item.default is dataclasses.MISSING
-    kind = item.kind if required or item.is_flag or item.repeats else item.kind | None
+    # Of others no default is said here: only what was given reaches the command.
+    default = item.default if isinstance(item.default, bool | tuple) else None
     return Argument(
         item.name,
         Argument.POSITIONAL_ONLY if positional else Argument.KEYWORD_ONLY,
-        default=Argument.empty if required else None if not item.is_flag else False,
-        annotation=Annotated[kind, about],
+        default=Argument.empty if required else default,
+        annotation=Annotated[item.kind | None if default is None and not required else item.kind, about],
     )
 
 
