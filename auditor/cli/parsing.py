@@ -217,7 +217,8 @@ def _parameter(item: Option) -> Argument:
     )
     required = item.default is dataclasses.MISSING
     # Of others no default is said here: only what was given reaches the command.
-    default = item.default if isinstance(item.default, bool | tuple) else None
+    own = item.is_flag or (item.repeats and isinstance(item.default, tuple))
+    default = item.default if own else None
     return Argument(
         item.name,
         Argument.POSITIONAL_ONLY if positional else Argument.KEYWORD_ONLY,
