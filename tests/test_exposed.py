@@ -88,7 +88,7 @@ def test_a_reason_is_given_where_nobody_is_named(rng):
     failed, turned = Check("shift", Status.FAIL, "It did."), Check("direction", Status.WARN, "They have.")
     same = Losses(member=[1.0] * 90, nonmember=[1.0] * 90, id=(range(90), range(90)))
     for found, words in (
-        (exposed(losses, most=0), "--top-records N names the most exposed"),
+        (exposed(losses, most=0), "top_records=N names the most exposed"),
         (exposed(Losses(member=losses.member, nonmember=losses.nonmember)), "no ids"),
         (exposed(losses, checks=(failed,)), "validity check failed (shift)"),
         (exposed(losses, checks=(turned,)), "may be swapped"),
@@ -109,7 +109,7 @@ def test_persons_are_named_where_they_are_the_units(rng):
     losses = named_losses(rng, n=900, person=(person, np.repeat(np.arange(1000, 1300), 3).astype(str)))
     losses = Losses(member=member, nonmember=losses.nonmember, id=losses.id, person=losses.person)
     result = auditor.audit(losses, persons=auditor.OnePerPerson("min"), top_records=300)
-    assert result.data["unit"] == "person (min loss)"
+    assert (result.data["unit"], result.data["combined"]) == ("person", "min")
     by_id = {item.id: item for item in result.top_records}
     assert (by_id["10"].person, by_id["10"].rank) == ("10", 1)
     nobody = [item for item in result.top_records if item.id == "(not named)"]

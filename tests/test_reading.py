@@ -443,12 +443,12 @@ def test_an_audit_makes_nothing_that_is_too_large_to_read(tmp_path):
     losses = auditor.Losses(member=member, nonmember=nonmember, id=([f"a{i}" for i in range(3000)], [f"b{i}" for i in range(3000)]))  # fmt: skip
     for asked, words in (
         ({"top_records": 1001}, r"must be at most 1,000, got 1,001"),
-        ({"model": "x" * 1001}, r"model .* must have at most 1,000 characters, got 1,001"),
-        ({"strategy": "x" * 1001}, r"strategy .* must have at most 1,000 characters, got 1,001"),
+        ({"model": "x" * 1001}, r"model must have at most 1,000 characters, got 1,001"),
+        ({"strategy": "x" * 1001}, r"strategy must have at most 1,000 characters, got 1,001"),
     ):
         with pytest.raises(InputError, match=words):
             auditor.audit(losses, **asked)
-    with pytest.raises(InputError, match=r"utility name .* at most 1,000 characters"):
+    with pytest.raises(InputError, match=r"utility name must have at most 1,000 characters"):
         auditor.Utility(0.5, "x" * 1001)
     most = auditor.audit(losses, top_records=1000, model="m" * 1000, strategy="s" * 1000, source="f" * 10**6, command="c" * 10**6)  # fmt: skip
     most.to_json(tmp_path / "r.json")

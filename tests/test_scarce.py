@@ -7,7 +7,7 @@ import pytest
 from command_line import leaking, printed, refused, run
 
 
-@pytest.mark.parametrize("command", ["audit -", "verify result.json --losses -"])
+@pytest.mark.parametrize("command", ["audit -", "report result.json --verify --losses -"])
 def test_closed_standard_input_is_one_sentence(command, tmp_path, rng, capsys, monkeypatch):
     """A command that reads a table from a closed standard input says so, and what helps."""
     monkeypatch.chdir(tmp_path)
@@ -47,13 +47,13 @@ print(json.dumps(found))
 """
 WRITERS = {
     "audit - --quiet": "temporary file 'standard input.csv' cannot be written: File too large; make room, or name another folder",
-    "verify result.json --losses -": "temporary file 'standard input.csv' cannot be written: File too large",
+    "report result.json --verify --losses -": "temporary file 'standard input.csv' cannot be written: File too large",
     "audit losses.csv --quiet --json more.json": "output path 'more.json' cannot be written: File too large.",
     "report result.json --html page.html": "output path 'page.html' cannot be written: File too large.",
     "compare result.json other.json --html page.html": "output path 'page.html' cannot be written: File too large.",
     "claim --noise-multiplier 1 --sampling-rate 0.1 --steps 9 --delta 1e-5 --html c.html": "output path 'c.html'",
     "summarise losses.csv --out summary.parquet": "output path 'summary.parquet' cannot be written: File too large.",
-    "site . --out site": "output path 'site' cannot be written: File too large.",
+    "report . --out site": "output path 'site' cannot be written: File too large.",
     "collect": "part-00000000' cannot be written: File too large.",
 }
 
@@ -81,8 +81,12 @@ def test_a_full_disk_is_one_sentence_and_nothing_half_written(tmp_path, rng, mon
             "json.loads",
             "there is not enough memory (3 GiB); free some, or take fewer",
         ),
-        ("verify result.json", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
-        ("site . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
+        (
+            "report result.json --verify",
+            "json.loads",
+            "there is not enough memory (3 GiB); free some, or take fewer",
+        ),
+        ("report . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
         ("audit losses.csv", "pyarrow.csv.open_csv", "'losses.csv' does not fit in memory (3 GiB)"),
         ("audit -", "pyarrow.csv.open_csv", "standard input does not fit in memory (3 GiB)"),
         ("summarise losses.csv --out s.parquet", "pyarrow.csv.open_csv", "does not fit in memory (3 GiB)"),

@@ -14,9 +14,9 @@ from auditor.estimators import fit_gap, measured
 from auditor.theory import claimed_curve
 
 
-def curves(losses, counts, pair, *, claim, promised=None, confidence, members):
+def curves(losses, counts, pair, *, claim, promised=None, confidence, coverage):
     """Every line of the plot."""
-    found = measured(losses, counts, confidence, members), of_fits(pair, None, is_shared=False)
+    found = measured(losses, counts, confidence, coverage), of_fits(pair, None, is_shared=False)
     return (*found[0], *found[1], *claimed_line(claim, promised))
 
 

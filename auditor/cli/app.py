@@ -149,7 +149,11 @@ def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
     if context is not None:
         values.setdefault("context", context)
     settings.tell_what_is_used(quiet=bool(values.get("quiet")))
-    values |= {key: without_credentials(x) for key, x in values.items() if type(x) is str and key != "model"}
+    values |= {
+        key: without_credentials(x)
+        for key, x in values.items()
+        if type(x) is str and not (name == "collect" and key == "model")
+    }
     console.cut_places([*values.values(), Path(str(values.get("model")))])
     if "fail_if" in values:
         values["fail_if"] = tuple(dict.fromkeys(values["fail_if"]))

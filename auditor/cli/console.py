@@ -36,13 +36,20 @@ def debugging() -> bool:
 
 def cut_places(values: Iterable[Any]) -> None:
     """Keep, of each path among these values and of each address, no more in the arguments than a result may show."""
-    parts = (part for value in values for part in (value if isinstance(value, list) else [value]))
+    parts = (part for value in values for part in (value if isinstance(value, list | tuple) else [value]))
     places = {str(part) for part in parts if isinstance(part, Path)}
 
+    def shown(value: str) -> str:
+        return shown_place(value) if "://" in value or str(Path(value)) in places else value
+
     def cut(argument: str) -> str:
-        option, sign, value = argument.partition("=") if argument[:2] == "--" else ("", "", argument)
-        is_place = "://" in value or str(Path(value)) in places
-        return f"{option}{sign}{shown_place(value)}" if is_place else argument
+        name, sign, value = argument.partition("=")
+        whole = shown(argument)
+        return (
+            f"{name}{sign}{cut(value) if name == '--set' else shown(value)}"
+            if sign and whole == argument
+            else whole
+        )
 
     _ARGUMENTS.set(tuple(map(cut, _ARGUMENTS.get())))
 

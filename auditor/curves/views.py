@@ -24,9 +24,7 @@ _BINS = 60
 _QUANTILES = 99
 _FEW = 100  # corners that are kept beside the places of a plot
 _PLACES = 3  # of the distance of the extremes
-_CURVES = (
-    r"^(empirical|certified|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$"
-)
+_CURVES = r"^(empirical|certified|band_(lower|upper)|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+|add-remove|replace-one)$"
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,8 @@ class NamedCurve:
 
     Attributes:
         name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; ``certified``, which
-            the curve of a training algorithm goes above; or ``ranks.*``, what an audit of several models needs of each.
+            the curve of a training algorithm goes above; or ``ranks.*``, what an audit of several models needs of each;
+            or the kind of neighbours, where a training promises a curve for it.
         label: What the legend says.
         fpr: False positive rates, ascending.
         tpr: True positive rates, as many.

@@ -19,6 +19,7 @@ A gate that is true has failed in any case, except after a failed validity check
 import math
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -120,6 +121,13 @@ _EXACT = 17  # digits that hold any number
 def _toward(estimate: Estimate, end: str) -> str:
     """Return how a number is rounded so that the sentence promises no more than was found."""
     return {"lower": "down", "upper": "up"}.get(end) or Row(estimate).toward
+
+
+def _real(value: Any) -> float | None:
+    """Return a number; null for what is none, as in a result that somebody made by hand."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
+        return None
+    return value if abs(value) <= sys.float_info.max or abs(value) == math.inf else None
 
 
 def _apart(actual: float, *, bound: float, toward: str) -> str:
@@ -257,7 +265,7 @@ class Gate:
         estimate, end, reason = found(self.name, gate=self.text, result=result)
         if estimate is None:
             return self._undecided(reason)
-        actual = getattr(estimate, end)
+        actual = _real(getattr(estimate, end))
         if actual is None:
             if estimate.value is None and estimate.reason:
                 return self._undecided(f"{self.name} has no value ({estimate.reason.rstrip('.')})")

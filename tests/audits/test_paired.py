@@ -161,7 +161,7 @@ def test_persons_are_paired_as_persons(rng):
         values = rng.normal(size=(2, n)) - np.array([[shift], [0.0]])
         item = Losses(*values, id=(np.arange(n), n + np.arange(n)), person=(who, who + n))
         made.append(item.take(member=rng.permutation(n), nonmember=np.arange(n)))
-    found = same_records(*made, unit="person (min loss)")
+    found = same_records(*made, people="min")
     first = made[0].member[np.argsort(made[0].id.member)]
     assert found.member[0].tolist() == first.reshape(-1, 2).min(axis=1).tolist()
     audits = [auditor.audit(item, persons=auditor.OnePerPerson("min")) for item in made]
@@ -183,15 +183,15 @@ def test_persons_are_paired_as_persons(rng):
             "members must be the same records in both audits .* got 2 ids that only one",
         ),
         ({"id": ([1, 2, 4], [3, 5])}, "members must be the same records in both audits"),
-        ({"unit": "person", "combined": "mean"}, "must name persons where an audit counts each person"),
+        ({"people": "mean"}, "must name persons where an audit counts each person"),
     ],
 )
 def test_losses_of_other_records_are_refused(changed, words):
     """Ids that are missing, repeated, blank, of other records or of the other group, and persons that nobody named."""
-    unit = changed.pop("unit", "record")
+    people = changed.pop("people", None)
     old = Losses(member=[1, 2, 3], nonmember=[1, 2], id=([1, 2, 3], [4, 5]))
     with pytest.raises(InputError, match=words):
-        same_records(old, replace(old, **changed), unit=unit)
+        same_records(old, replace(old, **changed), people=people)
 
 
 def test_losses_must_be_those_of_the_results(releases):

@@ -57,16 +57,14 @@ def test_two_audits_of_the_same_losses_are_two_audits(audited):
 @pytest.mark.parametrize(
     "data",
     [
-        {"utility": [1], "strategy": 3, "model": ["x"]},
-        {"utility": {"value": "high", "name": "accuracy"}, "strategy": " ", "model": ""},
+        {"utility": {"value": float("-inf"), "name": "accuracy"}, "strategy": " ", "model": ""},
         {"utility": {"value": float("nan"), "name": "accuracy"}, "strategy": None, "model": None},
         {"utility": {"value": float("inf"), "name": "accuracy"}},
-        {"utility": {"value": True, "name": "accuracy"}},
         {"utility": {"value": 0.5, "name": "  "}},
     ],
 )
 def test_what_is_not_of_its_kind_counts_as_not_said(audited, data):
-    """A result of others with a utility, strategy or model of another kind is read as one without."""
+    """A utility that is no finite number or has no name, and blank texts, count as not said."""
     run = read_runs([audited(0.1, model=None, strategy=None, utility=None), audited(0.2, **data)])[1]
     assert (run.utility, run.strategy, run.model) == (None, None, None)
     assert run.title == "Audit 2"

@@ -135,7 +135,7 @@ def test_the_wrong_number_of_columns_is_one_sentence(case):
     if inspect.isfunction(model):
         pytest.skip("it takes what it is given")
     few = X[:, :4]
-    sentence = r"^member X must have the 5 columns that .* was trained on, got 4; .*--features on the command"
+    sentence = r"^member X must have the 5 columns that .* was trained on, got 4; .*\(features\)"
     with refused(sentence):
         collect(model, members=(few[:N], Y[:N]), nonmembers=(few[N:], Y[N:]), **kwargs)
 

@@ -16,7 +16,7 @@ RANDOM = {"split": "random"}
         (("novelty", "unknown"), {}, "."),
         (("shift", "unknown"), RANDOM, "Confirm the declared random split"),
         (("shift", "fail"), RANDOM, "cannot be true"),
-        (("goodness_of_fit", "warn"), {}, "--mixture"),
+        (("goodness_of_fit", "warn"), {}, "Ask for mixture"),
         (
             ("goodness_of_fit", "warn", {"mixture": {"rejected": False}}),
             {},

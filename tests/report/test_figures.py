@@ -72,7 +72,7 @@ def test_unknown_figure(ask, refuted):
 def test_ticks_stand_alone(refuted, low, high):
     """Every tick is a whole number by itself, without an offset or a power aside, and no two are the same."""
     edges = tuple(np.linspace(low, high, 61))
-    quantiles = dict.fromkeys(QUANTILES, edges)
+    quantiles = dict.fromkeys((*QUANTILES, "probability"), edges)
     histogram = Histogram("loss", edges, (5,) * 60, (7,) * 60, None, None, quantiles)
     result = replace(refuted, histograms=(histogram,))
     for maker in (fit.histogram_figure, fit.quantile_figure):
@@ -87,7 +87,7 @@ def test_ticks_stand_alone(refuted, low, high):
 @pytest.mark.parametrize("edges", [(0.7,) * 9, (-1.7e308, 0.0, 1.7e308)])
 def test_nothing_to_compare(refuted, edges):
     """Quantiles that all lie in one place, or that no axis can hold, give no figure and no warning."""
-    quantiles = dict.fromkeys(QUANTILES, edges)
+    quantiles = dict.fromkeys((*QUANTILES, "probability"), edges)
     histogram = Histogram("loss", edges[:1] + edges[-1:], (5,), (7,), None, None, quantiles)
     assert fit.quantile_figure(replace(refuted, histograms=(histogram,))) is None
 

@@ -37,7 +37,7 @@ def drawn(rng):
         auditor.Losses(member, nonmember, group=None if groups is None else tuple(groups)),
         delta=1e-5,
         split=SPLITS[rng.integers(3)],
-        members=MEMBERS[rng.integers(2)],
+        coverage=MEMBERS[rng.integers(2)],
         claim=None if claim is None else auditor.StatedClaim(float(claim), 1e-5),
         disclosure="insiders" if kind % 2 or min(sizes) < 10 else "public",
     )

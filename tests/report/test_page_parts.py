@@ -92,7 +92,10 @@ def test_slices_of_a_census(named):
     about = (
         "every training record was scored: the bound compares this finite training set with the population"
     )
-    rows = tuple(replace(row, assumptions=(about,)) for row in named.slices[0].estimates)
+    rows = tuple(
+        replace(row, assumptions=(about,), details={**row.details, "finite": True})
+        for row in named.slices[0].estimates
+    )
     note = at_risk(replace(census, slices=tuple(replace(item, estimates=rows) for item in named.slices)))
     assert "may be quoted" not in note
     assert "by chance alone" in note

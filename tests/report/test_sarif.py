@@ -151,7 +151,6 @@ def test_fingerprints_outlive_the_numbers(refuted):
         ("a?b#c%20", ["a%3Fb%23c%2520"]),
         (None, []),
         ("  ", []),
-        (7, []),
     ],
 )
 def test_files_are_relative_references(refuted, source, uris):

@@ -326,6 +326,6 @@ def test_the_command_line_says_how_stopped_runs_are_judged(stopped, tmp_path, ca
     path = tmp_path / "runs.csv"
     WRITERS[path.name](stopped, path)
     typed = ("runs", path, "--claim-epsilon", 1, "--claim-delta", 1e-5, "--quiet")
-    assert "audit them by auditor runs --sequential" in refused(capsys, *typed)
+    assert "audit them by auditor.audit_runs with test=Sequential()" in refused(capsys, *typed)
     assert command(*typed, "--sequential") == 1
     assert "The claim is refuted." in capsys.readouterr().err

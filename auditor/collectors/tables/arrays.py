@@ -104,7 +104,8 @@ def _kind_of(values: Any) -> Kind:
     from auditor.collectors.tables.arrow import kind_of
 
     try:
-        return kind_of(pa.infer_type(values, from_pandas=True))
+        cells = np.asarray(values, dtype=object)  # without an index, which may begin anywhere
+        return kind_of(pa.infer_type(cells, from_pandas=True))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return Kind.OTHER
 

@@ -100,7 +100,7 @@ def _checked(values: Any) -> Manifest:
     Raises:
         ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
     """
-    if values.keys() != get_type_hints(Manifest).keys():
+    if not isinstance(values, dict) or values.keys() != get_type_hints(Manifest).keys():
         raise ValueError
     manifest = _from_json(Manifest, values)
     texts = all(isinstance(value, str) for value in manifest.data.values())

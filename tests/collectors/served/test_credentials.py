@@ -192,7 +192,7 @@ def test_a_presigned_link_is_summarised_and_never_shown(tmp_path, capfd, caplog,
 
 
 @pytest.mark.parametrize("name", ["sig", "X-Amz-Signature", "session", "whatever"])
-@pytest.mark.parametrize("key", ["members", "reference", "html", "model-name", "strategy"])
+@pytest.mark.parametrize("key", ["members", "reference", "html", "model", "strategy"])
 def test_an_address_in_a_file_of_settings_is_never_shown(files, capfd, caplog, key, name):
     """Neither the result, its page nor a sentence repeats what a file of settings has in an address."""
     link = address("https://models.example/x.json", name)
@@ -214,7 +214,7 @@ def test_an_address_in_a_file_of_settings_is_never_shown(files, capfd, caplog, k
     printed = capfd.readouterr()
     written = [path.read_text() for path in files.rglob("new.*") if path.is_file()]
     assert SECRET not in "\n".join([printed.out, printed.err, *written])
-    assert len(written) == (3 if key in ("model-name", "strategy") else 0)
+    assert len(written) == (3 if key in ("model", "strategy") else 0)
 
 
 def test_what_a_server_repeats_of_the_query_is_not_told(serve, caplog):
@@ -290,7 +290,7 @@ def test_an_error_that_was_not_foreseen_quotes_no_cell(tmp_path, capfd, monkeypa
             raise error
 
         for one in (fail, fail_alone):
-            monkeypatch.setattr("auditor.api.audit", one)
+            monkeypatch.setattr("auditor.api.audit_of", one)
             assert run("audit", tmp_path / "l.csv", "--debug") == 2
             said = capfd.readouterr().err
             assert "secret-cell" not in said

@@ -127,7 +127,7 @@ def test_no_audit_shows_where_its_files_lie(place):
     command = auditor.read_result(results[0]).provenance["command"]
     assert command.startswith("auditor audit l.csv --set records=ranking.csv --set model-card=card.md")
     assert command.endswith("--sarif one.sarif --json=one.json '--fail-if=auc > 0.5'")
-    assert run("report", results[0, "--verify"], "--losses", place("l.csv")) == 0
+    assert run("report", results[0], "--verify", "--losses", place("l.csv")) == 0
 
 
 def test_no_audit_of_a_training_shows_where_its_files_lie(place):

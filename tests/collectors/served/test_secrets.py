@@ -78,7 +78,7 @@ def by_command(url, files):
     ]
     line += ["--set", "header-variable=X-Key=KEY"]
     if url.endswith("completions"):
-        line += ["--text-column", "text", "--served-model", "m", "--protocol", "completions"]
+        line += ["--text-column", "text", "--set", "served-model=m", "--protocol", "completions"]
     else:
         line += ["--label", "label", "--features", "a,b,c"]
     printed = io.StringIO()

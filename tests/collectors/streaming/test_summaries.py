@@ -232,7 +232,7 @@ def changed(path, **about):
         ("audit good.parquet --set label-column=x", "--set label-column goes with a table of losses"),
         ("audit good.parquet --reference losses.csv", "reference must be left out in the audit of a summary"),
         (
-            "audit good.parquet --records order.csv",
+            "audit good.parquet --set records=order.csv",
             "must be those of single records to be ranked, got a summary",
         ),
         (

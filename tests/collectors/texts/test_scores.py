@@ -11,6 +11,8 @@ from hypothesis import given, strategies as st
 from auditor import LossScale
 from auditor.collectors.texts import SCORES, MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
 
+ALL = tuple(kind() for kind in SCORES.values())
+
 LOGS = np.array([-0.5, -4.0, -1.0, -2.5, -2.0])  # sums to -10
 LOG_LISTS = st.lists(st.floats(-50, 0), min_size=1, max_size=60)
 
@@ -41,19 +43,19 @@ def test_a_likelier_token_never_raises_a_score(logs, place, amount):
     """Smaller means more like a member: a text whose token becomes likelier scores no higher."""
     likelier = np.array(logs)
     likelier[place % len(logs)] = min(0.0, likelier[place % len(logs)] + amount)
-    for score in SCORES:
+    for score in ALL:
         assert score.of(likelier, text="any") <= score.of(np.array(logs), text="any") + 1e-12
 
 
 def test_an_excluded_token_makes_every_score_infinite():
     """A token of probability 0 is the least like a member that a text can be."""
-    for score in SCORES:
+    for score in ALL:
         assert score.of(np.array([-1.0, -np.inf]), text="any") == math.inf
 
 
 def test_only_the_sum_is_a_cross_entropy():
     """Its exponential, negated, is the probability of the text; that of a mean is the probability of nothing."""
-    scales = {score.name: score.scale for score in SCORES}
+    scales = {score.name: score.scale for score in ALL}
     assert scales.pop("sum_token_loss") is LossScale.CROSS_ENTROPY
     assert set(scales.values()) == {LossScale.UNKNOWN}
 
