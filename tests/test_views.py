@@ -57,7 +57,7 @@ def test_curves_are_monotone_and_named(rng):
     losses = Losses(member=rng.normal(-1, 1, 3000), nonmember=rng.normal(0, 1, 2000))
     _, pair = fitted(losses, rng)
     claim = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
-    options = {"confidence": 0.95, "members": Sample()}
+    options = {"confidence": 0.95, "coverage": Sample()}
     found = curves(losses, count(losses), pair, claim=claim, **options)
     assert [curve.name for curve in found] == ["empirical", "band_lower", "band_upper", "gaussian", "claim"]
     for curve in found:
