@@ -63,7 +63,7 @@ def test_a_subset_bound_covers_its_training_set(simulated, law, rule, times):
     training, delta = law.member(np.random.default_rng(5), int(times * 120)), 0.02
     options = {
         "delta": delta,
-        "members": Subset(of=training.size),
+        "coverage": Subset(of=training.size),
         "rule": rule or FixedThreshold(law.middle),
     }
     over = above(set_epsilon(training, law, delta=delta), training, law, 120, 240, **options)
