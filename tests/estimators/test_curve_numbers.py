@@ -220,7 +220,9 @@ def test_a_finite_set_keeps_what_holds_with_its_members_as_draws(rng, members, m
     """Beside the number of a finite set stands that of a sample of the same losses, and the row says which it is."""
     losses = Losses(member=rng.normal(-1, 1, 2000), nonmember=rng.normal(size=2000))
     extra = {"rate": 0.01} if make is tpr_at_fpr else {"delta": 1e-5}
-    found, sample = (make(losses, **extra, **kind) for kind in ({"coverage": members}, {"coverage": Sample()}))
+    found, sample = (
+        make(losses, **extra, **kind) for kind in ({"coverage": members}, {"coverage": Sample()})
+    )
     drawn = found.details["as_draws"]
     assert (drawn["value"], drawn["lower"]) == (sample.value, sample.lower)
     assert drawn["lower"] < found.lower
