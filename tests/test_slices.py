@@ -285,3 +285,23 @@ def test_bands_cover_every_record_once(rng):
                 found = list(bands(losses, 10, ends))
                 assert sum(part.n_member for part in found) == size
                 assert sum(part.n_nonmember for part in found) == size
+
+
+def test_a_shared_result_gives_no_digits_of_a_small_p_value(rng):
+    """Three digits of 1e-20 would tell the AUC to six: shared p-values are coarse, never smaller than the exact ones, and Holm's of those."""
+    code = np.repeat(np.arange(3), 200)
+    shift = np.array([0.05, 0.3, 1.5])[code]
+    losses = auditor.Losses(rng.normal(size=600) - shift, rng.normal(size=600), group=(code, code))
+    exact, coarse = (
+        [
+            item.estimate("auc").details
+            for item in auditor.audit(losses, disclosure=kind).slices
+            if item.kind == "group"
+        ]
+        for kind in ("insiders", "public")
+    )
+    grid = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
+    for mine, other in zip(exact, coarse, strict=True):
+        assert other["p_value"] == min(p for p in grid if p >= mine["p_value"])
+        assert other["holm_p_value"] >= mine["holm_p_value"]
+    assert coarse[2]["p_value"] == 0.001 > exact[2]["p_value"]

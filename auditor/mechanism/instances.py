@@ -534,7 +534,12 @@ def audit_instances(
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
-    estimates = (bound, value, _log_mean_exp(evidence, stated_at), *_means(units, confidence))
+    estimates = (
+        bound,
+        value,
+        _log_mean_exp(evidence, stated_at),
+        *_means(units, confidence, is_shared=is_shared),
+    )
     if is_shared:  # so that the verdict goes by what is published
         bound, *_ = estimates = shared_rows(estimates)
     made = [_checks_of(item) for item in outcome]
@@ -557,11 +562,17 @@ def audit_instances(
     return shared(result) if is_shared else result
 
 
-def _means(instances: Sequence[_Instance], confidence: float) -> Iterator[Estimate]:
-    """Yield the mean AUC and the mean advantage over the instances, for reading: they judge nothing."""
+def _means(instances: Sequence[_Instance], confidence: float, *, is_shared: bool) -> Iterator[Estimate]:
+    """Yield the mean AUC and the mean advantage over the instances, for reading: they judge nothing.
+
+    To be shared, they are made of the rounded numbers of each, so that they give no digit of one away.
+    """
     rows = [_separation(item, confidence) for item in instances]
     for name in POOLED:
-        yield mean_of_models([one[name] for one in rows], name=name, confidence=confidence)
+        each = [one[name] for one in rows]
+        if is_shared:
+            each = [row and shared_rows((row,))[0] for row in each]
+        yield mean_of_models(each, name=name, confidence=confidence)
 
 
 def _separation(instance: _Instance, confidence: float) -> Mapping[str, Estimate | None]:

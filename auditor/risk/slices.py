@@ -59,6 +59,7 @@ _MOST = 50
 _QUICK = RankGrid(interval=Melded())  # there may be many slices
 _BOUND, _SHARE = "epsilon_bound.clopper_pearson", "member_share"
 _P_VALUES = ("p_value", "holm_p_value")
+_COARSE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # p-values of a shared result
 _SMALLEST = 1e-12  # the least error that a confidence may leave; see auditor.core.validate
 _NOUNS = {SliceKind.CLASS: ("class", "classes"), SliceKind.GROUP: ("group", "groups")}
 
@@ -121,7 +122,7 @@ def slices_of(
     parts = _certifiable(parts, delta, alpha)
     compared = sum(not part.reason for part in parts)
     level = alpha / max(1, compared)
-    tests = no_separation([part.losses for part in parts])
+    tests = no_separation([part.losses for part in parts], is_shared=is_shared)
     return tuple(
         Slice(
             kind=part.kind,
@@ -136,11 +137,14 @@ def slices_of(
     )
 
 
-def no_separation(groups: Sequence[Losses | None]) -> list[dict[str, float]]:
+def no_separation(groups: Sequence[Losses | None], *, is_shared: bool = False) -> list[dict[str, float]]:
     """Return the p-values of no separation of each group, its own and Holm's for all at once; empty where there are no losses.
 
     The test is that of Mann and Whitney, two-sided and with ties, by its normal limit. Holm's p-value at or below alpha
     rejects with an error of at most alpha for all groups together, whatever they share.
+
+    To be shared, each p-value is the next of .001, .002, .005, .01 and so on up to 1: three digits of a small one would give
+    the AUC behind it to six.
 
     Source: Holm 1979; Mann and Whitney 1947.
     """
@@ -153,6 +157,8 @@ def no_separation(groups: Sequence[Losses | None]) -> list[dict[str, float]]:
     own = [
         float(mannwhitneyu(losses.member, losses.nonmember, method="asymptotic").pvalue) for losses in tested
     ]
+    if is_shared:
+        own = [_COARSE[int(np.searchsorted(_COARSE, min(p, 1.0)))] for p in own]
     together = multipletests(own, method="holm")[1].tolist()
     values = iter(zip(own, together, strict=True))
     return [{} if one is None else dict(zip(_P_VALUES, next(values), strict=True)) for one in groups]
