@@ -322,3 +322,12 @@ def test_the_planted_bug_is_refuted_and_the_correct_mechanism_is_not(audits):
     bound = correct.estimate("epsilon_bound.clopper_pearson")
     assert bound.value <= 0.21
     assert bound.details["ceiling"] > 5
+
+
+def test_the_audit_refutes_the_claim(found):
+    """The slide's "can be due to sampling?" No: at 1 - 1e-10 epsilon is 2.79 at least, and the claim of .21 is refuted."""
+    assert found.verdict == "refuted"
+    assert found.estimate("epsilon_bound.clopper_pearson").value == pytest.approx(2.795, abs=5e-6)
+    # Under the claim so few false alarms have no chance: the FPR is at least that of the curve at this TPR.
+    least = (float(lower_limit(TP, N, 5e-11)) - 1e-5) / math.exp(0.21)
+    assert stats.binom.logcdf(FP, N, least) < math.log(1e-300)
