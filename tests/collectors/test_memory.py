@@ -13,6 +13,7 @@ from pyarrow import feather, ipc, parquet
 from auditor import Output, collect
 from auditor.collectors import read_feature_pair, read_features, read_loss_pair, read_losses
 from auditor.collectors.tables import RecordTable, open_source
+from auditor.core import InputError
 
 MEGABYTE = 10**6
 LONG = ["a" * 400_000] * 4
@@ -179,3 +180,14 @@ def test_what_was_collected_is_read_however_large_it_is(monkeypatch):
         output=Output.LOGITS,
     )
     assert found.n_member == 8
+
+
+def test_arrays_of_text_stay_as_long_as_their_cells(tmp_path):
+    """One long id does not make all of them long: in memory they are objects, and so are a list's."""
+    ids = np.array(["a" * 100_000, *"bcd"])
+    np.savez_compressed(tmp_path / "a.npz", **FOUR, id=ids)
+    found = read_losses(tmp_path / "a.npz")
+    assert found.id.member.nbytes < 100
+    assert found.id.member.tolist() == ["a" * 100_000, "c"]
+    with pytest.raises(InputError, match="member id"):
+        type(found)(member=[0.1, 0.2], nonmember=[0.3, 0.4], id=(["a"], ["b", "c"]))

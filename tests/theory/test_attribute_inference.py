@@ -286,3 +286,9 @@ def test_rounding_above_twice_the_clip_is_allowed():
     """A distance that single precision puts a millionth above 2 C is 2 C."""
     exact, above = (advantages(DPSGD(1.0, 0.1, 3), r) for r in (2.0, 2.000001))
     assert exact == above
+
+
+def test_the_oracle_knows_reference_values():
+    """The oracle gives the exact add/remove and replace-one total variations of statistics.md, section 7."""
+    for low, high, expected in ((0.0, 1.0, 0.1610176), (-1.0, 1.0, 0.2643522)):
+        assert composed_delta((1.0, 0.01, low, high, 1000)) == pytest.approx(expected, abs=2e-6)

@@ -124,3 +124,15 @@ def test_closed_form_is_proven_without_sampling(sampling):
     assert claim.value == pytest.approx(expected, rel=1e-13)
     assert claim.proven
     assert not bayes_security_closed_form(DPSGD([4.0, 2.0], [1.0, 0.5], sampling=sampling)).proven
+
+
+@pytest.mark.parametrize("noise", [0.25, 0.5, 1.0, 7.0, 3000.0, 1e7])
+def test_fixed_size_form_keeps_its_digits(noise):
+    """It agrees with 60-digit arithmetic from little noise to very much, where its terms cancel."""
+    with mpmath.workdps(60):
+        mu = 2 / mpmath.mpf(noise)
+        square = mpmath.exp(mu**2) * mpmath.ncdf(1.5 * mu) + 3 * mpmath.ncdf(-mu / 2) - 2
+        expected = mpmath.erfc(mpmath.mpf("1e-9") * mpmath.sqrt(1000 * square / 2) / mpmath.sqrt(2))
+        leak = float(1 - expected)
+    found = bayes_security_moment_matched(DPSGD(noise, 1e-9, 1000, sampling=FIXED)).value
+    assert 1 - found == pytest.approx(leak, rel=1e-6, abs=2e-16)

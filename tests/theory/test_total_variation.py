@@ -3,7 +3,9 @@
 import math
 import warnings
 
+import numpy as np
 import pytest
+from scipy import stats
 from theory.references import EXACT
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -68,3 +70,13 @@ def test_what_is_only_a_bound_says_so():
         assert "An upper bound" in claim.note
         assert "reaches it" not in claim.note
     assert "exact" in total_variation(DPSGD(2.0, 0.1, 1, sampling=FixedSizeSampling())).method
+
+
+@pytest.mark.parametrize("a", [0.3, 1.7])
+def test_tv_a_against_quadrature(a):
+    """One sampled step: half the integral of |q - a p|, with p the law with the record."""
+    x = np.linspace(-14.0, 15.0, 400_001)
+    without = stats.norm.pdf(x)
+    having = 0.7 * without + 0.3 * stats.norm.pdf(x, 1.0)
+    expected = np.abs(without - a * having).sum() * (x[1] - x[0]) / 2
+    assert total_variation_a(DPSGD(1.0, 0.3, 1), a=a) == pytest.approx(expected, abs=1e-7)

@@ -399,3 +399,21 @@ def test_a_transport_that_is_forgotten_ends_its_thread(serve):
     gc.collect()
     own.join(5)
     assert not own.is_alive()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *((status, {}, b"") for status in (500, 502, 503, 504)),
+        (429, {"Retry-After": "0"}, b""),
+        (200, {}, b'{"a": [1, 2'),
+        (200, {"Content-Length": "100"}, b'{"a": 1'),
+        (200, {}, b""),
+    ],
+    ids=str,
+)
+def test_a_fault_that_passes_costs_one_repetition(serve, fault):
+    """One fault of each kind is asked again exactly once, and the good answer is returned."""
+    server = serve(then(fault, {"a": 1}))
+    assert transport(server).post(Request(b'{"q": 2}')) == {"a": 1}
+    assert server.posts == [{"q": 2}] * 2

@@ -465,3 +465,15 @@ def test_the_stretches_read_do_not_show_in_the_hashes(tmp_path):
     assert found[0] == found[1] == found[2]
     assert parquet.read_metadata(tmp_path / "60.parquet").num_row_groups == 1
     assert set(found[0][0]) == {"features", "labels", "membership", "id", "group"}
+
+
+def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
+    """What a killed run left unfinished takes no room on the disk while the next one works."""
+    path, _ = interrupted(tmp_path)
+    draft = tmp_path / "losses.parquet.parts" / f".draft-{'0' * 32}"
+    draft.write_text("half a part")
+
+    def look(_):
+        assert not draft.exists()
+
+    assert stream_to(path, scorer=FakeScorer(meanwhile=look), sources=tables()).resumed == 87
