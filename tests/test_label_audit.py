@@ -19,7 +19,6 @@ from auditor.core import InputError, Status
 from auditor.mechanism import draw_labels, label_guesses, label_odds
 
 BOUND = "epsilon_bound.labels"
-TRUST = ("--trusted-type", "sklearn.tree._tree.Tree")
 
 
 @pytest.fixture

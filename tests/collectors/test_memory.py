@@ -71,7 +71,7 @@ def test_a_small_file_that_becomes_large_is_refused_in_one_sentence(tmp_path, na
     """The sentence has the file, what it would need, what it may take and what to do; with more memory it is read."""
     WRITERS[name](tmp_path / name, columns)
     assert (tmp_path / name).stat().st_size < 0.7 * MEGABYTE
-    words = rf"^file '.*{name}' would need (\S+) GB .*, more than the 0.001 GB that .*--memory"
+    words = rf"^file '.*{name}' would need (\S+) GB .*, more than the 0.001 GB that .*--set memory"
     with refused(words) as caught:
         read_losses(tmp_path / name, memory=MEGABYTE)
     assert str(caught.value).count("\n") == 0
@@ -95,7 +95,7 @@ def test_records_are_read_in_stretches_that_fit(tmp_path, name):
         )
         return [len(source.read(start, start + rows).records) for start in range(0, len(source), rows)]
 
-    with refused(f"^file '.*{name}' would need .*--memory"):
+    with refused(f"^file '.*{name}' would need .*--set memory"):
         read(tmp_path / name, MEGABYTE, 4)
     many = tmp_path / f"many-{name}"
     parquet_like = name.endswith(".parquet")
@@ -144,7 +144,7 @@ def test_every_reader_takes_the_same_option(tmp_path):
         lambda memory: read_features(paths[0], columns=["loss"], memory=memory),
         lambda memory: read_feature_pair(*paths, columns=["loss"], memory=memory),
     ):
-        with refused("would need .*--memory"):
+        with refused("would need .*--set memory"):
             read(MEGABYTE)
         read(10 * MEGABYTE)
     with refused("memory must be .*, got 0"):

@@ -88,7 +88,7 @@ class Trust:
         if unknown:
             raise InputError(
                 f"{named(path)} holds types that are not known to be harmless: {listed(unknown)}; if you trust them, name them in"
-                " trusted_types (--trusted-type), or save the model without them or as ONNX."
+                " trusted_types (--set trusted-types=TYPE), or save the model without them or as ONNX."
             )
 
     def built(self) -> Any:

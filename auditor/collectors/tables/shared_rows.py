@@ -22,7 +22,7 @@ _NEVER = 1e-6  # chance of a random split below which shared contents are refuse
 _MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
 _TOO_MANY = "more than natural twins explain, so that some records seem to be in both groups"
-_ALLOW = "or allow it with allow_shared_rows=True (--allow-shared-rows)"
+_ALLOW = "or allow it with allow_shared_rows=True (--set allow-shared-rows)"
 
 
 class SharedRows:

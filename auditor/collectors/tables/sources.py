@@ -101,7 +101,7 @@ class Table(ABC):
         if self.path is not None and needed > self.memory:
             raise InputError(
                 f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
-                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or"
+                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (in bytes; --set memory=N), or"
                 " write it with fewer rows or shorter texts."
             )
 
