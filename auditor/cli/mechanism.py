@@ -218,7 +218,7 @@ def _solve(
     """Find the noise multiplier, sampling rate or number of steps that keeps a wanted promise, from the other two."""
     from auditor.report.terminal import found_to_json
 
-    goes = "without --solve-for: what is found is one number"
+    goes = "without --solve-for, whose result is one number"
     shared.refuse(files, "html", "markdown", "junit", "sarif", goes=goes)
     shared.refuse(gates, "fail_if", goes=goes)
     shared.refuse(shown, "every_method", "compositions", "monte_carlo", goes=goes)

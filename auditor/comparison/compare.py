@@ -166,13 +166,13 @@ class AuditsComparison:
 
     @property
     def measure_title(self) -> str:
-        """What the measure is called."""
+        """The title of the measure."""
         estimate = next((item.estimate for item in self.measurements if item.estimate is not None), None)
         return self.measure if estimate is None else metrics.describe(estimate).title
 
     @property
     def utility_title(self) -> str:
-        """What the utility is called."""
+        """The title of the utility."""
         return next((run.utility.name for run in self.runs if run.utility is not None), "utility")
 
     @property

@@ -85,7 +85,9 @@ def same_records(old: Losses, new: Losses, *, people: str | None = None) -> Same
     )
     if people is not None:
         if first.person is None:
-            raise InputError("losses must name persons where an audit counts each person, got none.")
+            raise InputError(
+                "losses must have a person column where an audit counts each person, got none; read them with it."
+            )
         # The persons of the older release stand for both, so that the same scores are made of the same records.
         by = OnePerPerson(people)
         first, second = (

@@ -25,7 +25,7 @@ class PoissonSampling:
 class FixedSizeSampling:
     """Each step draws a batch of fixed size, uniformly and without repetition; ``sampling_rate`` is its share.
 
-    Every step draws anew: passes over shuffled records are `ShuffledBatches`. The size of the training set is then
+    Every step draws a new batch: passes over shuffled records are `ShuffledBatches`. The size of the training set is then
     public, so such a run is accounted for replaced records only.
     """
 
@@ -34,7 +34,7 @@ class FixedSizeSampling:
 class ShuffledBatches:
     """Passes over records, shuffled or in a fixed order, cut into batches and accounted as if drawn by `PoissonSampling`.
 
-    What is claimed is what was accounted, and nothing proves it: the true epsilon of such batches can be larger (Chua et
+    The claim is the accounted promise, and nothing proves it: the true epsilon of such batches can be larger (Chua et
     al. 2024, How Private are DP-SGD Implementations?). So no number that follows is proven, and audits say so.
     """
 
@@ -137,7 +137,7 @@ class DPSGD:
         Args:
             engine: The `PrivacyEngine` after training, or any of its accountants.
             data_loader: The loader that the batches came from; its batch sampler shows how they were drawn. It is
-                `ShuffledBatches` where ``make_private`` was told ``poisson_sampling=False``, which the engine does not keep.
+                `ShuffledBatches` where ``make_private`` had ``poisson_sampling=False``, which the engine does not keep.
             sampling: How batches were drawn, in place of a loader. Without both it is `PoissonSampling`, the default of
                 ``make_private``.
             clipping_norm: As in `DPSGD`; the accountant does not know it.
@@ -428,7 +428,7 @@ class StatedClaim:
 class StatedCurve:
     """A whole curve of (epsilon, delta) taken at its word; `StatedClaim` makes them.
 
-    Its epsilon is asked for at a delta, as that of `DPSGD` is.
+    Its epsilon is computed at a delta, as that of `DPSGD` is.
 
     Attributes:
         mu: Of Gaussian differential privacy, above 0, or null.
@@ -505,7 +505,7 @@ TrainingClaim = DPSGD | StatedClaim | StatedCurve
 
 
 def for_persons(claim: TrainingClaim | None) -> bool:
-    """Return whether a claim is made for persons, so that a bound about all records of one can judge it."""
+    """Return whether a claim is made for people, so that a bound about all records of one can judge it."""
     return claim is not None and claim.unit is PrivacyUnit.PERSON
 
 

@@ -8,7 +8,7 @@ from auditor.core import validate
 
 
 class Named(StrEnum):
-    """Choices by name; what is chosen is the last word of the class."""
+    """Choices by name; an error calls them by the last word of the class."""
 
     @classmethod
     def named(cls, name: object) -> Self:

@@ -149,7 +149,7 @@ class AuditOptions:
         """Return the arguments of `auditor.audit` that `stored` made JSON of.
 
         Raises:
-            InputError: What is stored is no argument.
+            InputError: A stored value that is no argument.
         """
         old = {"coverage": stored["members"]} if "members" in stored else {}  # as earlier releases called it
         named = {**stored, **old}
@@ -259,7 +259,7 @@ class Inputs:
 
     @cached_property
     def units(self) -> PersonsFound:
-        """What is audited: persons or records as asked for; else persons, where the records name them and were split by person."""
+        """The units of the audit: people or records as chosen; by default people, where records name them and were split by person."""
         if self.options.persons is None:
             return default_units(self.by_record)
         return per_person(self.by_record, choice=self.options.persons)

@@ -300,13 +300,13 @@ def audit_labels(
     The bound holds if D is the law of every audited label, which no audit can check: D is wrong where the features lack something,
     and, where it was learnt, also where the classifier missed what they tell. Without any leak, the odds of at least one label are
     off by a factor of e^epsilon or more. So it judges no claim. If the odds of D are off
-    by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; likewise 0.1, 0.5 and 1.
+    by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; rows for 0.1, 0.5 and 1 are read in the same way.
 
     Args:
         model: Any classifier that `collect` takes and that gives probabilities; for probabilities at hand ``np.asarray``, with
             these as the X of the records and D given.
         records: Training records with the labels they were trained with: the pair (X, y), or a `RecordTable`.
-        reference: Other records of the same population, likewise, from which D is learnt; none of the audited ones among them.
+        reference: Other records of the same population, in the same form, from which D is learnt; none of the audited ones among them.
         probabilities: Or D itself, made without these labels: shape (n, K), a column for each class, rows that sum to 1.
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
         output: What the model returns; default found out.

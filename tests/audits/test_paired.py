@@ -183,7 +183,7 @@ def test_persons_are_paired_as_persons(rng):
             "members must be the same records in both audits .* got 2 ids that only one",
         ),
         ({"id": ([1, 2, 4], [3, 5])}, "members must be the same records in both audits"),
-        ({"people": "mean"}, "must name persons where an audit counts each person"),
+        ({"people": "mean"}, "must have a person column where an audit counts each person"),
     ],
 )
 def test_losses_of_other_records_are_refused(changed, words):
