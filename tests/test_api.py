@@ -85,3 +85,39 @@ def test_every_name_of_a_public_face_is_there(face):
     assert all(value.__doc__ for name, value in found.items() if name != "__version__")
     modules = [name for name, value in found.items() if type(value).__name__ == "module"]
     assert modules == ([] if face else ["canaries"])
+
+
+def test_the_arguments_of_an_audit_are_those_of_its_options(rng):
+    """Losses go in by name too; a former or misspelt argument, and none at all, are refused with the name that is meant."""
+    losses = auditor.Losses(member=rng.normal(-1, 1, 60), nonmember=rng.normal(0, 1, 60))
+    named = auditor.audit(losses=losses, delta=1e-5, split="random:stratified", coverage="census")
+    values = auditor.RandomSplit(stratified=True), auditor.Census()
+    assert named.estimates == auditor.audit(losses, delta=1e-5, split=values[0], coverage=values[1]).estimates
+    for arguments, words in (
+        ({"members": auditor.Census()}, "it is called 'coverage'"),
+        ({"confidense": 0.9}, "did you mean 'confidence'"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            auditor.audit(losses, **arguments)
+    with pytest.raises(TypeError, match="needs its argument 'losses'"):
+        auditor.audit(delta=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"split": "randm"}, "split must be one of .* did you mean 'random'"),
+        ({"split": "bernoulli:1.5"}, r"inclusion must lie in \(0, 1\)"),
+        ({"split": "random:odd=1"}, "has the fields stratified"),
+        ({"coverage": "subset"}, "coverage 'subset' needs of"),
+        ({"threshold": "fixed:nan"}, "threshold must be finite"),
+        ({"fpr": "0.1,,0.2"}, "fpr must be a number, got ''"),
+        ({"mixture": "many"}, "max_components must be a number, got 'many'"),
+        ({"utility": "high"}, "utility must be a number, got 'high'"),
+    ],
+)
+def test_a_choice_by_name_is_refused_as_one_sentence(rng, arguments, words):
+    """A text that names no choice, or not with these fields, is refused before anything is computed."""
+    losses = auditor.Losses(member=rng.normal(size=60), nonmember=rng.normal(size=60))
+    with pytest.raises(auditor.InputError, match=words):
+        auditor.audit(losses, **arguments)

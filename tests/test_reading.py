@@ -590,3 +590,25 @@ def test_every_result_comes_back_as_it_was(made):
         assert after == before, item.name
         assert type(after) is type(before)
     assert read.to_json() == text
+
+
+def test_facts_that_an_earlier_release_said_in_words_are_read(tmp_path):
+    """The unit, and that a number describes one finite training set: the page says both as it did, and the hash is still checked."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(100), 2)
+    losses = auditor.Losses(rng.normal(-1, 1, 200), rng.normal(0, 1, 200), person=(who, who + 100))
+    result = auditor.audit(losses, delta=1e-5, coverage="census", persons="min")
+    raw = json.loads(result.to_json())
+    del raw["data"]["combined"], raw["provenance"]["content_sha256"]
+    raw["data"]["unit"] = "person (min loss)"
+    for row in raw["estimates"]:
+        if row["details"].pop("finite", None) and "as_draws" in row["details"]:
+            del row["details"]["as_draws"]["assumptions"]
+    (tmp_path / "r.json").write_text(json.dumps(raw))
+    read = auditor.read_result(tmp_path / "r.json")
+    assert (read.data["unit"], read.data["combined"]) == ("person", "min")
+    assert "person (min loss)" in read.to_html()
+    finite = [[row.name for row in one.estimates if row.details.get("finite")] for one in (result, read)]
+    assert finite[0] == finite[1] != []
+    rows = [one.estimate("advantage").details["as_draws"]["assumptions"] for one in (result, read)]
+    assert rows[0] == rows[1]

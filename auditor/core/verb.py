@@ -31,7 +31,11 @@ def with_options(
         function: Callable[[Subject, Options], Result],
     ) -> Callable[Concatenate[Subject, Arguments], Result]:
         @functools.wraps(function)
-        def call(subject: Subject, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        def call(*args: Any, **kwargs: Any) -> Result:
+            if first.name in kwargs:
+                args = (kwargs.pop(first.name), *args)
+            if not args:
+                raise TypeError(f"{function.__name__}() needs its argument {first.name!r}.")
             for name in kwargs:
                 if name in renamed:
                     raise TypeError(
@@ -40,12 +44,12 @@ def with_options(
                 if name not in names:
                     meant = validate.did_you_mean(validate.nearest(name, names))
                     raise TypeError(f"{function.__name__}() has no argument {name!r}{meant}")
-            return function(subject, options(*args, **kwargs))
+            subject, *others = args
+            return function(subject, options(*others, **kwargs))
 
         names = [item.name for item in parameters]
         first = next(iter(inspect.signature(function).parameters.values()))
-        positional = first.replace(kind=inspect.Parameter.POSITIONAL_ONLY)
-        vars(call)["__signature__"] = inspect.Signature([positional, *parameters])
+        vars(call)["__signature__"] = inspect.Signature([first, *parameters])
         call.__doc__ = _described(function, options)
         return call
 

@@ -28,6 +28,7 @@ from auditor.report.words import (
     claim_value,
     fit_sentences,
     neighbours,
+    unit_words,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, Slice, furthest_point
@@ -212,6 +213,7 @@ def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
         "number": index,
         "figures": _figures(view.result, names=names, key=key),
         "methods": methods_section(view),
+        "unit": unit_words(view.result.data) or "record",
         "settings": settings_sentence(view.result),
     }
 

@@ -309,17 +309,41 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1
     return _marked(result) if altered else result
 
 
+_FINITE = "finite training set"
+
+
 def _present(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a result says as this release says it: earlier ones said the unit and how losses were combined in one text."""
-    data = raw.get("data")
-    former = (
-        re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(data.get("unit")))
-        if isinstance(data, dict)
-        else None
-    )
-    return (
-        raw if former is None else {**raw, "data": {**raw["data"], "unit": "person", "combined": former[1]}}
-    )
+    """What a result says as this release says it: earlier ones kept facts in words."""
+    data, rows = raw.get("data"), list(_listed(raw, "estimates"))
+    for part in _listed(raw, "slices"):
+        rows += _listed(part, "estimates")
+    for row in rows:
+        _say_what_is_finite(row)
+    former = re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(_object_of(data).get("unit")))
+    if former is not None:
+        raw = {**raw, "data": {**_object_of(data), "unit": "person", "combined": former[1]}}
+    return raw
+
+
+def _say_what_is_finite(row: dict[str, Any]) -> None:
+    """Keep as a fact that a number describes one finite training set, which an earlier release said in an assumption."""
+    texts, details = _listed(row, "assumptions", kind=str), _object_of(row.get("details"))
+    own = [text for text in texts if _FINITE not in text]
+    if "finite" in details or len(own) == len(texts):
+        return
+    row["details"] = {**details, "finite": True}
+    if isinstance(details.get("as_draws"), dict):
+        row["details"]["as_draws"] = {"assumptions": own, **details["as_draws"]}
+
+
+def _object_of(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(raw: Any, key: str, *, kind: type = dict) -> list[Any]:
+    """The parts of this kind in a list of an object; none where it is no list."""
+    values = _object_of(raw).get(key)
+    return [item for item in values if isinstance(item, kind)] if isinstance(values, list) else []
 
 
 def _hashes(raw: Mapping[str, Any], content: bytes) -> Iterator[str]:
