@@ -78,7 +78,7 @@ def _losses_of(given: Any, nonmember: Any) -> Losses:
         return _told_apart(Losses(member=given, nonmember=nonmember))
     raise InputError(
         "losses must be auditor.Losses(member=..., nonmember=...), the losses of members and of non-members as two arrays, or"
-        " a table with the columns loss and member or its path (auditor.read_losses takes other names, auditor.from_columns"
+        " a table with the columns loss and member or its path (auditor.read_losses takes other names, auditor.collectors.from_columns"
         f" arrays), got one {type(given).__name__}{' and another argument' if nonmember is not None else ''}."
     )
 
@@ -93,7 +93,7 @@ def _told_apart(losses: Losses) -> Losses:
         name = next(name for name, result in coded.items() if result)
         raise InputError(
             f"{name} losses must be losses, got only 0 and 1, as many as the others, as a column of membership has; give"
-            " auditor.from_columns(loss, member=...), or auditor.Losses(member=..., nonmember=...) if they are losses."
+            " auditor.collectors.from_columns(loss, member=...), or auditor.Losses(member=..., nonmember=...) if they are losses."
         )
     return losses
 

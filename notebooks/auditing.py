@@ -301,7 +301,7 @@ agreement(
 
 # %%
 ADDED = auditor.Adjacency.ADD_REMOVE
-example = auditor.Claim("epsilon", math.log(61 / 39), 0.0, ADDED, "stated", proven=True)
+example = auditor.results.Claim("epsilon", math.log(61 / 39), 0.0, ADDED, "stated", proven=True)
 print("the slide:  ", theory.odds_in_words(example))
 print("the claim:  ", theory.odds_in_words(theory.epsilon(CLAIM, delta=DELTA)))
 print(

@@ -28,7 +28,8 @@ from scipy.stats import norm
 from shared import FULL, Row, agreement, figures_alike, runs_folder, setting
 
 import auditor
-from auditor import DPSGD, Adjacency, Claim, theory
+from auditor import DPSGD, Adjacency, theory
+from auditor.results import Claim
 
 figures_alike()
 pd.set_option("display.max_colwidth", None)

@@ -304,7 +304,7 @@ pd.DataFrame(
         {"model": name, "check": check.name, "status": str(check.status), "message": check.message}
         for name, result in audits.items()
         for check in result.checks
-        if check.status != auditor.Status.OK
+        if check.status != auditor.results.Status.OK
     ]
 ).style.set_properties(subset=["message"], **{"text-align": "left", "white-space": "normal"}).hide(
     axis="index"
@@ -333,7 +333,7 @@ for name, result in audits.items():
 # **Question.** Is the regularised forest shown to leak less, and what does it cost?
 
 # %%
-comparison = auditor.compare_audits([overfitted, regularised])
+comparison = auditor.comparison.compare_audits([overfitted, regularised])
 print(comparison.changes[0].headline.sentence)
 kept = ["model", "utility_name", "utility", "value", "lower", "upper", "confidence", "verdict"]
 side = comparison.to_frame()[kept]
@@ -387,7 +387,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 plan = auditor.records_needed(
-    2.0, delta=DELTA, split=auditor.RandomSplit(), attack=auditor.GaussianAttack(1.0)
+    2.0, delta=DELTA, split=auditor.RandomSplit(), attack=auditor.many.GaussianAttack(1.0)
 )
 print(
     f"To refute the claim of Section 4 takes more than epsilon 2. To certify that (delta {plan.delta:g}, {plan.adjacency}, {plan.confidence:.0%} confidence) of a training algorithm"

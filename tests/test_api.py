@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import importlib
 
 import numpy as np
 import pytest
@@ -71,20 +72,40 @@ def test_what_is_read_and_compared_is_public_too(losses, tmp_path):
     read = auditor.read_result(tmp_path / "first.json")
     assert isinstance(read, auditor.AuditResult)
     assert read.to_html() == first.to_html()
-    comparison = auditor.compare_audits([read, auditor.audit(losses, model="second", seed=1)])
+    comparison = auditor.comparison.compare_audits([read, auditor.audit(losses, model="second", seed=1)])
     assert isinstance(comparison, auditor.AuditsComparison)
     assert "first" in comparison.to_html()
 
 
-@pytest.mark.parametrize("face", ["", "theory", "scores", "sensitivity", "collectors"])
-def test_every_name_of_a_public_face_is_there(face):
-    """A public face has each name of its ``__all__``, documented, and the only module among them is the room of canaries."""
-    room = auditor if not face else getattr(__import__(f"auditor.{face}"), face)
-    found = {name: getattr(room, name) for name in room.__all__}
-    assert found
-    assert all(value.__doc__ for name, value in found.items() if name != "__version__")
-    modules = [name for name, value in found.items() if type(value).__name__ == "module"]
-    assert modules == ([] if face else ["canaries"])
+ROOMS = [name for name in dir(auditor) if type(getattr(auditor, name)).__name__ == "module"]
+
+
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_every_name_of_a_public_face_is_there(room):
+    """A public face has each name of its ``__all__``, documented and no module; a name at the top is the same in its room."""
+    face = getattr(auditor, room) if room else auditor
+    names = {name: getattr(face, name) for name in getattr(face, "__all__", ())}
+    assert names or room == "canaries"
+    assert all(value.__doc__ for name, value in names.items() if name != "__version__")
+    assert not [name for name, value in names.items() if type(value).__name__ == "module"]
+    assert all(getattr(auditor, name) is value for name, value in names.items() if name in auditor.__all__)
+
+
+def test_a_name_that_stands_elsewhere_is_refused_with_its_place():
+    """At most 75 names are at the top and 40 in `theory`; of another the error says where it is, or nothing."""
+    assert len(auditor.__all__) <= 75
+    assert len(auditor.theory.__all__) <= 40
+    for package, name, place in (
+        (auditor, "compare_audits", "auditor.comparison.compare_audits"),
+        (auditor, "Jeffreys", "auditor.estimators.Jeffreys"),
+        (auditor.theory, "NoisyQuery", "auditor.theory.mechanisms.NoisyQuery"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no attribute {name!r}; it is {place}$"):
+            getattr(package, name)
+        room = importlib.import_module(place.rpartition(".")[0])
+        assert getattr(room, name).__name__ == name
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
+        getattr(auditor, "nothing")  # noqa: B009
 
 
 def test_the_arguments_of_an_audit_are_those_of_its_options(rng):

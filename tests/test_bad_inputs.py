@@ -37,7 +37,7 @@ from auditor.curves import TradeoffCurve
 from auditor.estimators import (
     clopper_pearson,
 )
-from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
+from auditor.many import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.report import render
 from auditor.scores import Population, References
@@ -110,7 +110,7 @@ def collected(**given):
 
 def columns(**given):
     """Losses from columns of which one is bad."""
-    return auditor.from_columns(**{"loss": [0.1, 0.9, 0.2, 0.7], "member": [1, 0, 1, 0], **given})
+    return auditor.collectors.from_columns(**{"loss": [0.1, 0.9, 0.2, 0.7], "member": [1, 0, 1, 0], **given})
 
 
 def table(**given):
@@ -125,7 +125,9 @@ def served(**given):
 
 def completed(**given):
     """An endpoint of completions with one bad option."""
-    return auditor.CompletionsEndpoint(**{"url": "http://localhost:1/v1", "model": "tiny", **given})
+    return auditor.collectors.CompletionsEndpoint(
+        **{"url": "http://localhost:1/v1", "model": "tiny", **given}
+    )
 
 
 CASES = {
@@ -291,9 +293,9 @@ CASES = {
     r"stop must be a rule such as auditor\.Sequential\(\), got 20": lambda: collected(stop=20),
     r"stop must be a rule such as auditor\.Sequential\(\), got <class": lambda: collected(stop=auditor.Sequential),
     r"engine must be one such as auditor\.RayEngine\(workers=2\), got 'ray'": lambda: collected(engine="ray"),
-    "engine must be one such as .* got <class": lambda: collected(engine=auditor.RayEngine),
-    "workers must be left out beside an engine, got 2": lambda: collected(engine=auditor.RayEngine(), workers=2),
-    "memory_per_worker must be left out": lambda: collected(engine=auditor.LocalEngine(), memory_per_worker=1e9),
+    "engine must be one such as .* got <class": lambda: collected(engine=auditor.collectors.RayEngine),
+    "workers must be left out beside an engine, got 2": lambda: collected(engine=auditor.collectors.RayEngine(), workers=2),
+    "memory_per_worker must be left out": lambda: collected(engine=auditor.collectors.LocalEngine(), memory_per_worker=1e9),
     "cases must be at least one mapping": lambda: auditor.run_cases(print, []),
     "cases must be a list of mappings, got dict": lambda: auditor.run_cases(print, {"x": 1}),
     r"case 1 \(counting from 0\) must be a mapping of names to values, got int": lambda: auditor.run_cases(print, [{"x": 1}, 3]),

@@ -29,7 +29,9 @@ def folder(tmp_path_factory):
         losses = auditor.Losses(member=rng.normal(-shift, 1, 500), nonmember=rng.normal(0, 1, 500))
         result = auditor.audit(losses, delta=1e-5, model=name, utility=auditor.Utility(accuracy, "accuracy"))
         if name == "broken":
-            check = auditor.Check("duplicates", auditor.Status.FAIL, "Records are in both groups.")
+            check = auditor.results.Check(
+                "duplicates", auditor.results.Status.FAIL, "Records are in both groups."
+            )
             result = replace(result, checks=(check, *result.checks))
         result.to_json(made / f"{name}.json")
     return made

@@ -320,7 +320,9 @@ def test_results_for_insiders_say_so(tmp_path):
             auditor.audit(named(), delta=1e-5, disclosure=kind, model=f"v{at}")
             for at, kind in enumerate(kinds)
         ]
-        assert ("or insiders only" in auditor.compare_audits(both).to_html()) == (len(set(kinds)) == 1)
+        assert ("or insiders only" in auditor.comparison.compare_audits(both).to_html()) == (
+            len(set(kinds)) == 1
+        )
     for one in both:
         (tmp_path / str(one.data["model"])).mkdir()
         one.to_json(tmp_path / str(one.data["model"]) / "result.json")
@@ -527,4 +529,4 @@ def test_two_audits_of_nearly_the_same_records_are_warned_of(sizes, warned):
     results = [
         auditor.audit(rng.normal(-1, 1, n), rng.normal(0, 1, m), delta=1e-5) for n, m in ((300, 300), sizes)
     ]
-    assert ("differ by fewer than 10" in auditor.compare_audits(results).to_html()) == warned
+    assert ("differ by fewer than 10" in auditor.comparison.compare_audits(results).to_html()) == warned

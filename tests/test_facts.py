@@ -40,7 +40,7 @@ READERS = {
     "collectors/tables/csv.py": "the same",
     "collectors/tables/sources.py": "the same",
     "core/errors.py": "an extra, or a command to install it",
-    "mechanism/run_cases.py": "an object whose text is its address",
+    "many/run_cases.py": "an object whose text is its address",
     "collectors/base/scorer.py": "what chance explains is history and no note; still to become a fact",
     "results/metrics.py": "an equation is shown beside the method that it belongs to",
     "results/reading.py": "a result of an earlier release said facts in words",

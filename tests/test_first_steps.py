@@ -52,7 +52,7 @@ def test_arrays_tables_and_paths_are_audited(result, tmp_path):
         ),
         (({"nll": [0.1, 0.2], "member": [1, 0]},), "--loss-column, loss_column of auditor.read_losses"),
         ((MEMBER, np.repeat([1, 0], 150)), "nonmember losses must be losses, got only 0 and 1"),
-        ((MEMBER, np.repeat([True, False], 150)), "auditor.from_columns(loss, member=...)"),
+        ((MEMBER, np.repeat([True, False], 150)), "auditor.collectors.from_columns(loss, member=...)"),
         ((np.repeat([1, 0], 150), OTHERS), "member losses must be losses, got only 0 and 1"),
     ],
 )
@@ -103,7 +103,7 @@ def test_outputs_at_hand_become_losses(logits):
     scores, member = rng.normal(size=(40, 3)), np.arange(40) % 2
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)  # drawn by the softmax of the scores
     rows = scores if logits else special.softmax(scores, axis=1)
-    output = auditor.Output.LOGITS if logits else auditor.Output.PROBABILITIES
+    output = auditor.collectors.Output.LOGITS if logits else auditor.collectors.Output.PROBABILITIES
     names = np.array([f"r{place}" for place in range(40)])
     found = auditor.losses_from_probabilities(rows, y, member=member, output=output, id=names)
     chosen = special.softmax(scores, axis=1)[np.arange(40), y]

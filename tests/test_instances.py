@@ -24,7 +24,7 @@ from auditor.core import (
     Verdict,
 )
 from auditor.estimators import InstanceRates, on_common_grid, rank_curves
-from auditor.mechanism import certified, instance_values, log_mean_exp, point
+from auditor.many import certified, instance_values, log_mean_exp, point
 from auditor.report import audit_text
 from auditor.results import input_hash
 from auditor.verdicts import judge

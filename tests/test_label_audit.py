@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import auditor
 from auditor.core import InputError, Status
-from auditor.mechanism import draw_labels, label_guesses, label_odds
+from auditor.many import draw_labels, label_guesses, label_odds
 
 BOUND = "epsilon_bound.labels"
 
@@ -121,15 +121,15 @@ def test_a_model_that_remembers_is_found(world, remembers):
     assert (row.delta, row.adjacency, row.subject) == (
         0.0,
         auditor.Adjacency.REPLACE_ONE,
-        auditor.Subject.MECHANISM,
+        auditor.results.Subject.MECHANISM,
     )
     for off in (0.1, 0.25, 0.5, 1.0):
         assert found[f"{BOUND}.off_{off:g}"].value == pytest.approx(row.value - off)
     assert found.data["of_model"]["accuracy"] == 1.0
     assert found.verdict is None
     with pytest.raises(InputError):
-        auditor.judge(
-            auditor.Claim("epsilon", 1.0, 1e-5, auditor.Adjacency.REPLACE_ONE, "", proven=True), row
+        auditor.verdicts.judge(
+            auditor.results.Claim("epsilon", 1.0, 1e-5, auditor.Adjacency.REPLACE_ONE, "", proven=True), row
         )
 
 
@@ -200,7 +200,7 @@ def test_a_law_that_is_sure_leaves_nothing_to_guess(world, remembers):
     (x, y), _ = world
     found = auditor.audit_labels(remembers, (x, y), probabilities=np.eye(2)[y])
     assert "nothing to guess" in found[BOUND].reason
-    assert auditor.check_gates(found, f"{BOUND} > 1")[0].code is auditor.ExitCode.NOT_EVALUABLE
+    assert auditor.check_gates(found, f"{BOUND} > 1")[0].code is auditor.verdicts.ExitCode.NOT_EVALUABLE
 
 
 # --- Bad input, the command and the page -------------------------------------------------------------

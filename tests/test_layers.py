@@ -32,7 +32,7 @@ FLOORS = (
     "verdicts",
     "risk",
     "comparison",
-    "mechanism",
+    "many",
     "canaries",
     "pipeline",
     "report.figures",

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
+from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Verdict
 from auditor.core import Adjacency
+from auditor.results import Status, Subject
 from auditor.theory import claimed_curve, total_variation
 
 NAMES = [

@@ -17,12 +17,12 @@ from auditor import (
     OnePerPerson,
     RandomSplit,
     StatedClaim,
-    Status,
     Subset,
     Verdict,
 )
 from auditor.core import InputError, PerGroup
 from auditor.report import headline, rows
+from auditor.results import Status
 
 CONDITIONS = {
     "order_statistics": "records are independent",
@@ -316,7 +316,7 @@ def test_what_makes_the_groups_unlike_makes_the_claim_not_evaluable(rng, leaky, 
 def test_a_threshold_of_this_model_is_not_asked_of_the_placebo(rng, leaky):
     """A fixed threshold, exact or approximate, is of this model's scale; the placebo finds a confounded reference anyway."""
     confounded = Losses(member=rng.normal(98, 1, 800), nonmember=rng.normal(100, 1, 800))
-    for interval in (auditor.ClopperPearson(), auditor.Katz()):
+    for interval in (auditor.estimators.ClopperPearson(), auditor.estimators.Katz()):
         rule = auditor.FixedThreshold(-1.0, interval=interval)
         result = auditor.audit(leaky, threshold=rule, reference=confounded)
         assert result.check("placebo").status is Status.FAIL
@@ -347,7 +347,7 @@ def test_classes_are_slices_of_a_collected_model(rng):
             members=(member, labels),
             nonmembers=(nonmember, labels),
             classes=["cat", "dog"],
-            output=auditor.Output.LOGITS,
+            output=auditor.collectors.Output.LOGITS,
             groups=(groups, groups),
         )
         return {(str(item.kind), item.label): item for item in auditor.audit(losses).slices}

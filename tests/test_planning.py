@@ -29,7 +29,7 @@ from auditor.estimators import (
     one_run_bound,
     rejects,
 )
-from auditor.mechanism import (
+from auditor.many import (
     FixedNumber,
     GaussianAttack,
     OneRunAudit,
@@ -39,7 +39,7 @@ from auditor.mechanism import (
     audit_runs,
     records_needed,
 )
-from auditor.mechanism.planning import _certifying
+from auditor.many.planning import _certifying
 from auditor.report import plan_text
 
 CEILINGS = {n: separated_epsilon(n, 0.05) for n in (10**2, 10**3, 10**4, 10**6)}

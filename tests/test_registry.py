@@ -148,7 +148,7 @@ def test_sarif(result):
 
 def test_compare(result, rng):
     """Audits can be compared by the number, as a lower bound, and the comparison names the check."""
-    comparison = auditor.compare_audits([result, audited(rng, model="another")], measure="made_up")
+    comparison = auditor.comparison.compare_audits([result, audited(rng, model="another")], measure="made_up")
     assert [item.value for item in comparison.measurements] == [2.0, 2.0]
     page = comparison.to_html()
     assert "Made-up leak" in page

@@ -72,7 +72,7 @@ AUDITS = {
         groups(400), coverage=auditor.Subset(of=1000), persons=auditor.EachRecord()
     ),
     "fixed threshold": lambda: auditor.audit(
-        groups(400), threshold=auditor.FixedThreshold(-1.0, interval=auditor.Katz())
+        groups(400), threshold=auditor.FixedThreshold(-1.0, interval=auditor.estimators.Katz())
     ),
 }  # fmt: skip
 

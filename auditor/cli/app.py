@@ -20,10 +20,10 @@ COMMANDS = {
         "demo": "demo",
         **dict.fromkeys(("collect", "summarise"), "collect"),
         **dict.fromkeys(("audit", "report", "compare"), "audit"),
-        **dict.fromkeys(("instances", "runs"), "mechanism"),
+        **dict.fromkeys(("instances", "runs"), "many"),
         "canaries": "canaries",
     },
-    "Promise and plan": dict.fromkeys(("claim", "power"), "mechanism"),
+    "Promise and plan": dict.fromkeys(("claim", "power"), "many"),
 }
 _HOMES = {name: home for group in COMMANDS.values() for name, home in group.items()}
 _HELP = ("--help", "-h", "--help-all")

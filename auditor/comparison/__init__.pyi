@@ -1,4 +1,10 @@
-from auditor.comparison.compare import Change, compare_audits, differences, headline
+from auditor.comparison.compare import (
+    Change as Change,
+    Difference as Difference,
+    compare_audits as compare_audits,
+    differences as differences,
+    headline,
+)
 from auditor.comparison.paired import (
     SameRecords,
     attack_change,
@@ -15,4 +21,10 @@ from auditor.comparison.runs import (
     read_runs,
     with_table,
 )
-from auditor.comparison.strategies import MIXED, is_on_frontier, pareto_frontier, ranked, why_not_ranked
+from auditor.comparison.strategies import (
+    MIXED,
+    is_on_frontier as is_on_frontier,
+    pareto_frontier as pareto_frontier,
+    ranked,
+    why_not_ranked,
+)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 from typing import Any
 
 Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
@@ -15,14 +16,15 @@ _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
-    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, as told by its stub, for type checkers too (SPEC 1).
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__`` from its stub, for type checkers too (SPEC 1).
 
-    The stub says ``from package.module import name as name`` of what is promised; ``import name`` of what is for the other
-    rooms and the tests, to be had but not promised by ``__all__``; and nothing else.
+    The stub says ``from package.module import name as name`` of a public name; ``import name`` of a name for the other rooms
+    and the tests, which is not in ``__all__``; and nothing else. The modules of the package itself that it names are
+    attributes, and not in ``__all__``. An ``AttributeError`` names the room that has the name.
 
     Args:
         package: The package's ``__name__``.
-        moved: Names that the package offered before, by the module of it that has them now.
+        moved: Names that one of its modules has, by module; those of the modules in the stub are found without it.
 
     >>> import auditor.theory
     >>> getattribute, _, names = face("auditor.theory")
@@ -30,27 +32,42 @@ def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
     (True, False, 'StepPair')
     """
     stub = (resources.files(package) / "__init__.pyi").read_text(encoding="utf-8")
-    named = [
+    listed = [
         (name, module, bool(again))
         for module, names in _IMPORT.findall(stub)
         for name, again in re.findall(r"(\w+)( as \w+)?", names)
     ]
-    home = {name: module for name, module, _ in named}
-    promised = sorted(name for name, _, again in named if again)
+    home = {name: module for name, module, _ in listed}
+    rooms = [name for name, module in home.items() if module == package]
+    public = sorted(name for name, module, again in listed if again and module != package)
+
+    def room_of(name: str) -> str | None:
+        if name.startswith("_") or find_spec(f"{package}.{name}"):  # Python itself looks for these here
+            return None
+        offered = ((room, _offered(f"{package}.{room}")) for room in rooms)
+        return next((room for room, names in [*moved.items(), *offered] if name in names), None)
 
     def load(name: str) -> Any:
         if name not in home:
-            place = next(
-                (f"; it is now {package}.{module}.{name}" for module in moved if name in moved[module]), ""
-            )
+            room = room_of(name)
+            place = f"; it is {package}.{room}.{name}" if room else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{place}")
-        if home[name] == package:  # a module of it that is a name of its own
+        if home[name] == package:
             return importlib.import_module(f"{package}.{name}")
         value = getattr(importlib.import_module(home[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: promised, promised
+    return load, lambda: sorted({*public, *rooms}), public
+
+
+def _offered(room: str) -> Collection[str]:
+    """The public names of a room with a face of its own; of a plain module none, and it is not loaded."""
+    spec = find_spec(room)
+    if spec is None or spec.submodule_search_locations is None:
+        return ()
+    names: Collection[str] = getattr(importlib.import_module(room), "__all__", ())
+    return names
 
 
 _NO_DOCSTRINGS = 2  # python -OO

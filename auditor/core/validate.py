@@ -7,6 +7,7 @@ import difflib
 import math
 import re
 import reprlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,6 @@ from auditor.core.numbers import LEAST_SHOWN
 
 _Floats = npt.NDArray[np.float64]
 _SMALLEST_ERROR = 1e-12
-_ROOMS = ("auditor.sensitivity", "auditor.theory")
 CODING = "code members as 1 and non-members as 0"
 _SHOWN = 20  # names listed before the rest are left out
 
@@ -136,11 +136,13 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
 
 
 def _public(kind: type) -> str:
-    """Where a caller finds a type: in the package, or in one of its rooms."""
+    """Return the public path of a type: in the package, in one of its rooms, or in its module."""
     if kind.__module__ == "builtins":
         return kind.__name__
-    room = ".".join(kind.__module__.split(".")[:2])
-    return f"{room if room in _ROOMS else 'auditor'}.{kind.__name__}"
+    top = sys.modules["auditor"]
+    rooms = [top, *(getattr(top, name) for name in dir(top) if name not in top.__all__)]
+    home = next((room for room in rooms if kind.__name__ in getattr(room, "__all__", ())), None)
+    return f"{home.__name__ if home else kind.__module__}.{kind.__name__}"
 
 
 def known(name: str, value: object, options: Iterable[str]) -> str:
@@ -185,7 +187,7 @@ _EXACT = 2**53  # from here on a float64 stands for several whole numbers
 def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
     """Refuse losses that are no numbers, or whole numbers that float64 cannot hold."""
     if raw.dtype.kind == "b":
-        fix = "give the losses themselves; membership stands beside them, as in auditor.from_columns(loss, member=...)"
+        fix = "give the losses themselves; membership stands beside them, as in auditor.collectors.from_columns(loss, member=...)"
         raise InputError(f"{said}, got truth values (an array of type bool); {fix}.")
     if raw.dtype.kind not in "fiu":
         raise InputError(f"{said}, got an array of type {raw.dtype}; convert the column first.")

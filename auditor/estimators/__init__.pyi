@@ -1,3 +1,10 @@
+from auditor.core.options import (
+    Calibrated as Calibrated,
+    ClopperPearson as ClopperPearson,
+    Jeffreys as Jeffreys,
+    Katz as Katz,
+    Split as Split,
+)
 from auditor.estimators.band import measured
 from auditor.estimators.certified import (
     Counts,

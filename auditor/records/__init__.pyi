@@ -6,7 +6,7 @@ from auditor.records.labels import (
     default_units,
     effective_numbers,
     mechanism_reason,
-    per_person,
+    per_person as per_person,
     per_record,
     text,
 )

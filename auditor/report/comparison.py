@@ -466,7 +466,7 @@ def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compa
     """Return a comparison as one offline HTML page.
 
     Args:
-        comparison: From `auditor.compare_audits`.
+        comparison: From `auditor.comparison.compare_audits`.
         title: The page's title.
     """
     parts = context(comparison)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.core import numbers
 from auditor.core.options import DPSGD, SAMPLERS
 from auditor.core.values import Claim, Status, Subject
-from auditor.mechanism.planning import Plan
+from auditor.many.planning import Plan
 from auditor.report.comparison import context as context_comparison
 from auditor.report.html import environment
 from auditor.report.view import View, gates_first, settings_sentence, view_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def plan_text(plan: Plan) -> str:
     """Return a plan as lines of text.
 
-    >>> from auditor.mechanism.planning import records_needed
+    >>> from auditor.many.planning import records_needed
     >>> print(plan_text(records_needed(3.0, delta=1e-5)).splitlines()[0])
     32 members and 32 non-members certify an epsilon of 3 at delta 1e-5.
     """

@@ -1,10 +1,18 @@
+from auditor.core.options import Disclosure as Disclosure
+from auditor.core.values import (
+    Check as Check,
+    Claim as Claim,
+    Comparison as Comparison,
+    Status as Status,
+    Subject as Subject,
+)
 from auditor.results.disclosure import as_shared, shared
 from auditor.results.document import (
     SCHEMA_VERSION,
     AuditResult,
-    Slice,
+    Slice as Slice,
     SliceKind,
-    TopRecord,
+    TopRecord as TopRecord,
     find,
     input_hash,
 )

@@ -12,7 +12,8 @@ from scipy.special import erfinv
 from scipy.stats import norm
 from shared import ACCENT, INK, MUTED, NEUTRAL, finish
 
-from auditor import DPSGD, Adjacency, Claim, theory
+from auditor import DPSGD, Adjacency, theory
+from auditor.results import Claim
 
 __all__ = [
     "analyses",

@@ -93,7 +93,7 @@ def compared(results: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, audito
     categories = ["without DP-SGD" if item["epsilon"] is None else "with DP-SGD" for item in kept]
     about = {"result": list(range(1, len(kept) + 1)), "category": categories}
     audited = audits(kept, coverage=auditor.Sample())
-    comparison = auditor.compare_audits(audited, about=about, measure="epsilon_star.gaussian")
+    comparison = auditor.comparison.compare_audits(audited, about=about, measure="epsilon_star.gaussian")
     fits = [item.estimate("epsilon_star.gaussian").details for item in audited]
     lines = table(kept, audited)
     lines["noise floor"] = [fit["noise_floor"]["q95"] for fit in fits]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import integrate, optimize, special, stats
 
-from auditor import Adjacency, Claim
+from auditor import Adjacency
+from auditor.results import Claim
 
 __all__ = [
     "Errata",

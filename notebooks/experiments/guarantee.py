@@ -102,6 +102,6 @@ def _epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
     return _number(theory.epsilon(auditor.DPSGD(noise, rate, steps), delta=delta))
 
 
-def _number(found: auditor.Claim | float) -> float:
+def _number(found: auditor.results.Claim | float) -> float:
     value = getattr(found, "value", found)
     return math.nan if value is None else float(value)

@@ -154,7 +154,7 @@ def _search_seconds(strategies: Sequence[Strategy]) -> float:
 
 
 def audits(results: Iterable[Mapping[str, Any]], **choices: Any) -> list[auditor.AuditResult]:
-    """Audit every model that did not diverge, for `auditor.compare_audits`.
+    """Audit every model that did not diverge, for `auditor.comparison.compare_audits`.
 
     Args:
         results: Of `run`.

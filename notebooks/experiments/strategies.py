@@ -59,7 +59,7 @@ class Strategy:
 
     @property
     def name(self) -> str:
-        """What the strategy's models share, for `auditor.compare_audits` and legends."""
+        """What the strategy's models share, for `auditor.comparison.compare_audits` and legends."""
         if self.epsilon is None:
             return f"baseline, {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'}"
         micro = "1 microbatch" if self.microbatches == 1 else f"{self.microbatches} microbatches"

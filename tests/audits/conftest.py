@@ -59,7 +59,7 @@ def failed():
     """Make an audit whose validity check failed."""
 
     def make(result, name="duplicates"):
-        check = auditor.Check(name, auditor.Status.FAIL, "Many records are in both groups.")
+        check = auditor.results.Check(name, auditor.results.Status.FAIL, "Many records are in both groups.")
         return replace(result, checks=(*(item for item in result.checks if item.name != name), check))
 
     return make

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import auditor
-from auditor import InputError, compare_audits
-from auditor.comparison import Change, differences, headline
+from auditor import InputError
+from auditor.comparison import Change, compare_audits, differences, headline
 
 
 def test_the_first_of_two_is_the_baseline(six):

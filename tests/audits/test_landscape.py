@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditor import compare_audits
+from auditor.comparison import compare_audits
 from auditor.report.figures import landscape, svg
 
 

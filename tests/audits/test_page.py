@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from safety.formats import Markup as Page
 
-from auditor import compare_audits
+from auditor.comparison import compare_audits
 from auditor.report import comparison_text
 
 

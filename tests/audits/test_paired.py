@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 import auditor
-from auditor import InputError, Losses, compare_audits
+from auditor import InputError, Losses
 from auditor.comparison import (
     Change,
     SameRecords,
     attack_change,
     auc_change,
+    compare_audits,
     differences,
     headline,
     mcnemar_interval,

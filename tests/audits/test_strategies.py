@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor import Check, InputError, Status, Subject, compare_audits
+from auditor import InputError
 from auditor.comparison import (
     MIXED,
+    compare_audits,
     leakage,
     measured,
     ranked,
@@ -18,6 +19,7 @@ from auditor.comparison import (
 from auditor.comparison.strategies import strategies
 from auditor.core import Adjacency
 from auditor.estimators import gap_limits
+from auditor.results import Check, Status, Subject
 
 STAR = "epsilon_star.gaussian"
 

@@ -208,7 +208,9 @@ def test_time_is_linear_in_the_columns(tmp_path, rng, told, kind, n, columns):
 
     def collect(width, given):
         out = tmp_path / f"losses-{width}.parquet"
-        report = auditor.collect_to(out, logits, **given, output=auditor.Output.LOGITS, overwrite=True)
+        report = auditor.collect_to(
+            out, logits, **given, output=auditor.collectors.Output.LOGITS, overwrite=True
+        )
         out.unlink()
         assert report.scored_now == n
 

@@ -7,7 +7,7 @@ from command_line import run
 from report.conftest import HOSTILE
 
 import auditor
-from auditor import compare_audits
+from auditor.comparison import compare_audits
 from auditor.report import render, site
 from auditor.verdicts import check_gates
 

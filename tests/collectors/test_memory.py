@@ -10,8 +10,8 @@ from collectors.common import refused, text
 from command_line import printed
 from pyarrow import feather, ipc, parquet
 
-from auditor import Output, collect
-from auditor.collectors import read_feature_pair, read_features, read_loss_pair, read_losses
+from auditor import collect
+from auditor.collectors import Output, read_feature_pair, read_features, read_loss_pair, read_losses
 from auditor.collectors.tables import RecordTable, open_source
 from auditor.core import InputError
 

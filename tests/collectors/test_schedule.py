@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from collectors.common import text
 
-from auditor import DPSGD, FixedSizeSampling, read_schedule
+from auditor import DPSGD, FixedSizeSampling
+from auditor.collectors import read_schedule
 from auditor.core import InputError
 
 PLAIN = "noise_multiplier,sampling_rate\n"

@@ -226,7 +226,8 @@ def test_bad_input(groups):
 
 def test_its_plan_needs_twice_the_records_and_more():
     """Half of the records are learnt from, and the sets share the error: more than twice as many as fair coins need."""
-    from auditor import BernoulliSplit, RandomisedResponse
+    from auditor import BernoulliSplit
+    from auditor.many import RandomisedResponse
 
     asked = {"delta": 0.0, "attack": RandomisedResponse(2.0)}
     clean, own = (records_needed(1.0, split=split, **asked) for split in (BernoulliSplit(), Propensity()))

@@ -83,13 +83,13 @@ def _first_feature(features):
 def features(content: bytes, kind: str) -> None:
     """Read a table of features."""
     with refusing(), file_of(content, f"t{kind}") as path:
-        auditor.read_features(path, columns=["x", "word"])
+        auditor.collectors.read_features(path, columns=["x", "word"])
 
 
 def schedule(content: bytes, kind: str) -> None:
     """Read a training description."""
     with refusing(), file_of(content, f"t{kind}") as path:
-        auditor.read_schedule(path)
+        auditor.collectors.read_schedule(path)
 
 
 # --- Results, settings, models ----------------------------------------------------------------------
@@ -138,7 +138,9 @@ def answer(content: bytes, kind: str) -> None:
     few = {"retries": 0, "timeout": 5.0, "max_response_bytes": 100_000}
     with refusing():
         if kind == ".completions":
-            endpoint = auditor.CompletionsEndpoint(f"{server.url}/v1/completions", model="m", **few)
+            endpoint = auditor.collectors.CompletionsEndpoint(
+                f"{server.url}/v1/completions", model="m", **few
+            )
             auditor.collect_texts(endpoint, members=["one text", "two"], nonmembers=["three", "and four"])
         else:
             path = {".v1": "/v1/models/m", ".v2": "/v2/models/m", ".mlflow": "/invocations"}[kind]

@@ -444,7 +444,7 @@ def test_audits_of_a_grid():
     results[1] = {**results[1], "diverged": True}
     audited = landscape.audits(results)
     assert len(audited) == 5
-    comparison = auditor.compare_audits(audited)
+    comparison = auditor.comparison.compare_audits(audited)
     assert {item.name for item in comparison.strategies} == {
         "baseline, 1 epoch",
         "baseline, 20 epochs",

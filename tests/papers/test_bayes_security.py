@@ -15,7 +15,8 @@ from scipy import integrate, optimize
 from scipy.special import erf, erfinv
 from scipy.stats import norm
 
-from auditor import DPSGD, Adjacency, Claim
+from auditor import DPSGD, Adjacency
+from auditor.results import Claim
 from auditor.theory import (
     Corollary7,
     WantedBayesSecurity,

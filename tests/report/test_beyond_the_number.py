@@ -40,7 +40,7 @@ def in_groups(seed, *, n=1500, leaks=(0.5, 0.5, 0.5), base=(0.0, 0.0, 0.0)):
     member = np.repeat([1, 0], n)
     loss = rng.normal(np.array(base)[group] - np.array(leaks)[group] * member)
     names = np.array(list("ABCDEFGHIJ"))[group]
-    return auditor.audit(auditor.from_columns(loss, member=member, group=names), delta=DELTA)
+    return auditor.audit(auditor.collectors.from_columns(loss, member=member, group=names), delta=DELTA)
 
 
 # --- Which group stands out ------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_a_claim_that_stands_says_what_could_have_refuted_it(split):
 
     def refuted(mu):
         (row,) = evidence_of(scores(mu), "one run", split=split, claim=claim, delta=DELTA).estimates
-        return auditor.judge(quiet.comparisons[0].claim, row).verdict == "refuted"
+        return auditor.verdicts.judge(quiet.comparisons[0].claim, row).verdict == "refuted"
 
     counts = [sum(refuted(x * mu) for _ in range(25)) for x in (0.7, 1.0)]
     # Of 25 audits 80% to 95% refute: fewer than 16 or, of the weaker scores, more than 15 have a probability of 1 in 100.

@@ -26,7 +26,7 @@ from auditor.core import (
     Verdict,
 )
 from auditor.estimators import clopper_pearson
-from auditor.mechanism import whole_curve
+from auditor.many import whole_curve
 from auditor.results import schema
 from auditor.verdicts import judge
 
@@ -459,7 +459,7 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
     with pytest.raises(
         InputError, match="holds the audit of many runs; give the result of one model's audit"
     ):
-        auditor.compare_audits([tmp_path / "runs.json", tmp_path / "runs.json"])
+        auditor.comparison.compare_audits([tmp_path / "runs.json", tmp_path / "runs.json"])
 
 
 # --- Counts in place of scores ---------------------------------------------------------------------

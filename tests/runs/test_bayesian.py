@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from auditor.estimators import Counts, upper_limit
-from auditor.mechanism import credible_lower, log_posterior_below
+from auditor.many import credible_lower, log_posterior_below
 
 
 def by_mpmath(epsilon, counts, delta):

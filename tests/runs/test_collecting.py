@@ -11,7 +11,7 @@ from run_tasks import both
 
 import auditor
 from auditor.core import AuditorError
-from auditor.mechanism import training_runs
+from auditor.many import training_runs
 
 
 def test_half_of_the_runs_are_with_the_canary():

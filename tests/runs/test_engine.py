@@ -16,7 +16,7 @@ import run_tasks
 
 import auditor
 from auditor.core import AuditorError, InputError, OutputError
-from auditor.mechanism import Progress, Reporter, number_of_workers
+from auditor.many import Progress, Reporter, number_of_workers
 
 
 def plain(results):

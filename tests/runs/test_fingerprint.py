@@ -12,7 +12,7 @@ import run_tasks
 
 import auditor
 from auditor.core import InputError
-from auditor.mechanism import fingerprint
+from auditor.many import fingerprint
 
 SOURCE = '''
 import kept_steps
@@ -125,7 +125,7 @@ def test_a_fingerprint_is_the_same_in_every_process(modules):
     loaded(modules)
     program = (
         f"import sys; sys.path.insert(0, {str(modules / '0')!r}); import kept_task;"
-        "from auditor.mechanism import fingerprint; print(fingerprint(kept_task.train))"
+        "from auditor.many import fingerprint; print(fingerprint(kept_task.train))"
     )
     found = set()
     for seed in ("1", "2", "3"):

@@ -41,7 +41,11 @@ def kept(folder):
 
 def test_scores_and_files_are_the_same_on_every_engine(tmp_path, capsys):
     """This process, two processes and Ray: the same scores, failed runs and files; progress is seen where it is printed."""
-    ways = {"here": auditor.LocalEngine(), "processes": None, "ray": auditor.RayEngine(workers=2)}
+    ways = {
+        "here": auditor.collectors.LocalEngine(),
+        "processes": None,
+        "ray": auditor.collectors.RayEngine(workers=2),
+    }
     made = [
         auditor.collect_runs(
             run_tasks.diverging,
@@ -64,7 +68,9 @@ def test_scores_and_files_are_the_same_on_every_engine(tmp_path, capsys):
 
 def test_cases_have_one_thread_in_a_worker_too():
     """A task's linear algebra runs in one thread on Ray as in other processes, so that its sums are the same."""
-    found = auditor.run_cases(run_tasks.threads, [{"x": 1}, {"x": 2}], engine=auditor.RayEngine(workers=2))
+    found = auditor.run_cases(
+        run_tasks.threads, [{"x": 1}, {"x": 2}], engine=auditor.collectors.RayEngine(workers=2)
+    )
     assert [item["most"] for item in found] == [1, 1]
 
 
@@ -73,7 +79,7 @@ def test_what_was_interrupted_goes_on_and_stops_where_it_would_have(tmp_path):
     collect = functools.partial(auditor.collect_runs, run_tasks.count_in_its_time, runs=60)
     here = collect(workers=1, stop=Below(4))
     assert here.n_member < 30
-    engine = auditor.RayEngine(workers=2)
+    engine = auditor.collectors.RayEngine(workers=2)
     with pytest.raises(KeyboardInterrupt):
         collect(engine=engine, folder=tmp_path, stop=Below(4, killed=3))
     before = kept(tmp_path)
@@ -86,7 +92,7 @@ def test_what_was_interrupted_goes_on_and_stops_where_it_would_have(tmp_path):
 
 def test_refusals_speak_of_the_training():
     """A training that cannot be sent, and one that kills its workers: the sentences name it and its runs."""
-    engine = auditor.RayEngine(workers=1)
+    engine = auditor.collectors.RayEngine(workers=1)
     locked = lambda *_, lock=threading.Lock(): 1.0  # noqa: E731, ARG005, B008
     with pytest.raises(
         InputError, match=r"^train must be such that .* sent a copy, .*; let the function make or open"

@@ -13,7 +13,7 @@ from run_tasks import InDisorder
 from simulation import run_machine
 
 import auditor
-from auditor.mechanism.run_cases import Case
+from auditor.many.run_cases import Case
 
 STOP = {"after": 0}
 MADE = []

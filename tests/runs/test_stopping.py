@@ -13,8 +13,8 @@ from run_tasks import Below, InDisorder, both
 import auditor
 from auditor.core import AuditorError, InputError
 from auditor.curves.transforms import published
-from auditor.mechanism.run_cases import Case
-from auditor.mechanism.training_runs import _batches, _sizes, seed_of
+from auditor.many.run_cases import Case
+from auditor.many.training_runs import _batches, _sizes, seed_of
 
 MOST = 60
 RULE = Below(4)
@@ -280,7 +280,7 @@ def test_what_is_made_of_stopped_runs_is_no_fixed_number_either(stopped):
     made += [auditor.read_losses(pd.concat(pair)) for pair in ((frame, more), (more, frame))]
     made += [(auditor.Summary.from_files([more]) + auditor.Summary.from_files([frame])).losses]
     halves = [part.drop(columns="member") for _, part in frame.groupby("member")]
-    made += [auditor.read_loss_pair(halves[1], halves[0].drop(columns="stopped_by_evidence"))]
+    made += [auditor.collectors.read_loss_pair(halves[1], halves[0].drop(columns="stopped_by_evidence"))]
     assert all(item.stopped_by_evidence for item in made)
 
 

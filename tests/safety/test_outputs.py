@@ -12,8 +12,8 @@ from safety import formats
 from safety.texts import COMMANDS, ENDS, HOSTILE, HUGE, MARK, ORDERS, carrier, filled, read
 
 import auditor
-from auditor import compare_audits
 from auditor.cli import run
+from auditor.comparison import compare_audits
 from auditor.core import InputError
 from auditor.report import audit_text, comparison_text, figures, html
 from auditor.report.figures import landscape

@@ -7,8 +7,15 @@ import pytest
 from scipy import stats
 from simulation import outside, result_of, seldom
 
-from auditor import compare_audits
-from auditor.comparison import Change, SameRecords, attack_change, differences, headline, mcnemar_interval
+from auditor.comparison import (
+    Change,
+    SameRecords,
+    attack_change,
+    compare_audits,
+    differences,
+    headline,
+    mcnemar_interval,
+)
 from auditor.core import Census, Losses, Sample
 from auditor.curves import count
 from auditor.estimators import advantage, auc

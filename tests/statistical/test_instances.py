@@ -9,7 +9,7 @@ from simulation import ALPHA, seldom
 
 from auditor.core import Losses
 from auditor.estimators import InstanceRates, on_common_grid, rank_curves
-from auditor.mechanism import bootstrap_lower, certified, point
+from auditor.many import bootstrap_lower, certified, point
 
 N = 100  # records in each group
 

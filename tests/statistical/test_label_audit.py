@@ -6,7 +6,7 @@ from scipy import special
 from simulation import ALPHA, seldom
 
 from auditor.estimators import own_odds_bound
-from auditor.mechanism import draw_labels, label_guesses
+from auditor.many import draw_labels, label_guesses
 
 RECORDS = 400
 KINDS = np.array([0.5, 0.2, 0.75, 0.9])  # of records, by what the law says of label 1

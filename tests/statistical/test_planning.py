@@ -5,7 +5,7 @@ import pytest
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
 from auditor.estimators import JointTest, clopper_pearson, draw_guesses, one_run_bound, pure_p_value
-from auditor.mechanism import FixedNumber, GaussianAttack, RandomisedResponse, Sequential, records_needed
+from auditor.many import FixedNumber, GaussianAttack, RandomisedResponse, Sequential, records_needed
 from auditor.theory import claimed_curve
 
 NORMALS, ANSWERS = GaussianAttack(1.5), RandomisedResponse(2.5)

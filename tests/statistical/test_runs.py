@@ -17,8 +17,8 @@ from simulation import ALPHA, seldom
 from auditor import audit_runs
 from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
 from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
-from auditor.mechanism import credible_lower
-from auditor.mechanism.runs import _mu
+from auditor.many import credible_lower
+from auditor.many.runs import _mu
 from auditor.theory import gaussian_epsilon
 
 N = 40  # runs of each world, where all counts are gone through

@@ -8,7 +8,7 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 from scipy.special import ndtr, ndtri
 
-from auditor import Adjacency, InputError, PrivacyUnit, StatedClaim, StatedCurve, TradeoffCurve
+from auditor import Adjacency, InputError, StatedClaim, StatedCurve, TradeoffCurve
 from auditor.theory import (
     claimed_curve,
     claims,
@@ -17,6 +17,7 @@ from auditor.theory import (
     gaussian_epsilon,
     group_curve,
 )
+from auditor.verdicts import PrivacyUnit
 from tests import oracles
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE

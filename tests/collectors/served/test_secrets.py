@@ -53,7 +53,7 @@ def by_library(url, files):  # noqa: ARG001 - as the other
         warnings.simplefilter("always")
         try:
             if url.endswith("completions"):
-                endpoint = auditor.CompletionsEndpoint(url, model="m", **options)
+                endpoint = auditor.collectors.CompletionsEndpoint(url, model="m", **options)
                 losses = auditor.collect_texts(endpoint, members=["a b"] * 3, nonmembers=["a b"] * 3)
             else:
                 endpoint = auditor.Endpoint(url, **options)

@@ -108,7 +108,10 @@ def test_from_parquet_to_parquet(build, tables, tmp_path, require_extra):
         given[argument] = auditor.RecordTable(tmp_path / f"{argument}.parquet", label="y")
     model = build(tables)
     made = []
-    for name, engine in (("near", auditor.LocalEngine()), ("far", auditor.RayEngine(workers=2))):
+    for name, engine in (
+        ("near", auditor.collectors.LocalEngine()),
+        ("far", auditor.collectors.RayEngine(workers=2)),
+    ):
         path = tmp_path / f"{name}.parquet"
         report = auditor.collect_to(path, model, **given, batch_size=100, engine=engine)
         assert (report.n_member, report.n_nonmember, report.scored_now) == (630, 310, 940)

@@ -306,7 +306,8 @@ def test_ray_counts_the_same(table, tmp_path, require_extra):
     for at in range(3):
         table[at * 1000 : at * 1000 + 1000].to_parquet(tmp_path / f"{at}.parquet")
     assert same(
-        Summary.from_files([tmp_path], engine=auditor.RayEngine(workers=2)), Summary.from_files([table])
+        Summary.from_files([tmp_path], engine=auditor.collectors.RayEngine(workers=2)),
+        Summary.from_files([table]),
     )
 
 

@@ -22,7 +22,7 @@ from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_ord
 from auditor.estimators.joint_test import JointTest
 from auditor.estimators.limits import poisson_binomial_tail
 from auditor.estimators.propensity import FEWEST
-from auditor.mechanism.whole_curve import ORDER_STATISTICS, SEQUENTIAL
+from auditor.many.whole_curve import ORDER_STATISTICS, SEQUENTIAL
 from auditor.theory.gaussian import gaussian_epsilon
 
 # --- Assumed attacks, as values: how well losses separate members from non-members before any are seen ---
@@ -522,7 +522,7 @@ class LabelsAudit:
 
     def _refutes(self, counts: _Counts, epsilon: float) -> bool:
         """Whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
-        from auditor.mechanism.label_audit import label_odds
+        from auditor.many.label_audit import label_odds
 
         prior = np.array([math.log(self.classes - 1)])
         odds = np.concatenate([label_odds(prior, inside, epsilon) for inside in (True, False)])

@@ -8,8 +8,8 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number, plain
 from auditor.core.values import Subject
-from auditor.mechanism import planned_audits as planned
-from auditor.mechanism.whole_curve import RunsTest, Sequential
+from auditor.many import planned_audits as planned
+from auditor.many.whole_curve import RunsTest, Sequential
 from auditor.theory.accountant import claimed_curve
 
 # --- How many records certify an epsilon, or refute a claim, if the attack is as assumed ---

@@ -23,7 +23,7 @@ from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
-from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
+from auditor.many.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.records.labels import per_record
 from auditor.results.document import RunsResult, input_hash, provenance
 from auditor.theory.accountant import claimed_curve

@@ -378,7 +378,9 @@ def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> 
     if engine is None:
         return Processes(number_of_workers(cases=cases, **limits))
     if isinstance(engine, type) or not callable(getattr(engine, "results", None)):
-        raise InputError(f"engine must be one such as auditor.RayEngine(workers=2), got {engine!r}.")
+        raise InputError(
+            f"engine must be one such as auditor.collectors.RayEngine(workers=2), got {engine!r}."
+        )
     for name, value in limits.items():
         if value is not None:
             raise InputError(

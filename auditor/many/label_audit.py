@@ -322,7 +322,7 @@ def audit_labels(
         InputError: A model or records that cannot be used, neither or both of ``reference`` and ``probabilities``, labels that
             are all the same, a reference that holds audited records, or a law that gives a label no chance which a record has.
 
-    Source: the odds of right guesses are [own], derived in `auditor.mechanism.label_audit`; after Steinke, Nasr and Jagielski
+    Source: the odds of right guesses are [own], derived in `auditor.many.label_audit`; after Steinke, Nasr and Jagielski
     2023.
 
     >>> import numpy as np

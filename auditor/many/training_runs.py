@@ -15,7 +15,7 @@ from auditor.collectors.streaming.engines import Engine
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.values import Losses
-from auditor.mechanism.run_cases import (
+from auditor.many.run_cases import (
     Case,
     Reporter,
     Result,

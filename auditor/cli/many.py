@@ -338,7 +338,7 @@ def instances(
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
         (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor.mechanism.instances import audit_instances
+    from auditor.many.instances import audit_instances
     from auditor.results.reading import read_result
 
     wanted = gates.parsed()
@@ -391,7 +391,7 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
 
     def evidence(self, *, seed: int) -> dict[str, Any]:
         """Return the scores and how they are judged, or the counts, as `audit_runs` takes them."""
-        from auditor.mechanism.whole_curve import Sequential
+        from auditor.many.whole_curve import Sequential
 
         if (self.table is None) == (self.counts is None):
             raise InputError("give either a TABLE of scores, or --counts.")
@@ -460,7 +460,7 @@ def runs(
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
         (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor.mechanism.runs import audit_runs
+    from auditor.many.runs import audit_runs
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, scores.threshold_runs, claimed.schedule))
@@ -519,7 +519,7 @@ class _Plan(Options, title="The plan"):
 
     def attack(self) -> Any:
         """Return the attack that is assumed."""
-        from auditor.mechanism.planned_audits import GaussianAttack, PerfectAttack, RandomisedResponse
+        from auditor.many.planned_audits import GaussianAttack, PerfectAttack, RandomisedResponse
 
         if self.mu is not None and self.attack_epsilon is not None:
             raise InputError("one attack at a time: give --mu or --attack-epsilon, not both.")
@@ -529,7 +529,7 @@ class _Plan(Options, title="The plan"):
 
     def how(self) -> dict[str, Any]:
         """Return how membership is decided: in one run, or by which runs there are."""
-        from auditor.mechanism.whole_curve import FixedNumber, Sequential
+        from auditor.many.whole_curve import FixedNumber, Sequential
 
         if not self.runs:
             shared.refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
@@ -559,7 +559,7 @@ def power(target: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, c
     Exit codes:
         0 done; 2 bad input; 3 no number is enough.
     """
-    from auditor.mechanism.planning import records_needed
+    from auditor.many.planning import records_needed
     from auditor.report.terminal import plan_text
 
     files.check(inputs=(claimed.schedule,))
