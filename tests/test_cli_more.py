@@ -160,7 +160,7 @@ def test_instances_judge_a_claim(results, tmp_path, capsys):
     assert run("instances", *results, *claim, "--quiet") == 3
     assert capsys.readouterr().err.startswith("The claim could not be judged (allow_unjudged lets it pass): ")
     assert run("instances", *results, *claim, "--quiet", "--set", "allow-unjudged") == 0
-    assert "--delta" in refused(capsys, "instances", *results, "--split", "random")
+    assert "delta must be given" in refused(capsys, "instances", *results, "--split", "random")
 
 
 # --- Plans ----------------------------------------------------------------------------------------
@@ -170,20 +170,35 @@ def test_power_answers_with_a_number_of_records(capsys):
     """The plan is printed, or given as JSON; what no number of records can certify is exit code 3."""
     assert run("power", "--epsilon", 3, "--delta", 1e-5) == 0
     assert capsys.readouterr().out.startswith("32 members and 32 non-members certify an epsilon of 3")
-    assert run("power", "--epsilon", 1, "--delta", 1e-5, "--split", "random", "--mu", 1, "--json", "-") == 0
+    assert (
+        run(
+            "power",
+            "--epsilon",
+            1,
+            "--delta",
+            1e-5,
+            "--split",
+            "random",
+            "--attack",
+            "gaussian:1",
+            "--json",
+            "-",
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["n_member"] > 14
-    assert run("power", "--epsilon", 2, "--delta", 1e-5, "--attack-epsilon", 1) == 3
+    assert run("power", "--epsilon", 2, "--delta", 1e-5, "--attack", "randomised-response:1") == 3
     assert "certifies an epsilon of 2" in capsys.readouterr().out
 
 
 def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
     """What refutes a claim: runs with a canary and without, fixed in number or not, and canaries in one run."""
     claim = "--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1
-    assert run("power", "--runs", *claim) == 0
+    assert run("power", "--runs", "fixed-number", *claim) == 0
     assert capsys.readouterr().out.startswith(
         "6 runs with the canary and 6 without refute the claim of DP-SGD"
     )
-    assert run("power", "--runs", "--sequential", *claim, "--json", "-") == 0
+    assert run("power", "--runs", "sequential", *claim, "--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["unit"], found["estimate"]) == ("runs", "epsilon_bound.sequential")
     assert (
@@ -191,7 +206,7 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
     )
     found = json.loads(capsys.readouterr().out)
     assert (found["adjacency"], found["claim"]) == ("add-remove", "epsilon 1 at delta 1e-5, add-remove")
-    assert run("power", "--runs", *claim, "--mu", 1) == 3
+    assert run("power", "--runs", "fixed-number", *claim, "--attack", "gaussian:1") == 3
     assert "stays within the claim" in capsys.readouterr().out
 
 

@@ -18,7 +18,7 @@ COMMANDS = {
     "compare": "compare none.json other.json",
     "claim": f"claim {STEPS} --delta 1e-5",
     "power": "power --epsilon 1 --delta 1e-5 --split random",
-    "claim --solve-for": "claim --solve-for steps --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.01",
+    "claim --solve-for": "claim --solve-for steps --target epsilon:2,delta=1e-5 --noise-multiplier 1 --sampling-rate 0.01",
 }
 OTHERS = [
     (f"{COLLECT} --out gone/losses.parquet", "does not exist; create it first"),

@@ -6,7 +6,7 @@ from command_line import answer, run
 
 def test_the_papers_example(capsys):
     """Cherubin et al. 2024, Equation 4: beta* = .98 over 5,000 steps takes p / s = .000354528 by the closed form."""
-    wish = "--bayes-security 0.98 --steps 5000 --noise-multiplier 1 --method closed-form"
+    wish = "--target bayes-security:0.98 --steps 5000 --noise-multiplier 1 --method closed-form"
     found = answer(capsys, "claim", "--solve-for", "sampling-rate", *wish.split())
     assert found["name"] == "sampling_rate"
     assert found["value"] == pytest.approx(0.000354528, abs=1.01e-9)  # rounded down
@@ -17,10 +17,10 @@ def test_the_papers_example(capsys):
 @pytest.mark.parametrize(
     ("wish", "name"),
     [
-        ("--advantage 0.05 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
-        ("--tpr 0.01 --at-fpr 0.001 --noise-multiplier 1 --steps 500", "sampling rate"),
-        ("--epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.01", "steps"),
-        ("--success 0.92 --prior 0.1 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
+        ("--target advantage:0.05 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
+        ("--target tpr:0.01,at_fpr=0.001 --noise-multiplier 1 --steps 500", "sampling rate"),
+        ("--target epsilon:2,delta=1e-5 --noise-multiplier 1 --sampling-rate 0.01", "steps"),
+        ("--target success:0.92,prior=0.1 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
     ],
 )
 def test_each_parameter_can_be_the_one_that_is_found(capsys, wish, name):
@@ -33,7 +33,7 @@ def test_each_parameter_can_be_the_one_that_is_found(capsys, wish, name):
 
 def test_an_unsafe_answer_says_so(capsys):
     """Noise that keeps the wish by the published form only is printed with the exact number, which breaks the wish."""
-    wish = "--advantage 0.1769 --sampling-rate 0.001 --steps 50000 --method closed-form"
+    wish = "--target advantage:0.1769 --sampling-rate 0.001 --steps 50000 --method closed-form"
     assert run("claim", "--solve-for", "noise-multiplier", *wish.split()) == 0
     text = capsys.readouterr().out
     assert text.startswith("By the closed form of Corollary 7, noise multiplier 1.00022 keeps")

@@ -165,7 +165,7 @@ def test_closed_streams(table, line, code, sentences):
     "arguments",
     [
         "claim --noise-multiplier 1 --sampling-rate 0.01 --steps 10 --delta 1e-5",
-        "claim --solve-for noise-multiplier --advantage 0.05 --sampling-rate 0.01 --steps 1000",
+        "claim --solve-for noise-multiplier --target advantage:0.05 --sampling-rate 0.01 --steps 1000",
         "power --epsilon 2 --delta 1e-5 --split random",
     ],
 )

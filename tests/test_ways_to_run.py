@@ -23,7 +23,7 @@ COMMANDS = [
     "report a.json --html again.html",
     f"claim {TRAINING} --delta 1e-5 --json c.json --html c.html",
     "power --epsilon 1 --delta 1e-5",
-    "claim --solve-for noise-multiplier --epsilon 2 --sampling-rate 0.01 --steps 1000 --delta 1e-5",
+    "claim --solve-for noise-multiplier --target epsilon:2,delta=1e-5 --sampling-rate 0.01 --steps 1000",
     "compare a.json b.json --html compared.html",
     "report a.json --verify --losses losses.csv",
     "summarise losses.csv --out summary.parquet",

@@ -310,14 +310,6 @@ def _pairs(text: str) -> list[list[str]]:
     return pairs
 
 
-def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
-    """Return delta, where no number of training records could give one."""
-    result = choices.delta_of(claim) if delta is None else delta
-    if result is None:
-        raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
-    return result
-
-
 # --- Gates ---
 
 

@@ -1,6 +1,7 @@
 """From dataclasses of options to a parser: a command is a function, and each of its parameters a group of options."""
 
 import dataclasses
+import importlib
 import re
 import textwrap
 import typing
@@ -52,7 +53,7 @@ class Of:
     """A parameter whose options are fields of a dataclass of the package; the command gets those that were given, by name.
 
     Attributes:
-        options: The dataclass.
+        options: The dataclass, or its place where only this command should load it.
         common: Its fields that are options of their own; the others are given by ``--set``.
         without: Its fields that no text can give, or that the command makes itself.
         title: What the help writes above them.
@@ -64,6 +65,14 @@ class Of:
     without: tuple[str, ...] = ()
     title: str = ""
     renamed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def source(self) -> Any:
+        """The dataclass."""
+        if not isinstance(self.options, str):
+            return self.options
+        module, _, name = self.options.rpartition(".")
+        return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ def _groups(command: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_group(group: Any) -> Iterator[Option]:
-    source = group.options if isinstance(group, Of) else group
+    source = group.source if isinstance(group, Of) else group
     words, hints = descriptions(source), typing.get_type_hints(source)
     for item in dataclasses.fields(source):
         kind, text, name = _typed(hints[item.name]), words.get(item.name, ""), item.name
@@ -169,8 +178,11 @@ def _typed(hint: Any) -> Any:
     parts = [part for part in typing.get_args(hint) if part is not NoneType]
     if typing.get_origin(hint) not in (typing.Union, UnionType):
         return hint
+    listed = [part for part in parts if isinstance(part, type) and issubclass(part, Enum)]
     plain = [part for part in parts if part in (int, float)]
-    return parts[0] if len(parts) == 1 else plain[0] if plain and str not in parts else str
+    return (
+        (listed or parts)[0] if listed or len(parts) == 1 else plain[0] if plain and str not in parts else str
+    )
 
 
 # --- The parser, and what it says ---

@@ -536,3 +536,13 @@ def for_equal_groups(claim: TrainingClaim) -> bool:
 def delta_of(claim: TrainingClaim | None) -> float | None:
     """Return the delta that a claim offers to state epsilon at, or null: DP-SGD has none of its own."""
     return None if claim is None or isinstance(claim, DPSGD) else claim.delta
+
+
+def delta_or_that_of(claim: TrainingClaim | None, delta: float | None) -> float:
+    """Return a delta in [0, 1), or the claim's own, where no number of training records could give one."""
+    result = delta_of(claim) if delta is None else validate.fraction("delta", delta, zero=True)
+    if result is None:
+        raise InputError(
+            "delta must be given: the delta to state epsilon at, or a claim with its own; got none."
+        )
+    return result

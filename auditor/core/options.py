@@ -24,6 +24,7 @@ from auditor.core.claims import (
     StatedCurve as StatedCurve,
     TrainingClaim as TrainingClaim,
     delta_of as delta_of,
+    delta_or_that_of as delta_or_that_of,
     for_equal_groups as for_equal_groups,
     for_persons as for_persons,
     of_group as of_group,
@@ -530,6 +531,7 @@ ONE_RUN_TESTS: dict[str, Callable[..., OneRunTest]] = {
     "f-dp": FDP,
     "any-guesses": AnyGuesses,
 }
+TOGETHER: dict[str, Callable[..., IndependentRuns]] = {"independent-runs": IndependentRuns}
 
 
 def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:

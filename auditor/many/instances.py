@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import LEAST_SHOWN
 from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
+from auditor.core.verb import with_options
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim
 from auditor.estimators import guess_tests
@@ -458,34 +459,73 @@ def _together(instances: Sequence[_Sets], alpha: float) -> _Sets:
     return replace(instances[0], bits=sum(one.bits for one in instances), sets=sets, alpha=alpha)
 
 
-def audit_instances(
-    instances: Sequence[_Instance],
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    looks: int = 1,
-    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008 - a frozen value
-    claim: options.TrainingClaim | None = None,
-    together: options.IndependentRuns | None = None,
-    seed: int = 0,
-    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
-) -> document.InstancesResult:
+@dataclass(frozen=True, eq=False)
+class InstancesOptions:
+    """What is measured, and what is declared of the models.
+
+    These are the arguments of `audit_instances` and the options of the command.
+
+    Attributes:
+        delta: In [0, 1); by default that of a stated claim. With a claim, the bound that is judged is stated at the claim's
+            own delta, or at the one that follows from it for replaced records.
+        confidence: Of every interval, in (0, 1).
+        looks: How often this claim is looked at, in this audit and others like it, 1 or more: they share the error.
+        split: How membership was decided in each model: ``unknown``, ``random`` or ``bernoulli:0.3``. Without ``together``
+            only `RandomSplit` supports a statement about the training algorithm; then it is about replaced records.
+        claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
+        together: ``independent-runs`` (`IndependentRuns`) declares that the splits and the trainings of all models were
+            independent: no shared seed, no warm start, no cross-validation. Their pairs, or their inclusion coins, are then
+            one audit, which certifies far more, and judges a claim's whole curve.
+        seed: Of the bootstrap and the pairs; the same seed gives the same result.
+        disclosure: Who may read the result, ``public`` or ``insiders``: see `auditor.audit`. Results among the instances
+            must be for insiders.
+
+    Raises:
+        InputError: An option that cannot be used; the message says which and why.
+    """
+
+    _: KW_ONLY
+    delta: float | None = None
+    confidence: float = 0.95
+    looks: int = 1
+    split: options.MembershipSplit | str = field(default=options.UnknownSplit())
+    claim: options.TrainingClaim | None = None
+    together: options.IndependentRuns | str | None = None
+    seed: int = 0
+    disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
+
+    def __post_init__(self) -> None:
+        split = options.from_text("split", self.split, options.SPLITS)
+        together = options.from_text("together", self.together, options.TOGETHER)
+        validate.instance("split", split, get_args(options.MembershipSplit))
+        validate.instance("together", together, (options.IndependentRuns, type(None)))
+        validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
+        checked = {
+            "split": split,
+            "together": together,
+            "disclosure": options.Disclosure.named(self.disclosure),
+        }
+        checked["seed"] = validate.at_least("seed", self.seed, least=0)
+        for name, value in {**checked, "delta": options.delta_or_that_of(self.claim, self.delta)}.items():
+            object.__setattr__(self, name, value)
+
+
+class _Setting(InstancesOptions):
+    """The options as they are once they were checked."""
+
+    delta: float
+    split: options.MembershipSplit
+    together: options.IndependentRuns | None
+    disclosure: options.Disclosure
+
+
+@with_options(InstancesOptions)
+def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -> document.InstancesResult:
     """Audit a training mechanism from several models that it trained.
 
     Args:
         instances: One per model: its losses, or the result of its audit. Every model needs its own training run and
             its own fresh split, drawn independently of the others.
-        delta: In [0, 1). With a claim, the bound that is judged is stated at the claim's own delta, or at the one that
-            follows from it for replaced records.
-        confidence: In (0, 1).
-        looks: Declared number of such audits, which share the error; see `audit`.
-        split: How membership was decided in each instance. Without ``together`` only `RandomSplit` supports a statement
-            about the mechanism; then it is about replaced records.
-        claim: What is claimed of the mechanism: `DPSGD` or `StatedClaim`.
-        together: `IndependentRuns` declares that the models were trained apart: then their pairs, or their inclusion
-            coins, are one audit together, which certifies far more, and judges a claim's whole curve.
-        seed: Of the bootstrap and the pairs; the same seed gives the same result.
-        disclosure: Who may read the result: see `audit`. Results among the instances must be for insiders.
 
     Raises:
         InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
@@ -500,18 +540,15 @@ def audit_instances(
     'it was not declared how membership was decided'
     """
     outcome = _checked(instances)
-    validate.instance("split", split, get_args(options.MembershipSplit))
-    validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
-    delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.of_one_look(confidence, looks)
-    seed = validate.at_least("seed", seed, least=0)
-    is_shared = options.Disclosure.named(disclosure) is options.Disclosure.PUBLIC
+    setting = cast("_Setting", _chosen)
+    delta, split, claim, seed = setting.delta, setting.split, setting.claim, setting.seed
+    confidence = validate.of_one_look(setting.confidence, setting.looks)
+    is_shared = setting.disclosure is options.Disclosure.PUBLIC
     hashes = _hashes(outcome)
     units = [_units(item) for item in outcome]
-    sizes = _sizes(units, disclosure)
+    sizes = _sizes(units, setting.disclosure)
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
-    validate.instance("together", together, (options.IndependentRuns, type(None)))
-    pooled = together is not None and not isinstance(split, options.UnknownSplit)
+    pooled = setting.together is not None and not isinstance(split, options.UnknownSplit)
     group = max(_trained(item)[1] for item in outcome)
     judged_split = split if pooled else options.RandomSplit()
     claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
@@ -547,9 +584,9 @@ def audit_instances(
     whole = None if isinstance(claim, options.StatedClaim) else curve
     result = document.InstancesResult(
         data={
-            "disclosure": str(disclosure),
+            "disclosure": str(setting.disclosure),
             **_data(sizes, evidence, stated_at, confidence, split, claim),
-            **validate.several_looks(looks),
+            **validate.several_looks(setting.looks),
         },
         estimates=estimates,
         claims=claims,

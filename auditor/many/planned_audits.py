@@ -1,6 +1,7 @@
 """Audits that are planned, and the attacks that are assumed: the chance that an audit of a given size reaches its target."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar, NamedTuple, cast
@@ -154,6 +155,11 @@ class RandomisedResponse:
 
 
 Attack = PerfectAttack | GaussianAttack | RandomisedResponse
+ATTACKS: dict[str, Callable[..., Attack]] = {
+    "perfect": PerfectAttack,
+    "gaussian": GaussianAttack,
+    "randomised-response": RandomisedResponse,
+}
 
 
 # --- What the simulations of all audits share ---

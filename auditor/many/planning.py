@@ -1,15 +1,16 @@
 """records_needed() and ceiling(): what an audit of a given size can certify, and the size that a target takes."""
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, cast, get_args
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number, plain
 from auditor.core.values import Subject
+from auditor.core.verb import of_options
 from auditor.many import planned_audits as planned
-from auditor.many.whole_curve import RunsTest, Sequential
+from auditor.many.whole_curve import RUNS_TESTS, RunsTest, Sequential
 from auditor.theory.accountant import claimed_curve
 
 # --- How many records certify an epsilon, or refute a claim, if the attack is as assumed ---
@@ -68,20 +69,78 @@ class Plan:
         return dict(plain(self))
 
 
-def records_needed(
-    epsilon: float | None = None,
-    *,
-    delta: float | None = None,
-    claim: options.TrainingClaim | None = None,
-    runs: RunsTest | None = None,
-    confidence: float = 0.95,
-    coverage: options.Coverage = options.Sample(),  # noqa: B008 - a frozen value
-    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
-    attack: planned.Attack = _PERFECT,
-    power: float = 0.8,
-    adjacency: options.Adjacency = options.Adjacency.ADD_REMOVE,
-    labels: int | None = None,
-) -> Plan:
+@dataclass(frozen=True, eq=False)
+class PlanOptions:
+    """What is to be certified or refuted, and how good the attack is assumed to be.
+
+    These are the arguments of `records_needed` and the options of the command.
+
+    Attributes:
+        epsilon: To certify, in nats, above 0; or else a claim.
+        delta: To certify it at, in [0, 1); a claim has its own.
+        claim: To refute, by its whole curve; needs a declared split, or runs.
+        runs: ``fixed-number`` (`FixedNumber`) or ``sequential`` (`Sequential`), if runs with a canary and without are to
+            refute the claim. In a sequential audit the wanted chance is that of having refuted it by then, from a few
+            hundred simulated audits, fewer where they are long.
+        confidence: Of the bound, in (0, 1).
+        coverage: How many of the training records will be scored: ``sample`` (the default), ``census`` or ``subset:50000``;
+            only the model's own bound depends on it.
+        split: How membership will be decided: ``unknown``, ``random``, ``propensity`` or ``bernoulli:0.3``, which is for
+            canaries too, each with a coin of its own.
+        attack: ``perfect`` (`PerfectAttack`, the default), ``gaussian:MU`` (`GaussianAttack`: scores of two normals so many
+            standard deviations apart) or ``randomised-response:EPSILON`` (`RandomisedResponse`: guesses as right as its own).
+        power: The chance of reaching the target that the plan gives, in (0, 1).
+        adjacency: What the runs differ by, ``add-remove`` or ``replace-one``.
+        labels: Number of classes, if `auditor.audit_labels` is planned; features make each as likely as the others. The
+            attack is then perfect or names a label by `RandomisedResponse`, and ``n_member`` counts the training records.
+
+    Raises:
+        InputError: An option that cannot be used; the message says which and why.
+    """
+
+    epsilon: float | None = None
+    _: KW_ONLY
+    delta: float | None = None
+    claim: options.TrainingClaim | None = None
+    runs: RunsTest | str | None = None
+    confidence: float = 0.95
+    coverage: options.Coverage | str = field(default=options.Sample())
+    split: options.MembershipSplit | str = field(default=options.UnknownSplit())
+    attack: planned.Attack | str = _PERFECT
+    power: float = 0.8
+    adjacency: options.Adjacency | str | None = None
+    labels: int | None = None
+
+    def __post_init__(self) -> None:
+        named: dict[str, tuple[Any, tuple[type, ...]]] = {
+            "runs": (RUNS_TESTS, (*get_args(RunsTest), type(None))),
+            "coverage": (options.COVERAGES, get_args(options.Coverage)),
+            "split": (options.SPLITS, get_args(options.MembershipSplit)),
+            "attack": (planned.ATTACKS, get_args(planned.Attack)),
+        }
+        for name, (kinds, types) in named.items():
+            object.__setattr__(self, name, options.from_text(name, getattr(self, name), kinds))
+            validate.instance(name, getattr(self, name), types)
+        if self.adjacency is not None and self.runs is None:
+            raise InputError("adjacency says what runs differ by: leave it out, or give runs.")
+        between = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
+        object.__setattr__(self, "adjacency", between)
+        validate.fraction("power", self.power)
+        validate.confidence(self.confidence)
+
+
+class _Setting(PlanOptions):
+    """The options as they are once they were checked."""
+
+    runs: RunsTest | None
+    coverage: options.Coverage
+    split: options.MembershipSplit
+    attack: planned.Attack
+    adjacency: options.Adjacency
+
+
+@of_options(PlanOptions)
+def records_needed(chosen: PlanOptions) -> Plan:
     """Return how many records certify an epsilon, or how many records or runs refute a claim, if the attack is as assumed.
 
     Without a declared split the plan is for the model's own bound, with a `RandomSplit` or a `BernoulliSplit` (the coins of
@@ -91,22 +150,6 @@ def records_needed(
     that has the wanted chance, up to half a percent; a larger one can have a little less where a bound shares its error
     among more thresholds.
 
-    Args:
-        epsilon: To certify, in nats, above 0; or else a claim.
-        delta: To certify it at, in [0, 1); a claim has its own.
-        claim: To refute, by its whole curve; needs a declared split, or runs.
-        runs: `FixedNumber()` or `Sequential()`, if runs with a canary and without are to refute the claim. In a sequential
-            audit the wanted chance is that of having refuted it by then, from a few hundred simulated audits, fewer where
-            they are long.
-        confidence: Of the bound, in (0, 1).
-        coverage: What the scored members will be; only the model's own bound depends on it.
-        split: How membership will be decided.
-        attack: `PerfectAttack`, `GaussianAttack` or `RandomisedResponse`.
-        power: The chance of reaching the target that the plan should give, in (0, 1).
-        adjacency: What the runs differ by.
-        labels: Of how many classes, if `auditor.audit_labels` is planned; features make each as likely as the others. The
-            attack is then perfect or names a label by `RandomisedResponse`, and ``n_member`` counts the training records.
-
     Raises:
         InputError: An argument that cannot be used; the message says which and why.
 
@@ -114,16 +157,16 @@ def records_needed(
     >>> plan.n_member, plan.estimate
     (19, 'epsilon_bound.one_run')
     """
-    power, confidence = validate.fraction("power", power), validate.confidence(confidence)
-    validate.instance("attack", attack, get_args(planned.Attack))
-    validate.instance("split", split, get_args(options.MembershipSplit))
-    alpha = 1 - confidence
+    setting = cast("_Setting", chosen)
+    epsilon, delta, claim, labels = setting.epsilon, setting.delta, setting.claim, setting.labels
+    split, attack, runs, power = setting.split, setting.attack, setting.runs, setting.power
+    alpha = 1 - setting.confidence
     audit: planned.Audit
     if claim is not None and epsilon is None and delta is None and labels is None:
-        audit = _refuting(claim, alpha, split, runs, options.Adjacency.named(adjacency))
+        audit = _refuting(claim, alpha, split, runs, setting.adjacency)
         target = f"refute the claim of {claim.in_words()}"
     elif claim is None and runs is None and epsilon is not None and delta is not None:
-        audit = _certifying(epsilon, delta, alpha, coverage, split, labels)
+        audit = _certifying(epsilon, delta, alpha, setting.coverage, split, labels)
         target = f"certify {given(epsilon)} at delta {given(delta)}"
     else:
         raise InputError(
@@ -134,7 +177,7 @@ def records_needed(
     plan = Plan(
         epsilon=epsilon,
         delta=delta,
-        confidence=confidence,
+        confidence=setting.confidence,
         power=power,
         limit=None if bound is None else bound.limit(attack),
         subject=audit.subject,
@@ -162,7 +205,6 @@ def _certifying(
 ) -> planned.ModelAudit | planned.OneRunAudit | planned.LabelsAudit:
     """The audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
-    validate.instance("coverage", coverage, get_args(options.Coverage))
     if delta and (labels is not None or isinstance(split, options.Propensity)):
         raise InputError(
             "delta must be 0 in the plan of an audit of labels or on estimated odds, which states its bound there, got"
@@ -187,7 +229,6 @@ def _refuting(
     adjacency: options.Adjacency,
 ) -> planned.OneRunAudit | planned.RunsAudit | planned.SequentialAudit:
     """The audit that is planned to refute a claim."""
-    validate.instance("runs", runs, (*get_args(RunsTest), type(None)))
     if isinstance(split, options.NO_CHANCE) == (runs is None):
         raise InputError(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"

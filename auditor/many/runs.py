@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, get_args
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, cast, get_args
 
 import numpy as np
 from scipy import optimize, special
@@ -16,6 +16,7 @@ from auditor.checks.registry import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
+from auditor.core.verb import of_options
 from auditor.curves.tradeoff import count
 from auditor.estimators.band import curves_of_runs
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
@@ -23,7 +24,7 @@ from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
-from auditor.many.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
+from auditor.many.whole_curve import RUNS_TESTS, FixedNumber, RunsTest, Sequential, judging_row
 from auditor.records.labels import per_record
 from auditor.results.document import RunsResult, input_hash, provenance
 from auditor.theory.accountant import claimed_curve
@@ -462,19 +463,89 @@ def _scores_of(counts: Any, **others: Any) -> Losses:
     return Losses(groups[0], groups[1], history=(words.format(*map(int, counts)),))
 
 
-def audit_runs(
-    losses: Any = None,
-    *,
-    counts: Sequence[int] | None = None,
-    delta: float,
-    confidence: float = 0.95,
-    looks: int = 1,
-    adjacency: options.Adjacency | str = options.Adjacency.ADD_REMOVE,
-    claim: options.TrainingClaim | None = None,
-    threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
-    threshold_runs: Losses | None = None,
-    test: RunsTest | None = None,
-) -> RunsResult:
+@dataclass(frozen=True, eq=False)
+class RunsOptions:
+    """What is measured, and how it is judged.
+
+    These are the arguments of `audit_runs` and the options of the command.
+
+    Attributes:
+        losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
+            without it (``nonmember``), as `collect_runs` makes them.
+        counts: In place of scores what was counted at one threshold fixed in advance, as publications report it: true
+            positives, runs with the canary, false positives, runs without it, such as 4922 100000 174 100000.
+        delta: In [0, 1); by default that of a stated claim. With a claim, all rows are stated at the claim's own delta, or
+            at the one that follows from it for replaced records.
+        confidence: Of every interval, in (0, 1).
+        looks: How often this claim is looked at, in this audit and others like it, 1 or more: they share the error.
+        adjacency: What the two worlds differ by: the canary is there or not (``add-remove``), or there is another record
+            in its place (``replace-one``).
+        claim: What is claimed of the training algorithm: `DPSGD`, or `StatedClaim` and its forms.
+        threshold: How the threshold on the score is chosen: on one part of the runs, and the rest is judged (``split``, the
+            default; ``split:seed=3`` draws another part), without any of these runs (``fixed:VALUE``), or at many ranks at
+            once, which gives the certified row alone (``rank-grid``).
+        threshold_runs: Other runs of the same kind, which choose the threshold; then all runs are judged. Collect them with
+            another seed: with the same one, `collect_runs` makes the same runs again.
+        test: How the number of runs came about: ``fixed-number`` (`FixedNumber`, the default) or ``sequential``
+            (`Sequential`), for runs that may have been stopped at any time: they must be in the order of their numbers,
+            which was fixed before they ran, and pairs share nothing with other pairs.
+
+    Raises:
+        InputError: An option that cannot be used; the message says which and why.
+    """
+
+    losses: Losses | None = None
+    _: KW_ONLY
+    counts: tuple[int, int, int, int] | None = None
+    delta: float | None = None
+    confidence: float = 0.95
+    looks: int = 1
+    adjacency: options.Adjacency | str = options.Adjacency.ADD_REMOVE
+    claim: options.TrainingClaim | None = None
+    threshold: options.ThresholdRule | str | None = None
+    threshold_runs: Losses | None = None
+    test: RunsTest | str | None = None
+
+    def __post_init__(self) -> None:
+        losses, threshold = self.losses, options.from_text("threshold", self.threshold, options.THRESHOLDS)
+        if self.counts is not None:
+            beside = ("losses", "threshold", "threshold_runs", "test")
+            losses = _scores_of(self.counts, **{name: getattr(self, name) for name in beside})
+            threshold = options.FixedThreshold(0.0)
+        if self.threshold is not None and self.threshold_runs is not None:
+            raise InputError("threshold must be left out beside threshold_runs, which choose it.")
+        test = FixedNumber() if self.test is None else options.from_text("test", self.test, RUNS_TESTS)
+        threshold = options.Split() if threshold is None else threshold
+        validate.instance("test", test, get_args(RunsTest))
+        validate.instance("losses", losses, (Losses,))
+        validate.instance("threshold", threshold, get_args(options.ThresholdRule))
+        validate.instance("threshold_runs", self.threshold_runs, (Losses, type(None)))
+        between = options.Adjacency.named(self.adjacency)
+        claim = _claim_of(self.claim, test, between)
+        delta = options.delta_or_that_of(claim, self.delta)
+        checked = {
+            "losses": losses,
+            "threshold": threshold,
+            "test": test,
+            "adjacency": between,
+            "claim": claim,
+        }
+        for name, value in {**checked, "delta": delta}.items():
+            object.__setattr__(self, name, value)
+
+
+class _Setting(RunsOptions):
+    """The options as they are once they were checked."""
+
+    losses: Losses
+    delta: float
+    adjacency: options.Adjacency
+    threshold: options.ThresholdRule
+    test: RunsTest
+
+
+@of_options(RunsOptions)
+def audit_runs(chosen: RunsOptions) -> RunsResult:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without.
 
     A claim is judged by its whole trade-off curve, at every threshold on the score at once (`FixedNumber`) or by bets that
@@ -485,25 +556,6 @@ def audit_runs(
     Beside it, for reading: one threshold guesses the world of a run, chosen on runs that it does not judge, because the
     best threshold of the judged runs themselves makes every bound too high. Its two error rates bound epsilon from below
     in both directions, by four methods.
-
-    Args:
-        losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
-            without it (``nonmember``), as `collect_runs` makes them.
-        counts: In place of them what was counted at one threshold fixed in advance, as publications report it: true
-            positives, runs with the canary, false positives, runs without it, such as ``(4922, 100_000, 174, 100_000)``.
-        delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
-            for replaced records.
-        confidence: In (0, 1).
-        looks: Declared number of such audits, which share the error; see `audit`.
-        adjacency: What the two worlds differ by: the canary is there or not (``"add-remove"``), or there is another record
-            in its place (``"replace-one"``).
-        claim: What is claimed of the mechanism: `DPSGD`, or `StatedClaim` and its forms.
-        threshold: `Split` (default) chooses it on one part of the runs and judges the rest; `FixedThreshold` takes one that
-            was chosen without any of them; `RankGrid` has no single threshold, and only the certified row.
-        threshold_runs: Other runs of the same kind, which choose the threshold; then all of ``losses`` are judged.
-            Collect them with another seed: with the same one, `collect_runs` makes the same runs again.
-        test: How the number of runs came about: `FixedNumber` (default) or `Sequential`, for which the runs must be in
-            the order of their numbers and pairs share nothing with other pairs.
 
     Raises:
         InputError: Arguments that cannot be used, or too few runs.
@@ -520,30 +572,22 @@ def audit_runs(
     >>> str(result.verdict), result.estimate("epsilon_bound.clopper_pearson").value > 3
     ('refuted', True)
     """
-    if counts is not None:
-        rule = None if threshold == options.Split() else threshold
-        losses = _scores_of(counts, losses=losses, threshold=rule, threshold_runs=threshold_runs, test=test)
-        threshold = options.FixedThreshold(0.0)
-    validate.instance("losses", losses, (Losses,))
-    test = _test_of(losses, test)
-    values, losses = losses, _each_run_once(losses)
-    between = options.Adjacency.named(adjacency)
-    claim = _claim_of(claim, test, between)
-    validate.instance("threshold", threshold, get_args(options.ThresholdRule))
-    validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
-    threshold_runs = threshold_runs and _each_run_once(threshold_runs)
-    delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.of_one_look(confidence, looks)
-    claims, audited = _promised(claim, delta=delta, adjacency=between)
-    stated_at = delta if audited is None or audited.delta is None else audited.delta
-    result = _judged(losses, threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
+    setting = cast("_Setting", chosen)
+    values, claim, between = setting.losses, setting.claim, setting.adjacency
+    _refuse_other_scores(values, setting.test)
+    losses = _each_run_once(values)
+    threshold_runs = setting.threshold_runs and _each_run_once(setting.threshold_runs)
+    confidence = validate.of_one_look(setting.confidence, setting.looks)
+    claims, audited = _promised(claim, delta=setting.delta, adjacency=between)
+    stated_at = setting.delta if audited is None or audited.delta is None else audited.delta
+    result = _judged(losses, setting.threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
     shown = _Shown(result, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
     one_point = _says_one_point(claim, between)
     whole = None if promised is None or one_point else promised.curve
     judging = judging_row(
         losses,
-        test=test,
+        test=setting.test,
         promised=promised,
         claimed=math.inf if audited is None or audited.value is None else audited.value,
         one_point=one_point,
@@ -552,21 +596,21 @@ def audit_runs(
         adjacency=between,
         declared=shown.declared,
     )
-    reading = [_certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
-    if isinstance(test, Sequential):
+    reading = [_certified(shown, setting.threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
+    if isinstance(setting.test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
-    own = _checks_of(losses)[: None if counts is None else 2]  # of counts, all but the repeats
+    own = _checks_of(losses)[: None if setting.counts is None else 2]  # of counts, all but the repeats
     checks = (*own, *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
-    seed = threshold.seed if isinstance(threshold, options.Split) else 0
+    seed = setting.threshold.seed if isinstance(setting.threshold, options.Split) else 0
     origin = provenance(values, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsResult(
         data={
             **_data(losses, shown, claim),
             "certified": judging.name,
-            "test": type(test).__name__,
-            **validate.several_looks(looks),
+            "test": type(setting.test).__name__,
+            **validate.several_looks(setting.looks),
         },
         estimates=(judging, *reading),
         claims=claims,
@@ -574,7 +618,7 @@ def audit_runs(
         checks=checks,
         verdict=overall(comparisons),
         provenance=origin,
-        curves=curves_of_runs(losses, judging, audited, whole, fixed=isinstance(test, FixedNumber)),
+        curves=curves_of_runs(losses, judging, audited, whole, fixed=isinstance(setting.test, FixedNumber)),
     )
 
 
@@ -597,17 +641,14 @@ def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) ->
     }
 
 
-def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
-    """How the number of runs came about: fixed, where nothing else is said and the scores do not say otherwise."""
-    result = FixedNumber() if test is None else test
-    validate.instance("test", result, get_args(RunsTest))
+def _refuse_other_scores(losses: Losses, test: RunsTest) -> None:
+    """Refuse summaries, and runs that were stopped by their evidence where their number is said to be fixed."""
     if losses.bits is not None:
         raise InputError(
             "losses must be the scores of single runs, got a summary; give the scores themselves."
         )
-    if isinstance(result, FixedNumber):
+    if isinstance(test, FixedNumber):
         losses.refuse_stopped()
-    return result
 
 
 def _each_run_once(losses: Losses) -> Losses:

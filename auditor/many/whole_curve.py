@@ -1,7 +1,7 @@
 """Whether many runs contradict a claim's whole curve: by every threshold at once, or by bets that hold at any time."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -75,6 +75,7 @@ class Sequential:
 
 
 RunsTest = FixedNumber | Sequential
+RUNS_TESTS: dict[str, Callable[..., RunsTest]] = {"fixed-number": FixedNumber, "sequential": Sequential}
 
 
 class _Watch:

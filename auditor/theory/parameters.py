@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcinv, ndtri
 
-from auditor.core import validate
+from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import count, enough_digits, given, number
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
@@ -318,6 +318,13 @@ class WantedSuccess(_OverGuessing):
 
 
 _Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR | WantedSuccess
+TARGETS: dict[str, Callable[..., _Target]] = {
+    "advantage": WantedAdvantage,
+    "bayes-security": WantedBayesSecurity,
+    "epsilon": WantedEpsilon,
+    "tpr": WantedTPR,
+    "success": WantedSuccess,
+}
 
 
 @dataclass(frozen=True)
@@ -326,6 +333,11 @@ class Exact:
 
 
 _Method = Exact | closed_form.ClosedForm
+METHODS: dict[str, Callable[..., _Method]] = {
+    "exact": Exact,
+    "closed-form": closed_form.Corollary7,
+    "moment-matched": closed_form.MomentMatched,
+}
 
 
 @dataclass(frozen=True)
@@ -425,22 +437,24 @@ _MOST_STEPS = 1e12
 
 
 def noise_multiplier_for(
-    target: _Target,
+    target: _Target | str,
     *,
     sampling_rate: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008  a frozen value
-    method: _Method = Exact(),
+    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the smallest noise multiplier that keeps a promise.
 
     Args:
-        target: `WantedBayesSecurity`, `WantedAdvantage`, `WantedEpsilon`, `WantedTPR` or `WantedSuccess`, with its neighbours.
+        target: `WantedBayesSecurity`, `WantedAdvantage`, `WantedEpsilon`, `WantedTPR` or `WantedSuccess`, with its neighbours;
+            or a text: ``advantage:0.05``, ``bayes-security:0.9``, ``epsilon:2,delta=1e-5``, ``tpr:0.1,at_fpr=0.01`` or
+            ``success:0.6,prior=0.5``, each with ``adjacency=add-remove`` or ``adjacency=replace-one`` behind it.
         sampling_rate: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
         sampling: How batches are drawn.
-        method: `Exact` (default; a fraction of a second), or the closed forms `Corollary7`
-            (Eq. 4) and `MomentMatched`, which are approximations and for replaced records.
+        method: `Exact` (``exact``, the default; a fraction of a second), or the closed forms `Corollary7` (``closed-form``,
+            Eq. 4) and `MomentMatched` (``moment-matched``), which are approximations and for replaced records.
 
     Returns:
         The noise multiplier, within about 1e-5 (relatively) of the smallest and never below what the method needs.
@@ -457,6 +471,7 @@ def noise_multiplier_for(
     >>> found.value, found.status
     (2.82066, 'approximation')
     """
+    target, method = _chosen(target, method)
     base = _base(target, method, 1.0, sampling_rate, steps, sampling)
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
@@ -464,12 +479,12 @@ def noise_multiplier_for(
 
 
 def sampling_rate_for(
-    target: _Target,
+    target: _Target | str,
     *,
     noise_multiplier: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: _Method = Exact(),
+    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the largest sampling rate that keeps a promise; 1 where every rate does.
 
@@ -496,6 +511,7 @@ def sampling_rate_for(
     >>> found.value
     0.000354527
     """
+    target, method = _chosen(target, method)
     base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
     # So seldom drawn at all that the promise holds without any noise; by a union bound, as `epsilon` has it.
     by_union, harmless = isinstance(target, WantedEpsilon), target.harmless
@@ -505,12 +521,12 @@ def sampling_rate_for(
 
 
 def steps_for(
-    target: _Target,
+    target: _Target | str,
     *,
     noise_multiplier: float,
     sampling_rate: float,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: _Method = Exact(),
+    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the largest number of equal steps that keeps a promise.
 
@@ -535,6 +551,7 @@ def steps_for(
     >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001, method=Corollary7()).value
     628
     """
+    target, method = _chosen(target, method)
     base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
     # So few that the record is seldom enough drawn at all.
     rate = base.sampling_rate
@@ -547,6 +564,11 @@ def steps_for(
             " a larger sampling rate."
         )
     return replace(result, value=int(result.value))
+
+
+def _chosen(target: _Target | str, method: _Method | str) -> tuple[_Target, _Method]:
+    """Return the target and the method that texts name."""
+    return options.from_text("target", target, TARGETS), options.from_text("method", method, METHODS)
 
 
 def _base(

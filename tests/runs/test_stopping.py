@@ -327,5 +327,5 @@ def test_the_command_line_says_how_stopped_runs_are_judged(stopped, tmp_path, ca
     WRITERS[path.name](stopped, path)
     typed = ("runs", path, "--claim-epsilon", 1, "--claim-delta", 1e-5, "--quiet")
     assert "audit them by auditor.audit_runs with test=Sequential()" in refused(capsys, *typed)
-    assert command(*typed, "--sequential") == 1
+    assert command(*typed, "--test", "sequential") == 1
     assert "The claim is refuted." in capsys.readouterr().err
