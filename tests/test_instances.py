@@ -23,8 +23,15 @@ from auditor.core import (
     UnknownSplit,
     Verdict,
 )
-from auditor.estimators import InstanceRates, on_common_grid, rank_curves
-from auditor.many import certified, instance_values, log_mean_exp, point
+from auditor.estimators import (
+    InstanceRates,
+    certified,
+    instance_values,
+    log_mean_exp,
+    on_common_grid,
+    point,
+    rank_curves,
+)
 from auditor.report import audit_text
 from auditor.results import input_hash
 from auditor.verdicts import judge

@@ -1,7 +1,7 @@
-from auditor.comparison.compare import (
+from auditor.comparison.compare import compare_audits as compare_audits
+from auditor.comparison.differences import (
     Change as Change,
     Difference as Difference,
-    compare_audits as compare_audits,
     differences as differences,
     headline,
 )

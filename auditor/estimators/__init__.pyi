@@ -13,6 +13,7 @@ from auditor.estimators.certified import (
     most_telling,
     threshold_bound,
 )
+from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
     QuantileVariance,
     alternatives,
@@ -24,7 +25,16 @@ from auditor.estimators.epsilon_star import (
     standard_error,
 )
 from auditor.estimators.evidence import Estimator, Evidence
-from auditor.estimators.fixed_ranks import InstanceRates, on_common_grid, rank_curves
+from auditor.estimators.fixed_ranks import (
+    InstanceRates,
+    bootstrap_lower,
+    certified,
+    instance_values,
+    log_mean_exp,
+    on_common_grid,
+    point,
+    rank_curves,
+)
 from auditor.estimators.gap import advantage, bayes_security, gap_limits
 from auditor.estimators.gdp import gdp_of_guesses, model_gdp
 from auditor.estimators.guess_tests import (

@@ -1,16 +1,20 @@
 """Curves of one model at ranks fixed in advance, and what the curves of several models show at common error rates."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.core import options
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, Losses
+from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.curves.cells import FEWEST, LEAST, apart
 from auditor.curves.views import NamedCurve, rounded
+from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.melding import ranks
 
 # --- Curves at ranks fixed in advance, whose error rate is known for the training mechanism and need not be estimated ---
@@ -164,3 +168,201 @@ def averaged(found: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) ->
         kept = apart(np.round(rates[:, 1:-1] * total[:, None], 6), total)
         rates = rates[:, [0, *(at + 1 for at in kept), -1]]
     return (NamedCurve("empirical", label, *(rounded(column, digits=digits) for column in rates)),)
+
+
+# --- What several instances say about the mechanism: the point value, the certified bound, and the two limits of it ---
+#
+# With h_ij the share that instance i rightly calls by attack j, and f_j the mechanism's error rate of that attack, an
+# (eps, d)-DP mechanism has E h_ij <= mu_j = e^eps f_j + d for every instance. Then for every stake s in [0, 1]
+#
+#     E_j,s, the product over i of 1 + s (h_ij/mu_j - 1),
+#
+# is not negative and has a mean of at most 1, and so has its average over stakes and attacks with weights fixed in
+# advance: by Markov's inequality it reaches 1/alpha with probability at most alpha. The certified bound is the largest
+# eps at which it does [own; the bets of Waudby-Smith and Ramdas 2024]. It needs no law of h, no variance and no
+# correction for the choice among attacks, and it holds for any number of instances.
+
+
+# All of the stake suits instances that agree; smaller stakes survive an instance that shows nothing.
+_STAKES = (1.0, 0.75, 0.5, 0.25, 0.1)
+_STAKE_WEIGHTS = (0.4, 0.15, 0.15, 0.15, 0.15)
+_HALVINGS = 45
+_RESAMPLES = 1000
+# A resample in which all instances agree has no spread to divide by.
+_LEAST_SPREAD = 1e-3
+
+
+def point(evidence: InstanceRates, delta: float) -> tuple[float, int]:
+    """Return eps-bar of the averaged rates (Negoescu et al. 2024, Eq. 19), and the attack that attains it."""
+    logs = _log_ratios(np.einsum("ij->j", evidence.hits) / evidence.hits.shape[0], evidence.rates, delta)
+    best = int(np.argmax(logs))
+    return max(0.0, float(logs[best])), best
+
+
+def instance_values(evidence: InstanceRates, delta: float) -> Floats:
+    """Return Epsilon* of every instance, at the same attacks."""
+    return np.asarray(np.maximum(0.0, _log_ratios(evidence.hits, evidence.rates, delta).max(axis=1)))
+
+
+def log_mean_exp(values: Floats) -> tuple[float, float]:
+    """Return log E[exp eps*] over the instances (Negoescu et al. 2024, Theorem 2), and its standard error."""
+    largest = float(values.max())
+    scaled = np.exp(values - largest)
+    mean = float(scaled.mean())
+    return largest + math.log(mean), float(scaled.std(ddof=1)) / (mean * math.sqrt(values.size))
+
+
+def _log_ratios(hits: Floats, rates: Floats, delta: float) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(hits - delta, 0.0)) - np.log(rates))
+
+
+# --- The certified bound ---------------------------------------------------------------------------
+
+
+def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[float, dict[str, Any]]:
+    """Return the largest epsilon that the instances refute at level alpha, 0 if none, and what refutes it."""
+    bound = _largest_refuted(evidence, delta, alpha)
+    ceiling = _largest_refuted(evidence.of_a_perfect_attack(), delta, alpha)
+    details: dict[str, Any] = {"ceiling": ceiling}
+    if bound > 0:
+        bets = _log_bets(evidence, delta, bound)
+        stake, at = np.unravel_index(int(np.argmax(bets)), bets.shape)
+        details |= {"stake": _STAKES[int(stake)], **_attack(evidence, int(at))}
+    return bound, details
+
+
+def _attack(evidence: InstanceRates, at: int) -> dict[str, Any]:
+    return {
+        "attack": ATTACKS[evidence.names[at]],
+        "error_rate": float(evidence.rates[at]),
+        "mean_hit_rate": float(evidence.hits[:, at].mean()),
+    }
+
+
+def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> float:
+    """sup{eps: the averaged bet is at least 1/alpha}: it falls in eps, and is at most 1 where every mu_j is 1 or more."""
+
+    def refuted(epsilon: float) -> bool:
+        return bool(np.logaddexp.reduce(_log_bets(evidence, delta, epsilon), axis=None) >= -math.log(alpha))
+
+    return largest_of_all_below(refuted, -math.log(float(evidence.rates.min())), halvings=_HALVINGS)
+
+
+def _log_bets(evidence: InstanceRates, delta: float, epsilon: float) -> Floats:
+    """Log of weight times bet, shape (stakes, attacks)."""
+    gains = evidence.hits / (math.exp(epsilon) * evidence.rates + delta)
+    with np.errstate(divide="ignore"):  # all at stake and nothing called: the bet is lost
+        logs = [np.log((1 - stake) + stake * gains).sum(axis=0) for stake in _STAKES]
+    return np.asarray(np.stack(logs) + np.log(_STAKE_WEIGHTS)[:, None] + np.log(evidence.weights))
+
+
+# --- The bootstrap -----------------------------------------------------------------------------------
+
+
+def bootstrap_lower(
+    evidence: InstanceRates, delta: float, alpha: float, *, rng: np.random.Generator
+) -> float:
+    """Return the lower end by a studentised bootstrap over instances, simultaneous over the attacks.
+
+    Approximate: it cannot know of models so rare that none of the instances is one.
+    """
+    hits, size = evidence.hits, evidence.hits.shape[0]
+    mean, error = hits.mean(axis=0), hits.std(axis=0, ddof=1) / math.sqrt(size)
+    varies = error > 0
+    if not varies.any():
+        return 0.0
+    hits, mean, error, rates = hits[:, varies], mean[varies], error[varies], evidence.rates[varies]
+    largest = np.empty(_RESAMPLES)
+    for row in range(_RESAMPLES):
+        drawn = hits[rng.integers(0, size, size)]
+        spread = np.maximum(drawn.std(axis=0, ddof=1) / math.sqrt(size), _LEAST_SPREAD * error)
+        largest[row] = np.max((drawn.mean(axis=0) - mean) / spread)
+    lower = mean - float(np.quantile(largest, 1 - alpha)) * error
+    return max(0.0, float(_log_ratios(lower, rates, delta).max()))
+
+
+# --- The rows of an audit of several instances: the certified bound, the point value, and what bounds it from above ---
+
+
+BOUND, POINT, LOG_MEAN_EXP = "epsilon_bound.instances", "epsilon_bar", "epsilon_bar.log_mean_exp"
+# Where one model in 33 hardly leaks, the bootstrap is too high in 72%, 55%, 23% and 5% of simulated audits of 10, 20, 50
+# and 100 instances (about as often as none of them is such a model), the certified bound in none.
+_BOOTSTRAP_FROM = 100
+_DECLARED = (
+    "every instance had its own uniformly random split, drawn before its own training run (declared, not checked)",
+    "the hold-outs took no part in training, early stopping or selection",
+    "all instances come from the same training algorithm",
+)
+
+
+def bound_row(evidence: InstanceRates, delta: float, confidence: float) -> Estimate:
+    """Return the certified bound."""
+    bound, details = certified(evidence, delta, 1 - confidence)
+    return Estimate.at_least(
+        BOUND,
+        bound,
+        confidence=confidence,
+        method="bets on every instance at ranks fixed in advance, averaged; Markov's inequality",
+        subject=Subject.MECHANISM,
+        delta=delta,
+        adjacency=options.Adjacency.REPLACE_ONE,
+        assumptions=_DECLARED,
+        details={"instances": evidence.hits.shape[0], **details},
+    )
+
+
+def point_row(evidence: InstanceRates, delta: float, confidence: float, rng: np.random.Generator) -> Estimate:
+    """Return the point value, with the lower end of its bootstrap."""
+    value, at = point(evidence, delta)
+    details: dict[str, Any] = {"instances": evidence.hits.shape[0], "certified": BOUND}
+    if value > 0:
+        details |= _attack(evidence, at)
+    return Estimate.point(  # the certified bound is a row of its own, and the only one that can be judged
+        POINT,
+        value,
+        method="largest ratio of averaged rates; Negoescu et al. 2024, Eq. 19",
+        subject=Subject.MECHANISM,
+        delta=delta,
+        adjacency=options.Adjacency.REPLACE_ONE,
+        assumptions=(*_DECLARED, "biased upward: a maximum over noisy ratios"),
+        details=details | {"bootstrap": _bootstrap(evidence, delta, confidence, rng)},
+    )
+
+
+def _bootstrap(
+    evidence: InstanceRates, delta: float, confidence: float, rng: np.random.Generator
+) -> dict[str, Any]:
+    method = "studentised bootstrap over instances, simultaneous over ranks; approximate"
+    if evidence.hits.shape[0] < _BOOTSTRAP_FROM:
+        reason = (
+            f"with fewer than {_BOOTSTRAP_FROM} instances a bootstrap misses its level where a few models leak less than"
+            f" the rest; {BOUND} needs no such number"
+        )
+        return {"lower": None, "lower_reason": reason, "method": method}
+    lower = bootstrap_lower(evidence, delta, 1 - confidence, rng=rng)
+    return {"lower": lower, "confidence": confidence, "method": method}
+
+
+def log_mean_exp_row(evidence: InstanceRates, delta: float) -> Estimate:
+    """About models, not the mechanism's guarantee: so nothing can judge a claim by it."""
+    values = instance_values(evidence, delta)
+    value, error = log_mean_exp(values)
+    return Estimate.point(
+        LOG_MEAN_EXP,
+        value,
+        method="log of the mean of exp(Epsilon*) over the instances; Negoescu et al. 2024, Theorem 2",
+        subject=Subject.MODEL,
+        delta=delta,
+        assumptions=(
+            "an average over models: it bounds eps-bar from above, so it can neither refute nor support a claim",
+            "the largest instances decide a mean of exponentials: with few instances it is often far off",
+        ),
+        details={
+            "instances": int(values.size),
+            "standard_error": error,
+            "smallest": float(values.min()),
+            "median": float(np.median(values)),
+            "largest": float(values.max()),
+        },
+    )

@@ -10,12 +10,13 @@ from auditor.core.numbers import given, number, plain
 from auditor.core.values import Subject
 from auditor.core.verb import of_options
 from auditor.many import planned_audits as planned
+from auditor.many.assumed_attacks import ATTACKS, Attack, PerfectAttack
 from auditor.many.whole_curve import RUNS_TESTS, RunsTest, Sequential
 from auditor.theory.accountant import claimed_curve
 
 # --- How many records certify an epsilon, or refute a claim, if the attack is as assumed ---
 
-_PERFECT = planned.PerfectAttack()
+_PERFECT = PerfectAttack()
 # Audits whose target can be an epsilon.
 _BOUNDS = (planned.ModelAudit, planned.OneRunAudit, planned.LabelsAudit)
 
@@ -106,7 +107,7 @@ class PlanOptions:
     confidence: float = 0.95
     coverage: options.Coverage | str = field(default=options.Sample())
     split: options.MembershipSplit | str = field(default=options.UnknownSplit())
-    attack: planned.Attack | str = _PERFECT
+    attack: Attack | str = _PERFECT
     power: float = 0.8
     adjacency: options.Adjacency | str | None = None
     labels: int | None = None
@@ -116,7 +117,7 @@ class PlanOptions:
             "runs": (RUNS_TESTS, (*get_args(RunsTest), type(None))),
             "coverage": (options.COVERAGES, get_args(options.Coverage)),
             "split": (options.SPLITS, get_args(options.MembershipSplit)),
-            "attack": (planned.ATTACKS, get_args(planned.Attack)),
+            "attack": (ATTACKS, get_args(Attack)),
         }
         for name, (kinds, types) in named.items():
             object.__setattr__(self, name, options.from_text(name, getattr(self, name), kinds))
@@ -135,7 +136,7 @@ class _Setting(PlanOptions):
     runs: RunsTest | None
     coverage: options.Coverage
     split: options.MembershipSplit
-    attack: planned.Attack
+    attack: Attack
     adjacency: options.Adjacency
 
 
@@ -256,7 +257,7 @@ def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
     return inside, n - inside
 
 
-def _why_not(audit: planned.Audit, attack: planned.Attack, target: str) -> str:
+def _why_not(audit: planned.Audit, attack: Attack, target: str) -> str:
     if audit.in_reach(attack):
         return f"even {audit.marks[-1]:,} {audit.counted} do not {target}"
     if isinstance(audit, _BOUNDS) and audit.whole is None:
@@ -272,9 +273,9 @@ _CLOSE = 1 / 200  # as a share; a perfect attack's number is exact
 _EARLIER = (0.76, 0.8, 0.84, 0.88, 0.92, 0.96)
 
 
-def _fewest(audit: planned.Audit, attack: planned.Attack, power: float) -> int | None:
+def _fewest(audit: planned.Audit, attack: Attack, power: float) -> int | None:
     """Return it, null if there is none: between two marks of an audit the chance grows with the number, but for rounding."""
-    close = 0.0 if isinstance(attack, planned.PerfectAttack) else _CLOSE
+    close = 0.0 if isinstance(attack, PerfectAttack) else _CLOSE
     # The first that looks good enough is a lucky one: simulated, it has to be better by two standard errors.
     power = min(1.0, power + 2 * math.sqrt(power * (1 - power) / planned.DRAWS))
 

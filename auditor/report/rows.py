@@ -1,13 +1,27 @@
-"""One estimate, and one policy of answering less, as the strings that every output shows."""
+"""An estimate, a check, a claim and an output policy, each as the strings that every output shows."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
+from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.registry import Metric, Role
-from auditor.core.values import Estimate, OutputPolicy
-from auditor.report.words import ABOUT, short_title, shown_value, star_notes
+from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status
+from auditor.report.words import (
+    ABOUT,
+    STATUS,
+    VERDICT,
+    Sign,
+    advice,
+    check_title,
+    short_title,
+    shown_value,
+    star_notes,
+)
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
 
@@ -351,3 +365,93 @@ def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     )
     rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
     return tuple(PolicyRow(item, rate) for item in outcome)
+
+
+@dataclass(frozen=True)
+class CheckLine:
+    """One check as strings: its name, the question it asks, how it came out, and what to do."""
+
+    name: str
+    title: str
+    question: str
+    status: Status
+    sign: Sign
+    message: str
+    advice: str
+
+    @classmethod
+    def of(cls, item: Check, data: Mapping[str, Any]) -> "CheckLine":
+        """Return a check of an audit of these data."""
+        spec = CHECKS.get(item.name)
+        return cls(
+            name=item.name,
+            title=check_title(item.name),
+            question="" if spec is None else spec.title,
+            status=item.status,
+            sign=STATUS[item.status],
+            message=numbers.sentence(item.message),
+            advice=advice(item, data),
+        )
+
+    @property
+    def words(self) -> str:
+        """What was found and what to do."""
+        return f"{self.message} {self.advice}".rstrip()
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order in which a reader should look."""
+        return WORST_FIRST.index(self.status)
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """A claim beside a measurement.
+
+    Attributes:
+        comparison: The claim, and what became of it beside this measurement.
+        row: The measurement, or null where there is none.
+    """
+
+    comparison: Comparison
+    row: Row | None
+
+    @property
+    def judges(self) -> bool:
+        """Whether a verdict was reached here."""
+        return self.comparison.verdict is not None
+
+    @property
+    def claim(self) -> Claim:
+        """What was claimed."""
+        return self.comparison.claim
+
+    @property
+    def metric(self) -> str:
+        """What the claim is about."""
+        return metrics.metric(self.claim.metric).title
+
+    @property
+    def claimed(self) -> str:
+        """The claimed value."""
+        if self.claim.metric == "epsilon":
+            return numbers.given(self.claim.value)
+        return shown_value(self.claim.value, name=self.claim.metric)
+
+    @property
+    def outcome(self) -> Sign:
+        """What became of the claim."""
+        if self.comparison.verdict is not None:
+            return VERDICT[self.comparison.verdict]
+        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
+
+    @property
+    def deltas(self) -> tuple[str, str]:
+        """The delta that the measurement is stated at, and the claim's where that is another; else nothing."""
+        measured = None if self.row is None else self.row.estimate.delta
+        if measured is None:
+            return "", ""
+        if self.claim.delta is None or math.isclose(self.claim.delta, measured, rel_tol=1e-9):
+            return numbers.given(measured), ""
+        claimed, shown = numbers.distinct(self.claim.delta, measured)
+        return shown, claimed

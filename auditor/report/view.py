@@ -12,7 +12,6 @@ from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from auditor.checks.registry import CHECKS
 from auditor.core import numbers, values
 from auditor.core.errors import ExitCode
 from auditor.core.options import Disclosure
@@ -20,16 +19,12 @@ from auditor.core.registry import Role, entries
 from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
-from auditor.report.rows import PolicyRow, Row, policy_rows
+from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
 from auditor.report.words import (
     PROMISED,
-    STATUS,
     VERDICT,
     Sign,
     Units,
-    advice,
-    check_title,
-    shown_value,
     unit_words,
     units,
 )
@@ -48,96 +43,6 @@ _MOST_EXPOSED = 100  # records that a reader looks through
 def texts(name: str) -> Mapping[str, Any]:
     """Return the tables of ``texts/NAME.toml`` by their keys, in their order."""
     return MappingProxyType(entries("auditor.report", f"texts/{name}.toml"))
-
-
-@dataclass(frozen=True)
-class CheckLine:
-    """One check as strings: its name, the question it asks, how it came out, and what to do."""
-
-    name: str
-    title: str
-    question: str
-    status: values.Status
-    sign: Sign
-    message: str
-    advice: str
-
-    @classmethod
-    def of(cls, item: values.Check, data: Mapping[str, Any]) -> "CheckLine":
-        """Return a check of an audit of these data."""
-        spec = CHECKS.get(item.name)
-        return cls(
-            name=item.name,
-            title=check_title(item.name),
-            question="" if spec is None else spec.title,
-            status=item.status,
-            sign=STATUS[item.status],
-            message=numbers.sentence(item.message),
-            advice=advice(item, data),
-        )
-
-    @property
-    def words(self) -> str:
-        """What was found and what to do."""
-        return f"{self.message} {self.advice}".rstrip()
-
-    @property
-    def rank(self) -> int:
-        """Its place in the order in which a reader should look."""
-        return values.WORST_FIRST.index(self.status)
-
-
-@dataclass(frozen=True)
-class ClaimLine:
-    """A claim beside a measurement.
-
-    Attributes:
-        comparison: The claim, and what became of it beside this measurement.
-        row: The measurement, or null where there is none.
-    """
-
-    comparison: values.Comparison
-    row: Row | None
-
-    @property
-    def judges(self) -> bool:
-        """Whether a verdict was reached here."""
-        return self.comparison.verdict is not None
-
-    @property
-    def claim(self) -> values.Claim:
-        """What was claimed."""
-        return self.comparison.claim
-
-    @property
-    def metric(self) -> str:
-        """What the claim is about."""
-        return metrics.metric(self.claim.metric).title
-
-    @property
-    def claimed(self) -> str:
-        """The claimed value."""
-        if self.claim.metric == "epsilon":
-            return numbers.given(self.claim.value)
-        return shown_value(self.claim.value, name=self.claim.metric)
-
-    @property
-    def outcome(self) -> Sign:
-        """What became of the claim."""
-        if self.comparison.verdict is not None:
-            return VERDICT[self.comparison.verdict]
-        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
-
-    @property
-    def deltas(self) -> tuple[str, str]:
-        """The delta that the measurement is stated at, and the claim's where that is another; else nothing."""
-        measured = None if self.row is None else self.row.estimate.delta
-        if measured is None:
-            return "", ""
-        if self.claim.delta is None or math.isclose(self.claim.delta, measured, rel_tol=1e-9):
-            return numbers.given(measured), ""
-        claimed, shown = numbers.distinct(self.claim.delta, measured)
-        return shown, claimed
 
 
 _INSIDERS = Sign("For insiders only", "!", "caution")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.estimators import Counts, upper_limit
-from auditor.many import credible_lower, log_posterior_below
+from auditor.estimators import Counts, credible_lower, log_posterior_below, upper_limit
 
 
 def by_mpmath(epsilon, counts, delta):

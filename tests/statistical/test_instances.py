@@ -8,8 +8,7 @@ import pytest
 from simulation import ALPHA, seldom
 
 from auditor.core import Losses
-from auditor.estimators import InstanceRates, on_common_grid, rank_curves
-from auditor.many import bootstrap_lower, certified, point
+from auditor.estimators import InstanceRates, bootstrap_lower, certified, on_common_grid, point, rank_curves
 
 N = 100  # records in each group
 

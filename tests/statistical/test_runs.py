@@ -16,8 +16,7 @@ from simulation import ALPHA, seldom
 
 from auditor import audit_runs
 from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
-from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
-from auditor.many import credible_lower
+from auditor.estimators import Counts, MemberLimits, credible_lower, most_telling, threshold_bound
 from auditor.many.runs import _mu
 from auditor.theory import gaussian_epsilon
 

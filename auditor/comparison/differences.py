@@ -1,0 +1,391 @@
+"""differences(): what changed between two audits, from their results alone or with their losses."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from auditor.comparison import runs as audited
+from auditor.core import validate
+from auditor.core.numbers import about, count, distinct, given, percent, rounded, unit
+from auditor.core.values import Estimate, Losses, Subject
+from auditor.results import metrics
+from auditor.results.document import AuditResult, find
+from auditor.verdicts.judging import failed_validity, why_blind
+
+# --- One quantity in two audits, and what both together show of it ---
+
+
+class Change(StrEnum):
+    """What two audits show about a change; an approximate interval has no verdict."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    NO_CHANGE_SHOWN = "no_change_shown"
+    NOT_COMPARABLE = "not_comparable"
+    NOT_JUDGED = "not_judged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One quantity in two audits, and what can be said about its change.
+
+    Attributes:
+        name: Of the estimate.
+        old: Its value in the older audit, or null.
+        new: Its value in the newer audit, or null.
+        value: new - old; null where they are not comparable.
+        lower: Lower end of the interval of the true difference, or null.
+        upper: Upper end, or null.
+        confidence: With which that interval and those of all other rows that are judged hold at once; null where there is
+            none.
+        verdict: Whether the interval shows a change, and in which direction; larger is worse in every row compared.
+        sentence: The same in words.
+        reason: How the interval was found, or why there is none.
+        assumptions: What must hold for the interval.
+        subject: What the quantity is about.
+        delta: The deltas of the old and of the new value; null where there is none.
+        decides: Whether it is one of those, fixed in advance, that decide whether a release got worse.
+    """
+
+    name: str
+    old: float | None = None
+    new: float | None = None
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    confidence: float | None = None
+    verdict: Change
+    sentence: str
+    reason: str
+    assumptions: tuple[str, ...] = ()
+    subject: Subject = Subject.MODEL
+    delta: tuple[float | None, float | None] = (None, None)
+    decides: bool = False
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the rows that decide show together.
+
+    Attributes:
+        verdict: Worse if any of them is; else not comparable if any is not; else better if any is.
+        sentence: The same in words, naming the rows that showed it.
+        confidence: With which it holds; null where nothing is stated.
+        reason: How it was found, or why there is nothing to state.
+        assumptions: What must hold for it.
+    """
+
+    verdict: Change
+    sentence: str
+    confidence: float | None
+    reason: str
+    assumptions: tuple[str, ...] = ()
+
+
+# --- Did this release get worse? The differences between two audits, from their results alone or with their losses ---
+#
+# Two releases are usually scored on the same records, so that their intervals depend on each other in a way that the
+# results do not tell. With [l_i, u_i] an interval of each audit at error alpha/2,
+#
+#     l_new - u_old <= new - old <= u_new - l_old    with probability 1 - alpha or more
+#
+# whatever they share: it can only fail where one of the two intervals fails (union bound). The intervals are computed
+# again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
+# The losses of both tell what the results do not: then `auditor.comparison.paired` compares them record by record.
+
+PAIRED = "advantage.paired"  # decides alone where the losses were given
+_WORDS = {
+    "advantage": "the advantage of the best attacker who thresholds the loss",
+    "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
+    PAIRED: "on the same records, the advantage of an attacker who thresholds the loss",
+}
+_SAME_WAY = (
+    "both audits computed the loss in the same way",
+    "only attackers who threshold the loss; stronger ones may see another change",
+)
+_ASSUMPTIONS = (
+    "both audits drew their records from the same populations: other training or hold-out data look like another model",
+    *_SAME_WAY,
+)
+_OF_PAIRS = ("records within each group are independent draws", *_SAME_WAY)
+_EXACT = (
+    "McNemar's exact test on records that fair coins draw from members and others, with its limits; the thresholds are set on"
+    " records put aside, so that the same share of the non-members lies below both"
+)
+_DELONG = (
+    "on the same records, DeLong's interval is an approximation for many records, which decides nothing and is not counted"
+    " among the intervals that hold at once"
+)
+
+
+def differences(
+    old: AuditResult, new: AuditResult, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
+) -> tuple[Difference, ...]:
+    """Return what changed between two audits, one row for each quantity that either of them has.
+
+    The rows of `COMPARED` decide, come first and are always there; then the others in the order of the newer result, which
+    are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone, and the AUC's
+    interval is an approximate one that decides nothing. All intervals but that hold at once with the stated confidence,
+    which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
+    set of the same kind is not another model.
+
+    Args:
+        old: The audit of the older release.
+        new: The audit of the newer release, by any records: the same, others, or some of both.
+        together: With how many newer audits, 1 or more, the older one is compared, this one among them: each audit gets a
+            part of the error (union bound), so that the stated confidence is that of all these comparisons.
+        losses: What was audited, of the older and of the newer release, with the same ids: compared record by record.
+
+    Raises:
+        InputError: Not two results of audits, ``together`` is not 1 or more, or losses that are not of the same records.
+
+    >>> import numpy as np
+    >>> from auditor import Losses, audit
+    >>> rng = np.random.default_rng(0)
+    >>> others = rng.normal(size=5000)
+    >>> old = audit(Losses(member=rng.normal(-0.1, 1, 5000), nonmember=others))
+    >>> new = audit(Losses(member=rng.normal(-1.0, 1, 5000), nonmember=others))
+    >>> found = headline(differences(old, new))
+    >>> str(found.verdict), found.confidence
+    ('worse', 0.95)
+    """
+    for name, result in (("old", old), ("new", new)):
+        validate.instance(name, result, (AuditResult,))
+    releases = _Releases(old, new, validate.at_least("together", together, least=1))
+    refusal = audits_refusal(old, new)
+    paired = () if losses is None else releases.paired(losses, refusal)
+    if losses is not None and refusal is None:
+        refusal = "the losses were given, so that another row compares the same records, which says more"
+    names = (item.name for result in (new, old) for item in result.estimates)
+    done = {item.name for item in paired}
+    rest = (name for name in dict.fromkeys((*audited.COMPARED, *names)) if name not in done)
+    rows = (releases.difference(name, refusal) for name in rest)
+    return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
+
+
+def headline(found: Iterable[Difference]) -> Headline:
+    """Return whether a release got worse: what the rows that decide show.
+
+    Where one of them is not comparable the others can say that it is worse, and nothing else.
+    """
+    rows = [item for item in found if item.decides]
+    order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
+    verdict = next(one for one in order if any(item.verdict is one for item in rows))
+    words = [item for item in rows if item.verdict is verdict]
+    if verdict is Change.NOT_COMPARABLE:
+        return Headline(verdict, words[0].sentence, None, words[0].reason)
+    sentences = [item.sentence for item in words]
+    if verdict is Change.NO_CHANGE_SHOWN:
+        sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in words[1:]]
+    options = [item for item in rows if item.confidence is not None]
+    return Headline(
+        verdict,
+        " ".join(sentences),
+        min(item.confidence or 0.0 for item in options),
+        " ".join(dict.fromkeys(item.reason for item in options)),
+        tuple(dict.fromkeys(text for item in options for text in item.assumptions)),
+    )
+
+
+@dataclass(frozen=True)
+class _Releases:
+    """The audits of two releases, and with how many newer ones the older is compared."""
+
+    old: AuditResult
+    new: AuditResult
+    together: int
+
+    @property
+    def data(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self.old.data, self.new.data
+
+    def difference(self, name: str, refusal: str | None) -> Difference:
+        """Of one quantity, from what both results keep."""
+        old, new = (find(result, name) for result in (self.old, self.new))
+        reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
+        if old is None or new is None or old.value is None or new.value is None or reason is not None:
+            return _not_comparable(name, old, new, reason or "a value is missing")
+        confidence = min(item.confidence or 0.0 for item in (old, new))
+        share = audited.error_share(confidence, audits=self.together + 1)
+        first, second = (
+            audited.interval_at(name, item, data=at, alpha=share)
+            for item, at in zip((old, new), self.data, strict=True)
+        )
+        if first is None or second is None:
+            return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
+        reason = (
+            f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
+            f" other end of the other: holds for all rows at once{self._for_all}, whatever the two audits share"
+        )
+        ends = second[0] - first[1], second[1] - first[0]
+        judged = self._judged(name, (old.value, new.value), ends, confidence)
+        # Less what holds of a row alone: here the members of a census count as draws.
+        both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
+        own = dict.fromkeys(text for assumptions in both for text in assumptions)
+        return replace(judged, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
+
+    @property
+    def _for_all(self) -> str:
+        return "" if self.together == 1 else f", for all {self.together} comparisons together"
+
+    def _judged(self, name: str, values: audited.Ends, at: audited.Ends, confidence: float) -> Difference:
+        """With the verdict that is read off its interval, of three digits unless both audits are for insiders."""
+        value = values[1] - values[0]
+        if audited.is_public(*self.data):
+            nearest = partial(rounded, toward="nearest")
+            values, value = (nearest(values[0]), nearest(values[1])), nearest(value)
+            at = audited.outward(at)
+        lower, upper = at
+        hedge = "about " if metrics.metric(name).approximate else ""
+        level = f"{hedge}{percent(confidence, toward='down')} confidence{self._for_all}"
+        verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
+        return Difference(
+            name=name,
+            old=values[0],
+            new=values[1],
+            value=value,
+            lower=lower,
+            upper=upper,
+            confidence=confidence,
+            verdict=verdict,
+            sentence=_sentence(name, values, at, verdict, level=level),
+            reason="",
+        )
+
+    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> tuple[Difference, ...]:
+        """Of the same records: the row that decides, and the AUC, whose interval is approximate."""
+        from auditor.comparison.paired import attack_change, auc_change, same_records
+
+        confidence = min(float(data.get("confidence") or 0.0) for data in self.data)
+        if refusal is not None or not 0 < confidence < 1:
+            reason = refusal or "a result does not keep its confidence"
+            return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
+        records = same_records(*losses, people=self.old.data.get("combined"))
+        alpha = (1 - confidence) / self.together
+        change, (old, new, *ends) = attack_change(records, alpha=alpha), auc_change(records, alpha=alpha)
+        attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
+        area = self._judged("auc", (old, new), (ends[0], ends[1]), confidence)
+        gained, lost = map(about if audited.is_public(*self.data) else count, (change.gained, change.lost))
+        words = (
+            f"{attack.sentence} Of {count(change.drawn)} records drawn, it is right on {gained} in the newer audit"
+            f" alone and on {lost} in the older alone."
+        )
+        return (
+            replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
+            replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
+        )
+
+
+def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:
+    some = new or old
+    return Difference(
+        name=name,
+        old=getattr(old, "value", None),
+        new=getattr(new, "value", None),
+        verdict=Change.NOT_COMPARABLE,
+        sentence=f"Not comparable: {reason}.",
+        reason=reason,
+        subject=Subject.MODEL if some is None else some.subject,
+        delta=(getattr(old, "delta", None), getattr(new, "delta", None)),
+    )
+
+
+def _sentence(name: str, values: audited.Ends, at: audited.Ends, verdict: Change, *, level: str) -> str:
+    went = f"from {unit(values[0])} to {unit(values[1])}"
+    words = _WORDS[name]
+    if verdict is Change.WORSE:
+        return f"Worse: {words} rose {went}, by at least {unit(at[0], toward='down')} ({level})."
+    if verdict is Change.BETTER:
+        least = unit(-at[1], toward="down")
+        return (
+            f"Better: {words} fell {went}, by at least {least} ({level}); other attackers were not compared."
+        )
+    fall, rise = (unit(max(0.0, end), toward="up") for end in (-at[0], at[1]))
+    return (
+        f"No change shown: {words} went {went}, and anything from a fall of {fall} to a rise of {rise} fits both audits"
+        f" ({level})."
+    )
+
+
+# --- Why two audits, or two numbers of theirs, have no difference that could be stated ---
+
+
+def _row_refusal(old: Estimate | None, new: Estimate | None, *, two_sided: bool) -> str | None:
+    """Return why a quantity has no difference, whatever the audits are like, or None.
+
+    Args:
+        old: Its estimate in the older audit, if any.
+        new: Its estimate in the newer audit, if any.
+        two_sided: Whether it is one that has an interval with two ends.
+    """
+    if old is None or new is None:
+        return "only one of the audits has this number" if old or new else "neither audit has this number"
+    for which, item in (("older", old), ("newer", new)):
+        if item.value is None:
+            return f"the {which} audit has no value: {item.reason or 'no reason was given'}"
+    if (unlike := _about_different_things(old, new)) is not None:
+        return unlike
+    if not two_sided:
+        return _one_sided(old, new)
+    ends = [getattr(item, name) for item in (old, new) for name in ("lower", "value", "upper")]
+    if None in (*ends, old.confidence, new.confidence):
+        return "an interval is missing"
+    return None if all(0 <= x <= 1 for x in ends) else "a value or an interval lies outside [0, 1]"
+
+
+def _about_different_things(old: Estimate, new: Estimate) -> str | None:
+    if old.method != new.method:
+        return (
+            f"the method changed from {old.method!r} in the older audit to {new.method!r} in the newer, which is no change of"
+            " the model; audit the losses of the older one again with this version"
+        )
+    if (old.subject, old.adjacency) != (new.subject, new.adjacency):
+        return (
+            "the values are about different things: the model or the training mechanism, or another adjacency"
+        )
+    if old.delta == new.delta:
+        return None
+    options = None not in (old.delta, new.delta)
+    texts = distinct(old.delta or 0.0, new.delta or 0.0) if options else map(given, (old.delta, new.delta))
+    return f"the values are stated at different deltas, {' and '.join(texts)}"
+
+
+def _one_sided(old: Estimate, new: Estimate) -> str:
+    if old.name == "bayes_security":
+        return (
+            "only an upper end is known, since stronger attackers may exist, and a difference of two upper bounds bounds"
+            " nothing; for attackers who threshold the loss, the row advantage says what changed"
+        )
+    if old.upper is not None and new.upper is not None:
+        return f"only {' and '.join(audited.COMPARED)} are compared: which rows decide was fixed before any audit was seen"
+    if old.lower is None and new.lower is None:
+        return "both values are point estimates without an interval"
+    if old.lower is None or new.lower is None:
+        return "one of the values is a point estimate without an interval"
+    return "both have a lower end only, and a difference of two lower bounds bounds nothing"
+
+
+def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
+    """Return why two audits cannot be set against each other at all, or None."""
+    for which, result in (("older", old), ("newer", new)):
+        if failed := failed_validity(result.checks):
+            return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
+        if (blind := why_blind(result.checks) or audited.too_narrow(result)) is not None:
+            return f"in the {which} audit {blind}"
+    units = [
+        " by loss: ".join(
+            str(item) for item in (result.data.get(name) for name in ("unit", "combined")) if item
+        )
+        for result in (old, new)
+    ]
+    if units[0] != units[1]:
+        return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
+    members = [str(result.data.get("members", "sample")) for result in (old, new)]
+    if members[0] != members[1]:
+        return (
+            f"the intervals are about different things: the members are a {members[0]} in the older audit and a"
+            f" {members[1]} in the newer"
+        )
+    return None
