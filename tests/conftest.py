@@ -101,6 +101,15 @@ ONE_NUMPY = (
 )
 
 
+# Where drawings are looked at. Elsewhere those of a page are empty: drawing takes nearly all of the time of a page.
+DRAWN = (
+    *("browser/", "benchmarks/", "notebooks/", "test_docs.py", "test_views.py"),
+    *("report/test_figures", "report/test_html.py", "report/test_beyond", "report/test_training_pages.py"),
+    *("audits/test_landscape.py", "audits/test_page.py"),
+    *("safety/test_drawings.py", "safety/test_outputs.py", "safety/test_report_attack.py"),
+)
+
+
 def pytest_addoption(parser):
     """Add ``--long``: simulations at full size."""
     parser.addoption("--long", action="store_true", default=False, help="run simulations at full size")
@@ -118,6 +127,17 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if "long" in item.keywords:
                 item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def drawings(request, monkeypatch):
+    """Leave the drawings of pages empty but in the places where they are looked at."""
+    if not request.path.relative_to(request.config.rootpath / "tests").as_posix().startswith(DRAWN):
+        from markupsafe import escape
+
+        from auditor.report.figures import canvas
+
+        monkeypatch.setattr(canvas, "svg", lambda _, *, alt, **__: f"<svg><title>{escape(alt)}</title></svg>")
 
 
 @pytest.fixture
