@@ -98,6 +98,13 @@ def former_attacks(history: Iterable[str]) -> dict[Attack, AttackState]:
     }
 
 
+class Tail(Named):
+    """The end of the losses at which a threshold lies: members are called below it, or non-members above it."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
 class Disclosure(Named):
     """Who may read a result.
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +28,34 @@ from auditor.estimators.melding import ranks
 # four ratios of Negoescu et al. 2024, Eq. 19, each with a known denominator.
 
 
-# Who is called, and from which end of the losses; the first two are those of smaller losses for members.
+class RankAttack(NamedTuple):
+    """Who is called, and from which end of the losses.
+
+    Attributes:
+        label: The same in words.
+        members: Whether members are called.
+        expected: Whether it expects smaller losses of members.
+    """
+
+    label: str
+    members: bool
+    expected: bool
+
+
 ATTACKS = {
-    "ranks.low_members": "members called, below ranks of the smallest non-member losses",
-    "ranks.high_nonmembers": "non-members called, above ranks of the largest member losses",
-    "ranks.high_members": "members called, above ranks of the largest non-member losses",
-    "ranks.low_nonmembers": "non-members called, below ranks of the smallest member losses",
+    "ranks.low_members": RankAttack(
+        "members called, below ranks of the smallest non-member losses", members=True, expected=True
+    ),
+    "ranks.high_nonmembers": RankAttack(
+        "non-members called, above ranks of the largest member losses", members=False, expected=True
+    ),
+    "ranks.high_members": RankAttack(
+        "members called, above ranks of the largest non-member losses", members=True, expected=False
+    ),
+    "ranks.low_nonmembers": RankAttack(
+        "non-members called, below ranks of the smallest member losses", members=False, expected=False
+    ),
 }
-_EXPECTED = ("ranks.low_members", "ranks.high_nonmembers")
 # Members are expected to have the smaller losses; the other way round is looked at, with little of the error.
 _SHARE_OF_THE_EXPECTED = 0.9
 
@@ -57,7 +78,7 @@ class InstanceRates:
 
     def of_a_perfect_attack(self) -> "InstanceRates":
         """Return the same with every member below every non-member, in all instances."""
-        expected = np.array([name in _EXPECTED for name in self.names])
+        expected = np.array([ATTACKS[name].expected for name in self.names])
         hits = np.broadcast_to(expected.astype(np.float64), self.hits.shape)
         return dataclasses.replace(self, hits=hits)
 
@@ -89,11 +110,11 @@ def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
 
 
 def _curve(name: str, counts: npt.NDArray[np.int64], losses: Losses) -> NamedCurve:
-    called, other = losses.n_member, losses.n_nonmember
-    if name.endswith("_nonmembers"):
+    attack, called, other = ATTACKS[name], losses.n_member, losses.n_nonmember
+    if not attack.members:
         called, other = other, called
     rates = (ranks(other) + 1) / other
-    return NamedCurve(name, ATTACKS[name], tuple(rates.tolist()), tuple((counts / called).tolist()))
+    return NamedCurve(name, attack.label, tuple(rates.tolist()), tuple((counts / called).tolist()))
 
 
 def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRates:
@@ -119,7 +140,7 @@ def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRat
 
 
 def _weight(name: str) -> float:
-    return (_SHARE_OF_THE_EXPECTED if name in _EXPECTED else 1 - _SHARE_OF_THE_EXPECTED) / 2
+    return (_SHARE_OF_THE_EXPECTED if ATTACKS[name].expected else 1 - _SHARE_OF_THE_EXPECTED) / 2
 
 
 def _at(grid: Floats, fpr: Floats, tpr: Floats) -> Floats:
@@ -153,7 +174,7 @@ def averaged(found: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) ->
         return ()
     hits, names = found.hits.mean(axis=0), np.array(found.names)
     least = LEAST * found.rates.min() if sizes else 0.0  # the smallest rate is that of one record
-    low, high = ((names == name) & (found.rates >= least) for name in _EXPECTED)
+    low, high = ((names == name) & (found.rates >= least) for name, item in ATTACKS.items() if item.expected)
     fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
     tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
     order = np.lexsort((tpr, fpr))

@@ -177,7 +177,7 @@ def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[floa
 
 def _attack(evidence: InstanceRates, at: int) -> dict[str, Any]:
     return {
-        "attack": ATTACKS[evidence.names[at]],
+        "attack": ATTACKS[evidence.names[at]].label,
         "error_rate": float(evidence.rates[at]),
         "mean_hit_rate": float(evidence.hits[:, at].mean()),
     }
