@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,34 +27,14 @@ from auditor.estimators.melding import ranks
 # four ratios of Negoescu et al. 2024, Eq. 19, each with a known denominator.
 
 
-class RankAttack(NamedTuple):
-    """Who is called, and from which end of the losses.
-
-    Attributes:
-        label: The same in words.
-        members: Whether members are called.
-        expected: Whether it expects smaller losses of members.
-    """
-
-    label: str
-    members: bool
-    expected: bool
-
-
+# Who is called, and from which end of the losses; the first two are those of smaller losses for members.
 ATTACKS = {
-    "ranks.low_members": RankAttack(
-        "members called, below ranks of the smallest non-member losses", members=True, expected=True
-    ),
-    "ranks.high_nonmembers": RankAttack(
-        "non-members called, above ranks of the largest member losses", members=False, expected=True
-    ),
-    "ranks.high_members": RankAttack(
-        "members called, above ranks of the largest non-member losses", members=True, expected=False
-    ),
-    "ranks.low_nonmembers": RankAttack(
-        "non-members called, below ranks of the smallest member losses", members=False, expected=False
-    ),
+    "ranks.low_members": "members called, below ranks of the smallest non-member losses",
+    "ranks.high_nonmembers": "non-members called, above ranks of the largest member losses",
+    "ranks.high_members": "members called, above ranks of the largest non-member losses",
+    "ranks.low_nonmembers": "non-members called, below ranks of the smallest member losses",
 }
+_EXPECTED = ("ranks.low_members", "ranks.high_nonmembers")
 # Members are expected to have the smaller losses; the other way round is looked at, with little of the error.
 _SHARE_OF_THE_EXPECTED = 0.9
 
@@ -78,7 +57,7 @@ class InstanceRates:
 
     def of_a_perfect_attack(self) -> "InstanceRates":
         """Return the same with every member below every non-member, in all instances."""
-        expected = np.array([ATTACKS[name].expected for name in self.names])
+        expected = np.array([name in _EXPECTED for name in self.names])
         hits = np.broadcast_to(expected.astype(np.float64), self.hits.shape)
         return dataclasses.replace(self, hits=hits)
 
@@ -100,21 +79,22 @@ def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     n1, n0 = member.size, nonmember.size
     of_members, of_nonmembers = ranks(n1), ranks(n0)
-    calls = {
+    members = {
         "ranks.low_members": np.searchsorted(member, nonmember[of_nonmembers], side="left"),
-        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
         "ranks.high_members": n1 - np.searchsorted(member, nonmember[n0 - 1 - of_nonmembers], side="right"),
+    }
+    nonmembers = {
+        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
         "ranks.low_nonmembers": np.searchsorted(nonmember, member[of_members], side="left"),
     }
-    return tuple(_curve(name, counts, losses) for name, counts in calls.items())
+    curves = {name: _curve(name, counts, n1, n0) for name, counts in members.items()}
+    curves |= {name: _curve(name, counts, n0, n1) for name, counts in nonmembers.items()}
+    return tuple(curves[name] for name in ATTACKS)
 
 
-def _curve(name: str, counts: npt.NDArray[np.int64], losses: Losses) -> NamedCurve:
-    attack, called, other = ATTACKS[name], losses.n_member, losses.n_nonmember
-    if not attack.members:
-        called, other = other, called
+def _curve(name: str, counts: npt.NDArray[np.int64], called: int, other: int) -> NamedCurve:
     rates = (ranks(other) + 1) / other
-    return NamedCurve(name, attack.label, tuple(rates.tolist()), tuple((counts / called).tolist()))
+    return NamedCurve(name, ATTACKS[name], tuple(rates.tolist()), tuple((counts / called).tolist()))
 
 
 def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRates:
@@ -140,7 +120,7 @@ def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRat
 
 
 def _weight(name: str) -> float:
-    return (_SHARE_OF_THE_EXPECTED if ATTACKS[name].expected else 1 - _SHARE_OF_THE_EXPECTED) / 2
+    return (_SHARE_OF_THE_EXPECTED if name in _EXPECTED else 1 - _SHARE_OF_THE_EXPECTED) / 2
 
 
 def _at(grid: Floats, fpr: Floats, tpr: Floats) -> Floats:
@@ -174,7 +154,7 @@ def averaged(found: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) ->
         return ()
     hits, names = found.hits.mean(axis=0), np.array(found.names)
     least = LEAST * found.rates.min() if sizes else 0.0  # the smallest rate is that of one record
-    low, high = ((names == name) & (found.rates >= least) for name, item in ATTACKS.items() if item.expected)
+    low, high = ((names == name) & (found.rates >= least) for name in _EXPECTED)
     fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
     tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
     order = np.lexsort((tpr, fpr))

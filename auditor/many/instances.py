@@ -177,7 +177,7 @@ def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[floa
 
 def _attack(evidence: InstanceRates, at: int) -> dict[str, Any]:
     return {
-        "attack": ATTACKS[evidence.names[at]].label,
+        "attack": ATTACKS[evidence.names[at]],
         "error_rate": float(evidence.rates[at]),
         "mean_hit_rate": float(evidence.hits[:, at].mean()),
     }
