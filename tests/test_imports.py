@@ -59,5 +59,5 @@ def test_a_moved_name_says_where_it_is():
     for module, names in theory._MOVED.items():
         for name in names:
             assert hasattr(getattr(theory, module), name)
-            with pytest.raises(AttributeError, match=f"it is now auditor.theory.{module}.{name}"):
+            with pytest.raises(AttributeError, match=f"it is auditor.theory.{module}.{name}"):
                 getattr(theory, name)

@@ -1,10 +1,10 @@
-from auditor.comparison.compare import compare_audits as compare_audits
-from auditor.comparison.differences import (
+from auditor.comparison.changes import (
     Change as Change,
     Difference as Difference,
     differences as differences,
     headline,
 )
+from auditor.comparison.compare import compare_audits as compare_audits
 from auditor.comparison.paired import (
     SameRecords,
     attack_change,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
 from auditor.comparison import runs as audited
-from auditor.comparison.differences import Change, Difference, Headline, audits_refusal, differences, headline
+from auditor.comparison.changes import Change, Difference, Headline, audits_refusal, differences, headline
 from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
 from auditor.core import validate
 from auditor.core.errors import InputError

@@ -1,6 +1,7 @@
 """Facts as enums: what is known of an audit by name; the words for them are made in `auditor.report`."""
 
 import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -30,6 +31,78 @@ class Adjacency(Named):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+class Attack(Named):
+    """Kinds of attack that a reviewer expects."""
+
+    LOSS = "loss"
+    LABEL = "label"
+    ESTIMATED = "estimated"
+    REFERENCE = "reference"
+    ATTRIBUTE = "attribute"
+    TRAINING_LABELS = "training_labels"
+    EXTRACTION = "extraction"
+    INVERSION = "inversion"
+    RECONSTRUCTION = "reconstruction"
+
+    @property
+    def column(self) -> str:
+        """The column of a table that marks the records on which the attack was run."""
+        return f"attack.{self}"
+
+
+class AttackState(Named):
+    """What became of an attack."""
+
+    RUN = "run"
+    NOT_RUN = "not run"
+    NOT_APPLICABLE = "not applicable"
+
+
+Attacks = Mapping[Attack, AttackState]
+
+
+def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
+    """Return what became of each attack, from names of both."""
+    return {Attack.named(name): AttackState.named(state) for name, state in dict(attacks).items()}
+
+
+def all_attacks(attacks: Attacks) -> dict[str, str]:
+    """Return what became of every attack, by name: that by the loss was run where no other was."""
+    by_loss = {} if AttackState.RUN in attacks.values() else {Attack.LOSS: AttackState.RUN}
+    states = {**by_loss, **attacks}
+    return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
+
+
+# How steps of a history began that earlier releases wrote, which kept no attacks.
+_REFERENCE = ("log-likelihood ratio, ", "offline RMIA, ", "online RMIA, ", "difficulty: minus ")
+_OF_TASKS = (
+    "negative log-odds of the true class",
+    "sum over the labels of the negative log-odds",
+    "squared error",
+    "Gaussian log loss",
+)
+_FORMER = (
+    (Attack.LABEL, AttackState.RUN, ("the outputs are hard labels (only 0 and 1)",)),
+    (Attack.REFERENCE, AttackState.RUN, _REFERENCE),
+    (Attack.EXTRACTION, AttackState.NOT_APPLICABLE, _OF_TASKS),
+)
+
+
+def former_attacks(history: Iterable[str]) -> dict[Attack, AttackState]:
+    """Return what became of attacks by the history that an earlier release wrote."""
+    steps = tuple(history)
+    return {
+        attack: state for attack, state, words in _FORMER if any(step.startswith(words) for step in steps)
+    }
+
+
+class Tail(Named):
+    """The end of the losses at which a threshold lies: members are called below it, or non-members above it."""
+
+    LOWER = "lower"
+    UPPER = "upper"
 
 
 class Disclosure(Named):

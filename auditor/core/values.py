@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attacks, AttackState, attack_states
 from auditor.core.fields import CheckDetails, Confidence, Delta, EstimateDetails, Keys, Number, YesOrNo
 from auditor.core.options import Adjacency, Named
 
@@ -247,6 +248,7 @@ class Losses:
             collected; default none.
         stopped_by_evidence: Whether these are scores of runs whose number their own evidence decided, as of
             ``collect_runs(stop=...)``: no interval for a fixed number of runs holds for them.
+        attacks: Which attacks the losses are the scores of, and which cannot apply to them; default that by the loss.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
@@ -273,6 +275,7 @@ class Losses:
     inclusion: PerGroup | None = None
     policies: Mapping[str, PerGroup] = field(default_factory=dict)
     stopped_by_evidence: bool = False
+    attacks: Attacks = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -299,6 +302,7 @@ class Losses:
                     f"{side} correct must be true or false for each record, got other values of type {column.dtype}."
                 )
         object.__setattr__(self, "scale", LossScale.named(self.scale))
+        object.__setattr__(self, "attacks", attack_states(self.attacks))
         object.__setattr__(self, "saturated", self._counts())
         for name in ("history", "notes"):
             lines: Any = getattr(self, name)
@@ -349,8 +353,14 @@ class Losses:
     @property
     def swapped(self) -> "Losses":
         """The non-members as members, and the other way round, without labels."""
-        kept = self.stopped_by_evidence
-        return Losses(self.sorted_nonmember, self.sorted_member, stopped_by_evidence=kept)
+        about: Any = {"stopped_by_evidence": self.stopped_by_evidence, "attacks": self.attacks}
+        return Losses(self.sorted_nonmember, self.sorted_member, **about)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The columns of ones that a table of the losses has for what holds of all of them."""
+        run = [name.column for name, state in self.attacks.items() if state is AttackState.RUN]
+        return (*["stopped_by_evidence"] * self.stopped_by_evidence, *run)
 
     def refuse_stopped(self) -> None:
         """Refuse runs that their evidence stopped, where the number must have been fixed in advance."""
@@ -387,7 +397,8 @@ class Losses:
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.
 
-        Runs that their evidence stopped have a column ``stopped_by_evidence`` of ones, which every reader takes back.
+        Runs that their evidence stopped have a column ``stopped_by_evidence`` of ones, and scores of an attack a column such as
+        ``attack.reference``, which every reader takes back.
 
         >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1], id=(["a", "b"], ["c", "d"]))
         >>> losses.to_frame().iloc[0].to_dict()
@@ -400,7 +411,7 @@ class Losses:
         losses = np.concatenate([self.member, self.nonmember])
         columns: dict[str, Any] = {"loss": losses, "member": membership}
         columns |= {name: [*pair.member, *pair.nonmember] for name, pair in labels.items()}
-        return pd.DataFrame(columns | ({"stopped_by_evidence": 1} if self.stopped_by_evidence else {}))
+        return pd.DataFrame(columns | dict.fromkeys(self.marks, 1))
 
     @cached_property
     def ids_may_repeat(self) -> bool:

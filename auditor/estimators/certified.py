@@ -19,6 +19,7 @@ from scipy import special
 
 from auditor.core import options
 from auditor.core.errors import InputError
+from auditor.core.facts import Tail
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.exact_test import LEAST_BOUND, CalibratedTest, Hits, Statistic, dense_ranks
@@ -202,7 +203,7 @@ def threshold_bound(
         empty = limits.known and counts.true_positives == counts.members
         ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
         shown = {"tpr_lower": tpr, "fpr_upper": fpr}
-    tail = "lower" if ratios[0] >= ratios[1] else "upper"
+    tail = Tail.LOWER if ratios[0] >= ratios[1] else Tail.UPPER
     return _Candidate(max(ratios), {"tail": tail, **vars(counts), **shown})
 
 
@@ -296,7 +297,7 @@ def _ranks_of(rule: options.RankGrid) -> Callable[[int], npt.NDArray[np.int64]]:
 
 def _tails(hits: Hits, rule: options.RankGrid) -> tuple[Ranked, Ranked]:
     n1, n0, ks = hits.members, hits.nonmembers, _ranks_of(rule)
-    return Ranked(ks(n0), n0, hits.below, n1, "lower"), Ranked(ks(n1), n1, hits.above, n0, "upper")
+    return Ranked(ks(n0), n0, hits.below, n1, Tail.LOWER), Ranked(ks(n1), n1, hits.above, n0, Tail.UPPER)
 
 
 def _grid_bound(
@@ -311,7 +312,7 @@ def _grid_bound(
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
-        shown = _counts(lower if name == "lower" else upper, at)
+        shown = _counts(lower if name == Tail.LOWER else upper, at)
         return _Candidate(test.epsilon_bound, {**shown, "p_value": test.p_value(0.0)})
     limits = MemberLimits(coverage, hits.members)
     if limits.known:
@@ -326,7 +327,7 @@ def _with_threshold(found: _Candidate, losses: Losses) -> _Candidate:
     if not found.details:
         return found
     rank = found.details["rank"]
-    if found.details["tail"] == "lower":
+    if found.details["tail"] == Tail.LOWER:
         threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
     else:
         threshold = just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
@@ -454,7 +455,7 @@ def _best(
 
 def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
     """The best of one tail by two limits for each rank."""
-    if tail.name == "lower":
+    if tail.name == Tail.LOWER:
         numerator = limits.tpr_lower(tail.hits, level)
         denominator = upper_limit(tail.ranks, tail.ranked, level)
     else:
@@ -463,7 +464,7 @@ def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) ->
     with np.errstate(divide="ignore"):
         logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
     at = int(np.argmax(logs))
-    names = ("tpr_lower", "fpr_upper") if tail.name == "lower" else ("tnr_lower", "fnr_upper")
+    names = ("tpr_lower", "fpr_upper") if tail.name == Tail.LOWER else ("tnr_lower", "fnr_upper")
     rates = dict(zip(names, (float(numerator[at]), float(denominator[at])), strict=True))
     return _Candidate(float(logs[at]), {**_counts(tail, at), **rates, "level_per_limit": level})
 
@@ -471,7 +472,7 @@ def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) ->
 def _counts(tail: Ranked, at: int) -> dict[str, Any]:
     hits, rank = int(tail.hits[at]), int(tail.ranks[at])
     where = {"tail": tail.name, "rank": rank}
-    if tail.name == "lower":
+    if tail.name == Tail.LOWER:
         called = {"true_positives": hits, "members": tail.others, "false_positives_at_most": rank}
         return {**where, **called, "nonmembers": tail.ranked}
     called = {"true_negatives": hits, "nonmembers": tail.others, "false_negatives_at_most": rank}

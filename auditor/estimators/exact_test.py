@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
+from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
 from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
@@ -106,9 +107,9 @@ class Hits:
         below = np.full(ranks(nonmembers).size, members)
         return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
 
-    def of_tail(self, tail: str) -> _Integers:
-        """Return those of the ``"lower"`` or the ``"upper"`` tail."""
-        return self.below if tail == "lower" else self.above
+    def of_tail(self, tail: Tail) -> _Integers:
+        """Return those of a tail."""
+        return self.below if tail == Tail.LOWER else self.above
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class _Side:
     ``levels`` are those of the bounds: one melded limit where the members are a sample, and otherwise two separate ones.
     """
 
-    tail: str
+    tail: Tail
     ranked: int
     others: int
     delta: float
@@ -129,7 +130,7 @@ class _Side:
     def _wrongly(self) -> Floats:
         """Upper limits of the rate of errors at each rank, one of two."""
         at = dense_ranks(self.ranked)
-        if self.limits.known and self.tail == "upper":
+        if self.limits.known and self.tail == Tail.UPPER:
             # Of a census the miss rate above the largest member is 0, leakage or not.
             return np.where(at > 0, at / self.ranked, math.inf)
         return upper_limit(at, self.ranked, self.levels / self.limits.limits)
@@ -137,7 +138,7 @@ class _Side:
     @property
     def _counted(self) -> bool:
         """Whether the hits are all there are, so that their rate is known."""
-        return self.limits.known and self.tail == "lower"
+        return self.limits.known and self.tail == Tail.LOWER
 
     def separate(self, hits: _Integers) -> Floats:
         """The bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
@@ -218,7 +219,9 @@ class Statistic:
         of = self.chosen.of if isinstance(self.chosen, Subset) else math.inf
         options = isinstance(self.chosen, Census) or n1 >= _NEARLY_ALL * of
         limits = MemberLimits(Census() if options else Sample(), n1)
-        sides = [side for side in (("lower", n0, n1), ("upper", n1, n0)) if self.tails in ("both", side[0])]
+        sides = [
+            side for side in ((Tail.LOWER, n0, n1), (Tail.UPPER, n1, n0)) if self.tails in ("both", side[0])
+        ]
         share = self.alpha / sum(ranks(ranked).size for _, ranked, _ in sides)
         result = []
         for tail, ranked, others in sides:
@@ -226,7 +229,7 @@ class Statistic:
             result.append(_Side(tail, ranked, others, self.delta, levels, limits))
         return result
 
-    def largest(self, hits: Hits) -> tuple[float, str, int]:
+    def largest(self, hits: Hits) -> tuple[float, Tail, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
         result = ((side.largest(hits.of_tail(side.tail)), side.tail) for side in self._sides)
         (value, at), tail = max(result, key=lambda item: item[0][0])
@@ -236,7 +239,7 @@ class Statistic:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
         return max(float(side.separate(hits.of_tail(side.tail)).max()) for side in self._sides)
 
-    def most_hits(self, value: float) -> list[tuple[str, _Integers]]:
+    def most_hits(self, value: float) -> list[tuple[Tail, _Integers]]:
         """Return the tails, with the most hits at each rank that keep it below this value."""
         return [(side.tail, side.most_hits(value)) for side in self._sides]
 
@@ -254,7 +257,7 @@ class Statistic:
         for side in self._sides:
             allowed, at = side.most_hits(value), dense_ranks(side.ranked)
             at, allowed = at[allowed < side.others], allowed[allowed < side.others]
-            lower = side.tail == "lower"
+            lower = side.tail == Tail.LOWER
             i.append(allowed if lower else side.ranked - 1 - at)
             j.append(at if lower else side.others - 1 - allowed)
         members, nonmembers = np.concatenate(i), np.concatenate(j)
@@ -303,12 +306,12 @@ class CalibratedTest:
         return self._largest[0]
 
     @property
-    def best(self) -> tuple[str, int]:
+    def best(self) -> tuple[Tail, int]:
         """The tail and the place among its `dense_ranks` where the statistic is that large."""
         return self._largest[1:]
 
     @cached_property
-    def _largest(self) -> tuple[float, str, int]:
+    def _largest(self) -> tuple[float, Tail, int]:
         return self.law.largest(self.hits)
 
     @cached_property
@@ -330,7 +333,7 @@ class CalibratedTest:
 
     def _chance_at_least(self, epsilon: float) -> float:
         if self._is_perfect:
-            missed = int(isinstance(self.law.chosen, Census) and self.best[0] == "upper")
+            missed = int(isinstance(self.law.chosen, Census) and self.best[0] == Tail.UPPER)
             return chance_of_separation(epsilon, self.law, missed=missed)
         if self.drawn:
             return self._by_draws(epsilon)
@@ -461,7 +464,7 @@ _ERRORS = float(special.ndtri(1 - _MISLED))
 
 @lru_cache(maxsize=16)
 @lru_cache(maxsize=64)
-def _most_hits(law: Statistic, value: float) -> list[tuple[str, _Integers]]:
+def _most_hits(law: Statistic, value: float) -> list[tuple[Tail, _Integers]]:
     """As `Statistic.most_hits`: many audits of one size look at the same values."""
     return law.most_hits(value)
 

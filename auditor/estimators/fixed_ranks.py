@@ -83,19 +83,20 @@ def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     n1, n0 = member.size, nonmember.size
     of_members, of_nonmembers = ranks(n1), ranks(n0)
-    calls = {
+    members = {
         "ranks.low_members": np.searchsorted(member, nonmember[of_nonmembers], side="left"),
-        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
         "ranks.high_members": n1 - np.searchsorted(member, nonmember[n0 - 1 - of_nonmembers], side="right"),
+    }
+    nonmembers = {
+        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
         "ranks.low_nonmembers": np.searchsorted(nonmember, member[of_members], side="left"),
     }
-    return tuple(_curve(name, counts, losses) for name, counts in calls.items())
+    curves = {name: _curve(name, counts, n1, n0) for name, counts in members.items()}
+    curves |= {name: _curve(name, counts, n0, n1) for name, counts in nonmembers.items()}
+    return tuple(curves[name] for name in ATTACKS)
 
 
-def _curve(name: str, counts: npt.NDArray[np.int64], losses: Losses) -> NamedCurve:
-    called, other = losses.n_member, losses.n_nonmember
-    if name.endswith("_nonmembers"):
-        called, other = other, called
+def _curve(name: str, counts: npt.NDArray[np.int64], called: int, other: int) -> NamedCurve:
     rates = (ranks(other) + 1) / other
     return NamedCurve(name, ATTACKS[name], tuple(rates.tolist()), tuple((counts / called).tolist()))
 

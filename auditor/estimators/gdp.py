@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from auditor.core.facts import Tail
 from auditor.core.options import NO_CHANCE, Census, Coverage, Sample
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
@@ -166,7 +167,7 @@ def _over_the_grid(losses: Losses, alpha: float) -> _Found:
     best = int(np.argmax(mu))
     lower = best < low.size
     details = {
-        "tail": "lower" if lower else "upper",
+        "tail": Tail.LOWER if lower else Tail.UPPER,
         "rank": int(np.append(low, high)[best]),
         "threshold": (just_below if lower else just_above)(losses, float(thresholds[best])),
         "fpr_upper": float(fpr[best]),

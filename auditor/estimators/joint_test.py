@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from auditor.core.facts import Tail
 from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators.limits import chance_above
@@ -145,7 +146,7 @@ class JointTest:
         rank = int(tail.ranks[at])
         rate = (rank + 1) / (tail.ranked + 1)
         return {
-            "tail": ("lower", "upper")[side],
+            "tail": [*Tail][side],
             "alarms": rank,
             "alarms_of": tail.ranked,
             "hits": int(hits[side][at, 0]),

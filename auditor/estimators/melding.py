@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
+from auditor.core.facts import Tail
 from auditor.core.values import Floats
 
 # --- Ranks that are fixed before any data are seen, and the hits at each of them ---
@@ -37,7 +38,7 @@ class Ranked:
     ranked: int
     hits: _Counts1D
     others: int
-    name: str = "lower"
+    name: Tail = Tail.LOWER
 
     def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
         """Some of the ranks."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
+from auditor.core.facts import all_attacks
 from auditor.core.values import Claim, Floats, Losses
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import PersonsFound, default_units, per_person
@@ -353,6 +354,7 @@ class Inputs:
             "scale": str(audited.scale),
             "saturated": list(audited.saturated),
             "history": list(audited.history),
+            "attacks": all_attacks(audited.attacks),
             **validate.several_looks(setting.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
             "unit": "person" if people else "record",

@@ -15,6 +15,7 @@ from auditor.checks.losses import direction
 from auditor.checks.registry import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Tail
 from auditor.core.values import Check, Claim, Estimate, Losses, Status, Subject
 from auditor.core.verb import of_options
 from auditor.curves.tradeoff import count
@@ -275,7 +276,7 @@ def _empty_cell(counts: Counts, shown: _Shown) -> str | None:
     """Why the ratio that certifies has no variance, if so; the other one, shown in its place, would be much too low."""
     limits, exact = MemberLimits(options.Sample(), counts.members), options.ClopperPearson()
     result = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
-    if result.details["tail"] == "lower":
+    if result.details["tail"] == Tail.LOWER:
         return _NO_ALARM if counts.false_positives == 0 else None
     return _NO_MISS if counts.true_positives == counts.members else None
 

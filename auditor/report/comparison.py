@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from auditor.comparison import runs as audited
-from auditor.comparison.differences import Change, Difference
+from auditor.comparison.changes import Change, Difference
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
 from auditor.core.options import Disclosure
@@ -27,8 +27,8 @@ from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
+    from auditor.comparison.changes import Headline
     from auditor.comparison.compare import AuditsComparison, RunChange
-    from auditor.comparison.differences import Headline
 
 
 # --- The sentences of a comparison: what was compared, what is on the frontier, and whether anything got worse ---

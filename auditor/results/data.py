@@ -60,6 +60,7 @@ class AuditData(TypedDict):
         scale: What the losses are.
         saturated: Losses from a probability of exactly 0 or 1: members, non-members.
         history: What was done to the losses, in order.
+        attacks: What became of each kind of attack that a reviewer expects.
         strategy: What several audits of one way of training share.
         utility: How good the model is at its task.
         context: What is declared of the release, as `auditor.Context` says it; null where nothing is.
@@ -90,6 +91,7 @@ class AuditData(TypedDict):
     scale: str
     saturated: PairOfCounts
     history: list[str]
+    attacks: NotRequired[Mapping[str, Literal["run", "not run", "not applicable"]]]
     strategy: NotRequired[str | None]
     utility: NotRequired[UtilityData | None]
     context: NotRequired[Mapping[str, str | None] | None]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import all_attacks, former_attacks
 from auditor.core.fields import described
 from auditor.core.files import read_bytes
 from auditor.core.lazy import docstring
@@ -314,15 +315,18 @@ _FINITE = "finite training set"
 
 def _present(raw: dict[str, Any]) -> dict[str, Any]:
     """What a result says as this release says it: earlier ones kept facts in words."""
-    data, rows = raw.get("data"), list(_listed(raw, "estimates"))
+    data, rows = _object_of(raw.get("data")), list(_listed(raw, "estimates"))
     for part in _listed(raw, "slices"):
         rows += _listed(part, "estimates")
     for row in rows:
         _say_what_is_finite(row)
-    former = re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(_object_of(data).get("unit")))
+    facts, steps = dict[str, Any](), _listed(data, "history", kind=str)
+    if steps and "kind" not in raw and "attacks" not in data:
+        facts["attacks"] = all_attacks(former_attacks(steps))
+    former = re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(data.get("unit")))
     if former is not None:
-        raw = {**raw, "data": {**_object_of(data), "unit": "person", "combined": former[1]}}
-    return raw
+        facts |= {"unit": "person", "combined": former[1]}
+    return {**raw, "data": {**data, **facts}} if facts else raw
 
 
 def _say_what_is_finite(row: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from scipy import special
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attack
 from auditor.core.options import FixedThreshold
 from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
 from auditor.curves.transforms import Transform, log_odds_of_cross_entropy
@@ -110,7 +111,7 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
             return -_continued(_log_ratio(values, log_hat, scale) - math.log(gamma), ranked)
 
         step = f"{words}, losses read as {scale}, and a population of {population.n:,}, {disjoint}"
-        return scored(losses, log_hats, score, step=step)
+        return scored(losses, log_hats, score, step=step, attack=Attack.REFERENCE)
 
     return attacked
 
@@ -248,7 +249,8 @@ def likelihood_ratio(reference: References, *, law: Law = StudentT()) -> Transfo
         )
         inside, outside = (_log_predictive(x, shadow, counted, law) for counted in sides)
         ratios = PerGroup(*np.split(finite_difference(outside, inside), [losses.n_member]))
-        return scored(losses, ratios, lambda _, ratio: ratio, step=f"{step}, losses read as {scale}")
+        words = f"{step}, losses read as {scale}"
+        return scored(losses, ratios, lambda _, ratio: ratio, step=words, attack=Attack.REFERENCE)
 
     return attacked
 
@@ -357,7 +359,7 @@ def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
 
     def calibrated(losses: Losses) -> Losses:
         centres = PerGroup(*(_centre(matrix, centre) for matrix in reference.aligned(losses)))
-        return scored(losses, centres, finite_difference, step=step)
+        return scored(losses, centres, finite_difference, step=step, attack=Attack.REFERENCE)
 
     return calibrated
 

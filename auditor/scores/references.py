@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attack, AttackState
 from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
 from auditor.records.features import pooled, ranks_of, table_of
 from auditor.records.labels import codes
@@ -19,8 +20,15 @@ from auditor.records.labels import codes
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def scored(losses: Losses, facts: PerGroup, change: Callable[[Floats, Any], Floats], *, step: str) -> Losses:
-    """Return the losses changed by what is known of each record, all labels kept, and the step in the history.
+def scored(
+    losses: Losses,
+    facts: PerGroup,
+    change: Callable[[Floats, Any], Floats],
+    *,
+    step: str,
+    attack: Attack | None = None,
+) -> Losses:
+    """Return the losses changed by what is known of each record, all labels kept, with the step and the attack that it is.
 
     Their scale is now unknown.
     """
@@ -29,7 +37,8 @@ def scored(losses: Losses, facts: PerGroup, change: Callable[[Floats, Any], Floa
         fresh.setflags(write=False)  # so that it need not be copied
     history = (*losses.history, step)
     # Losses under a policy are not changed, and so are no longer beside this score.
-    rest = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history)
+    attacks = losses.attacks if attack is None else {**losses.attacks, attack: AttackState.RUN}
+    rest = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history, attacks=attacks)
     return dataclasses.replace(rest, member=member, nonmember=nonmember)
 
 

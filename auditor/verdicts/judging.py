@@ -13,6 +13,7 @@ from typing import Any
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Tail
 from auditor.core.numbers import apart, given, number, percent
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
@@ -234,7 +235,7 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
 def _place(point: Mapping[str, Any]) -> str:
     """Where the scores contradict a curve most, as a clause."""
     hits, alarms = (f"{point[name]:,} of {point[f'{name}_of']:,}" for name in ("hits", "alarms"))
-    below = point["tail"] == "lower"
+    below = point["tail"] == Tail.LOWER
     more, fewer = ("with the canary", "without it") if below else ("without the canary", "with it")
     return (
         f"{hits} runs {more} score {'below' if below else 'above'} a threshold that at most {alarms} runs {fewer} pass, where the"

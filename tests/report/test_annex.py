@@ -7,13 +7,19 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 import yaml
+from pyarrow import parquet
 from safety import formats
 
 import auditor
 from auditor import scores
+from auditor.collectors import RecordTable, collect_to
 from auditor.core import Check, InputError, Status
+from auditor.core.facts import former_attacks
+from auditor.curves import published
+from auditor.records import per_person
 from auditor.report import annex_of, model_card, render, texts, view_of
 
 LOSS, LABEL, ESTIMATED, REFERENCE, ATTRIBUTE, LABELS, EXTRACTION, INVERSION, RECONSTRUCTION = range(9)
@@ -68,6 +74,12 @@ def test_what_is_missing_is_not_stated(overfitted):
 # --- Which attacks were run -----------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def audited():
+    """A small audit for insiders."""
+    return auditor.audit(auditor.Losses([0.1, 0.2, 0.3] * 4, [0.2, 0.1, 0.9] * 4), disclosure="insiders")
+
+
 @pytest.mark.parametrize(
     ("history", "ran", "without"),
     [
@@ -80,13 +92,15 @@ def test_what_is_missing_is_not_stated(overfitted):
         (["it was not offline RMIA, "], LOSS, []),
     ],
 )  # fmt: skip
-def test_what_was_run_is_read_from_the_history(overfitted, history, ran, without):
-    """One attack was run; the others were not, but for what has no meaning for such losses."""
+def test_an_older_result_says_in_its_history_what_was_run(audited, history, ran, without, tmp_path):
+    """A result without attacks has one that was run; the others were not, but for what has no meaning for such losses."""
     expected = ["not run"] * 9
     expected[ran] = "run"
     for place in without:
         expected[place] = "not applicable"
-    assert states(with_data(overfitted, history=history)) == expected
+    data = {name: item for name, item in audited.data.items() if name != "attacks"}
+    dataclasses.replace(audited, data={**data, "history": history}).to_json(tmp_path / "r.json")
+    assert states(auditor.read_result(tmp_path / "r.json")) == expected
 
 
 def test_labels_alone_are_their_own_attack():
@@ -123,12 +137,73 @@ OFFLINE = scores.Population(loss=[0.5, 1.0, 1.5], reference=[0.6, 1.1, 1.2])
     ],
     ids=["likelihood ratio", "online RMIA", "offline RMIA", "difficulty"],
 )
-def test_scores_leave_the_words_by_which_they_are_known(overfitted, score, losses):
-    """Each attack with reference models is told by what its score itself writes into the history."""
+def test_scores_with_reference_models_are_that_attack(score, losses):
+    """Each score with reference models is the attack by them, in its losses and in the history of an earlier release."""
     scale = "log-odds" if min(losses) < 0 else "unknown"
-    scored = score(auditor.Losses(member=losses, nonmember=[0.9, 1.4], scale=scale))
-    made = states(with_data(overfitted, history=list(scored.history)))
+    plain = auditor.Losses(
+        member=losses, nonmember=[0.9, 1.4], scale=scale, attacks={"extraction": "not applicable"}
+    )
+    scored = score(plain)
+    assert scored.attacks == {"extraction": "not applicable", "reference": "run"}
+    assert former_attacks(scored.history) == {"reference": "run"}
+    made = states(auditor.audit(scored, disclosure="insiders"))
     assert [place for place, state in enumerate(made) if state == "run"] == [REFERENCE]
+    assert made[EXTRACTION] == "not applicable"
+
+
+WRITERS = {
+    "losses.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "losses.parquet": lambda frame, path: frame.to_parquet(path),
+    "losses.feather": lambda frame, path: frame.to_feather(path),
+    "losses.npz": lambda frame, path: np.savez(path, **dict(frame)),
+}
+
+
+def losses_by_reference(**more):
+    """Losses of an attack with reference models."""
+    return auditor.Losses([0.1, 0.2, 0.3], [0.4, 0.2, 0.9], attacks={"reference": "run"}, **more)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_keeps_which_attack_was_run(tmp_path, name):
+    """Losses of an attack are still of that attack when they were written to a file of any kind and read again."""
+    path = tmp_path / name
+    WRITERS[name](losses_by_reference().to_frame(), path)
+    assert auditor.read_losses(path).attacks == {"reference": "run"}
+    assert auditor.Summary.from_files([path]).losses.attacks == {"reference": "run"}
+
+
+def test_what_is_made_of_losses_keeps_which_attack_was_run(tmp_path):
+    """Parts, other scales, people, summaries and tables of one group each keep the fact; a summary's file too."""
+    losses = losses_by_reference(person=([1, 2, 2], [3, 4, 4]))
+    made = [losses.take(member=np.arange(2), nonmember=np.arange(2)), losses.swapped, published(losses)]
+    made += [per_person(losses, choice=auditor.OnePerPerson()).losses, auditor.Summary.of(losses).losses]
+    (auditor.Summary.of(losses) + auditor.Summary.of(dataclasses.replace(losses, attacks={}))).write(
+        tmp_path / "s.parquet"
+    )
+    made += [auditor.Summary.read(tmp_path / "s.parquet").losses]
+    halves = [part.drop(columns="member") for _, part in losses.to_frame().groupby("member")]
+    made += [auditor.collectors.read_loss_pair(halves[1], halves[0].drop(columns="attack.reference"))]
+    assert all(item.attacks == {"reference": "run"} for item in made)
+
+
+def test_a_collected_file_keeps_what_became_of_attacks(tmp_path):
+    """Losses by labels alone say so in their file, and that they are of a classifier; an older file in its history."""
+    path, y = tmp_path / "losses.parquet", [0, 1] * 4
+    tables = [RecordTable({"x": y, "k": range(start, start + 8), "y": y}, label="y") for start in (0, 8)]
+    collect_to(path, lambda rows: rows["x"] * 1.0, members=tables[0], nonmembers=tables[1])
+    expected = {"label": "run", "extraction": "not applicable"}
+    assert auditor.read_losses(path).attacks == auditor.Summary.from_files([path]).attacks == expected
+    table = parquet.read_table(path)
+    about = json.loads(table.schema.metadata[b"auditor"])
+    assert about.pop("attacks") == expected
+    older = {**table.schema.metadata, b"auditor": json.dumps(about).encode()}
+    parquet.write_table(table.replace_schema_metadata(older), path)
+    assert auditor.read_losses(path).attacks == expected
+    older[b"auditor"] = json.dumps({**about, "attacks": {"reference": "yes"}}).encode()
+    parquet.write_table(table.replace_schema_metadata(older), path)
+    with pytest.raises(InputError, match="in a way that this version cannot read"):
+        auditor.read_losses(path)
 
 
 def test_the_table_says_of_what_was_run_how_much(overfitted):

@@ -10,12 +10,10 @@ from auditor.collectors.base.records import (
     spread,
 )
 from auditor.collectors.base.scorer import (
-    BY_CHANCE,
     ModelScorer,
     Predictor,
     in_batches,
     losses_of,
-    reader_notes,
 )
 from auditor.collectors.base.tasks import (
     BatchLosses,

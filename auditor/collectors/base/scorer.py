@@ -18,6 +18,7 @@ from auditor.collectors.base.records import Records, listed, spelled
 from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
+from auditor.core.facts import Attack, AttackState
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
@@ -211,8 +212,6 @@ def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLo
 # --- Losses of batches become `Losses`, with what a reader must know about them ---
 
 
-# Of records in both groups: no cause for concern.
-BY_CHANCE = "natural twins, which are no more than chance gives"
 _HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit"
 
 
@@ -243,13 +242,20 @@ def losses_of(
         scale=scorer.scale,
         saturated=saturated,
         history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, **about), *noticed),
-        notes=reader_notes(noticed, **about),
+        notes=(*output_notes(**about), *noticed),
+        attacks=attacks_of(scorer, hard=both.hard),
         correct=PerGroup(*correct) if correct else None,
         policies=under,
     )
 
 
-def _of_outputs(*, hard: bool, shown: int) -> list[str]:
+def attacks_of(scorer: Scorer, *, hard: bool) -> dict[Attack, AttackState]:
+    """Return which attack the losses are; a classifier or a regression generates no records, which an extraction needs."""
+    predicts = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE} if isinstance(scorer, ModelScorer) else {}
+    return predicts | ({Attack.LABEL: AttackState.RUN} if hard else {})
+
+
+def output_notes(*, hard: bool, shown: int) -> list[str]:
     """Return what a reader must know of all outputs: that they are labels, or name only some of the classes."""
     some = (
         f"some answers name only some of the classes, {shown} at least, and are scored as under the policy top{shown}: what"
@@ -262,23 +268,13 @@ def collection_history(
     words: str, *, saturated: tuple[int, int], hard: bool, shown: int = 0
 ) -> tuple[str, ...]:
     """Return where collected losses come from, and what their outputs hid."""
-    steps = [words, *_of_outputs(hard=hard, shown=shown)]
+    steps = [words, *output_notes(hard=hard, shown=shown)]
     if any(saturated) and not hard:  # else all are saturated
         steps.append(
             f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
         )
     return tuple(steps)
-
-
-def reader_notes(noticed: Sequence[str], *, hard: bool, shown: int = 0) -> tuple[str, ...]:
-    """Return the steps of the history that a reader must know before relying on the losses.
-
-    >>> reader_notes([f"there are 3 equal records: {BY_CHANCE}.", "the model answers at random."], hard=False)
-    ('the model answers at random.',)
-    """
-    noticed = [sentence for sentence in noticed if BY_CHANCE not in sentence]
-    return (*_of_outputs(hard=hard, shown=shown), *noticed)
 
 
 def distinct_classes(classes: Sequence[Any]) -> list[Any]:

@@ -301,7 +301,7 @@ def collect_to(
         sentences = (*shared_rows, *result.warnings, *result.provisional)
         for sentence in (result.in_words(sum(map(len, sources))), *sentences):
             announce(sentence)
-        return replace(result, warnings=(*shared.notes, *result.warnings))
+        return replace(result, warnings=(*shared.notes, *result.warnings), by_chance=tuple(shared.by_chance))
 
     return Collection(
         path=target,

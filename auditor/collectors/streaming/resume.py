@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base.records import Batch, Records, Source, sampled_groups
-from auditor.collectors.base.scorer import Scorer, collection_history, differences, reader_notes
+from auditor.collectors.base.scorer import Scorer, attacks_of, collection_history, differences, output_notes
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming import parts
 from auditor.collectors.streaming.engines import Engine, LocalEngine
@@ -207,7 +207,8 @@ class Collection:
             manifest = work.manifest
             if self.trial is not None:
                 tried = self.trial(scorer, sampled_groups(self.sources))
-                manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
+                about = {name: getattr(tried, name) for name in ("warnings", "by_chance", "deterministic")}
+                manifest = replace(manifest, **about)
                 answer = tried.answer
             parts.clear(work.folder)
             collected.write_manifest(work.folder / parts.MANIFEST, manifest)
@@ -458,8 +459,9 @@ class _Merging:
         steps = collection_history(scorer.words, saturated=saturated, **outputs)
         return CollectedMetadata(
             scale=scorer.scale,
-            history=(*steps, *manifest.warnings, *([alone] if self._left else [])),
-            notes=reader_notes(manifest.warnings, **outputs),
+            history=(*steps, *manifest.by_chance, *manifest.warnings, *([alone] if self._left else [])),
+            notes=(*output_notes(**outputs), *manifest.warnings),
+            attacks=attacks_of(scorer, hard=outputs["hard"]),
             saturated=saturated,
             scores=tuple(name for name in self._schema.names if name not in OWN_COLUMNS),
             counts=manifest.counts,

@@ -45,7 +45,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,9 +58,10 @@ from auditor.collectors.streaming.engines import Engine, LocalEngine, Work
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table
-from auditor.collectors.tables.reading import stopped_by_evidence
+from auditor.collectors.tables.reading import facts_of_all
 from auditor.core import errors, validate
 from auditor.core.errors import AuditorError, InputError
+from auditor.core.facts import Attacks, attack_states
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale, Merged
 from auditor.records.labels import default_units
@@ -69,7 +70,7 @@ BITS = 22  # at which the certified bound loses at most .01 nats on the laws tha
 _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
 _COLUMNS = ("bin", "member", "nonmember")
 _SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
-_OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence")
+_OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence", "attacks")
 _ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # what a file says beside its counts
 _MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # by what it is known, and the versions of its form
 _LONGEST = 2**20  # bytes of that
@@ -96,6 +97,7 @@ class Summary:
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         notes: What was noticed when the losses were collected.
         stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
+        attacks: Which attacks any of the losses are; see `Losses`.
         is_merged: Whether neighbouring bins were merged; see `merged`. Such a summary is added to no other.
 
     Raises:
@@ -115,11 +117,13 @@ class Summary:
     saturated: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
     stopped_by_evidence: bool = False
+    attacks: Attacks = field(default_factory=dict)
     is_merged: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _checked_bits(self.bits))
         object.__setattr__(self, "scale", LossScale.named(self.scale))
+        object.__setattr__(self, "attacks", attack_states(self.attacks))
         object.__setattr__(self, "saturated", tuple(map(int, self.saturated)))
         for name in _COLUMNS:
             column = validate.column(name, getattr(self, name))
@@ -188,6 +192,7 @@ class Summary:
             "saturated": tuple(np.add(self.saturated, other.saturated).tolist()),
             "notes": tuple(dict.fromkeys((*self.notes, *other.notes))),
             "stopped_by_evidence": self.stopped_by_evidence or other.stopped_by_evidence,
+            "attacks": {**self.attacks, **other.attacks},
         }
         return replace(self, bin=both, member=counts[0], nonmember=counts[1], **about)
 
@@ -285,7 +290,7 @@ class Summary:
             )
         try:
             # As earlier releases left these out.
-            about = {"stopped_by_evidence": False, "is_merged": False, **about}
+            about = {"stopped_by_evidence": False, "attacks": {}, "is_merged": False, **about}
             values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             result = cls(**values)
@@ -513,12 +518,12 @@ class _Counting(Work):
             counted = _counted(self._stretches(*unit), self.bits)
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
         first, collected = unit[1] == 0, read_metadata(table.path)
-        about |= {"stopped_by_evidence": stopped_by_evidence(table)} if first else {}
+        about |= facts_of_all(table) if first else {}
         if collected is not None:
             # And no other score, or one that is turned round.
             own = self.loss == "loss" and not self.higher_is_member
             about |= {"scale": collected.scale} if own else {}
-            about |= {"saturated": collected.saturated} if own and first else {}
+            about |= {"saturated": collected.saturated, "attacks": collected.attacks} if own and first else {}
             about |= {"notes": collected.notes} if first else {}
         return replace(counted, **about)
 

@@ -116,6 +116,7 @@ class Preflight:
         seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: What a reader of the losses must know, a sentence each.
         provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
+        by_chance: What chance explains, and stands in the history alone.
         answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
@@ -125,6 +126,7 @@ class Preflight:
     seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
+    by_chance: tuple[str, ...] = ()
     answer: Answer | None = field(default=None, repr=False)
 
     def in_words(self, n: int) -> str:

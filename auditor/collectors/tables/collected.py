@@ -17,6 +17,7 @@ from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
+from auditor.core.facts import Attacks, attack_states, former_attacks
 from auditor.core.files import whole
 from auditor.core.values import LossScale
 
@@ -27,7 +28,7 @@ _FORMAT = 1
 _LARGEST_MANIFEST = 2**24  # bytes
 _SHOWN = 80  # characters of a value in an error
 _Described = TypeVar("_Described", "Manifest", "CollectedMetadata")
-_FREE = ("warnings", "deterministic")  # found out about the model, and decide nothing
+_FREE = ("warnings", "by_chance", "deterministic")  # found out about the model, and decide nothing
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Manifest:
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
         warnings: What was noticed before the first record was scored.
+        by_chance: What was noticed there and chance explains.
         deterministic: Whether the model answers alike to the same records again, as far as is known.
         version: Of this package.
         format: Of the working folder.
@@ -58,6 +60,7 @@ class Manifest:
     batch_size: int
     unit_size: int
     warnings: tuple[str, ...] = ()
+    by_chance: tuple[str, ...] = ()
     deterministic: bool = True
     version: str = __version__
     format: int = _FORMAT
@@ -175,6 +178,7 @@ class CollectedMetadata:
         scale: What the column ``loss`` is.
         history: What was done to the losses, first step first.
         notes: The steps of the history that a reader must know before relying on the losses.
+        attacks: Which attacks the losses are, and which cannot apply to them.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
         scores: The columns of other scores of the same records, whose scale is unknown.
@@ -188,6 +192,7 @@ class CollectedMetadata:
     scale: LossScale
     history: tuple[str, ...]
     notes: tuple[str, ...]
+    attacks: Attacks
     saturated: tuple[int, int]
     scores: tuple[str, ...]
     counts: tuple[int, int]
@@ -243,6 +248,7 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     values = json.loads(text)
     if values["format"] != _FORMAT:
         raise ValueError
+    values = {"attacks": former_attacks(map(str, values["history"])), **values}
     metadata = _from_json(CollectedMetadata, {**values, "manifest": None})
     (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
     saturated = zip(metadata.saturated, metadata.counts, strict=True)
@@ -259,6 +265,7 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
         history=printable_lines(metadata.history),
         notes=printable_lines(metadata.notes),
         scores=printable_lines(metadata.scores),
+        attacks=attack_states(metadata.attacks),
         saturated=metadata.saturated if whole else (0, 0),
         manifest=_manifest(values["manifest"]) if whole else None,
     )

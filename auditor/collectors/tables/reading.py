@@ -14,6 +14,7 @@ from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
@@ -79,6 +80,7 @@ def from_columns(
     history: Sequence[str] = (),
     notes: Sequence[str] = (),
     stopped_by_evidence: bool = False,
+    attacks: Attacks = MappingProxyType({}),
 ) -> Losses:
     """Split one column of losses into members and non-members.
 
@@ -100,6 +102,7 @@ def from_columns(
         history: Where the column came from, first step first.
         notes: What was noticed when the losses were collected, which a reader must know.
         stopped_by_evidence: Whether the evidence in these runs decided how many there are; see `Losses`.
+        attacks: Which attacks the losses are; see `Losses`.
 
     Returns:
         The losses of both groups, each in the order of the column.
@@ -134,6 +137,7 @@ def from_columns(
         saturated=saturated,
         notes=tuple(notes),
         stopped_by_evidence=stopped_by_evidence,
+        attacks=attacks,
         policies={
             name: _split(-column if higher_is_member else column, mask) for name, column in under.items()
         },
@@ -172,7 +176,8 @@ def read_losses(
     What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
     together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
     Beside a column ``loss`` those under output policies are read too, such as ``loss.digits=2`` or ``loss.label``. A column
-    (or array) ``stopped_by_evidence`` with a 1 marks runs whose number their evidence decided, as `Losses.to_frame` writes it.
+    (or array) ``stopped_by_evidence`` with a 1 marks runs whose number their evidence decided, and one such as
+    ``attack.reference`` scores of that attack, as `Losses.to_frame` writes them.
 
     Args:
         path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
@@ -222,7 +227,7 @@ def read_losses(
     under = OutputPolicy.columns_among(table.names if loss_column == "loss" else ())
     columns = _columns(table, names[0], fields, others=(names[1], *under))
     facts: dict[str, Any] = {field: columns[name] for field, name in fields.items()}
-    facts["stopped_by_evidence"] = stopped_by_evidence(table)
+    facts |= facts_of_all(table)
     facts["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
     facts["policies"] = {policy: _losses(columns[name], table, name) for name, policy in under.items()}
     if collected is not None:
@@ -230,6 +235,7 @@ def read_losses(
         checked = refuse_altered(columns, collected, place=table.place)
         if loss_column == "loss":  # and no other score that stands beside it
             facts["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
+            facts["attacks"] |= collected.attacks
             if not higher_is_member:  # turned round, they are no longer on their scale
                 facts |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
@@ -330,7 +336,7 @@ def read_loss_pair(
     facts: dict[str, Any] = {
         field: PerGroup(*(columns[name] for columns in sides)) for field, name in shared.items()
     }
-    facts["stopped_by_evidence"] = any(map(stopped_by_evidence, tables))
+    facts |= facts_of_all(*tables)
     return _of_groups(PerGroup(*losses), higher_is_member=higher_is_member, history=history, **facts)
 
 
@@ -350,25 +356,34 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
 
 
 _STOPPED = "stopped_by_evidence"
+_MARKS = {_STOPPED: "runs whose number their evidence decided"} | {
+    item.column: "scores of this attack" for item in Attack
+}
 
 
-def stopped_by_evidence(table: Table) -> bool:
-    """Return whether a table marks any of its rows as runs whose number their evidence decided."""
-    alone = sorted(table.later & {_STOPPED, _ODDS, "id", "person"})
+def facts_of_all(*tables: Table) -> dict[str, Any]:
+    """Return what tables mark any of their rows as: runs whose number their evidence decided, and scores of attacks."""
+    marks = {name for table in tables for name in _MARKS if _is_marked(table, name)}
+    attacks = {item: AttackState.RUN for item in Attack if item.column in marks}
+    return {_STOPPED: _STOPPED in marks, "attacks": attacks}
+
+
+def _is_marked(table: Table, name: str) -> bool:
+    alone = sorted(table.later & {name, _ODDS, "id", "person"})
     if alone:
         raise InputError(
             f"{table.place} must have the column {alone[0]!r} in each of its parts or in none, got one that the first part lacks;"
             " add it there, blank where it says nothing."
         )
-    if _STOPPED not in table.names:
+    if name not in table.names:
         return False
-    place, column = _place(_STOPPED, table), table.columns([_STOPPED])[_STOPPED]
+    place, column = _place(name, table), table.columns([name])[name]
     # Blank in the rows of a table that was added to it.
     marked = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
     if not np.isin(marked, (0, 1)).all():
         raise InputError(
-            f"{place} must hold only 0 and 1 (runs whose number their evidence decided), got"
-            f" {marked[~np.isin(marked, (0, 1))][0]:g}; give the column another name if it means something else."
+            f"{place} must hold only 0 and 1 ({_MARKS[name]}), got {marked[~np.isin(marked, (0, 1))][0]:g}; give the column"
+            " another name if it means something else."
         )
     return bool(marked.any())
 
@@ -396,8 +411,7 @@ def _is_number(text: str) -> bool:
 def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
     losses = PerGroup(*(_losses(table.columns([name])[name], table, name) for name in PerGroup._fields))
     history = [f"arrays 'member' and 'nonmember' of {table.title}"]
-    stopped = stopped_by_evidence(table)
-    return _of_groups(losses, higher_is_member=higher_is_member, history=history, stopped_by_evidence=stopped)
+    return _of_groups(losses, higher_is_member=higher_is_member, history=history, **facts_of_all(table))
 
 
 # --- Columns that describe the records become `Features`, in the order of the losses ---

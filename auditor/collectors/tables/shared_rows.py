@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Source
-from auditor.collectors.base.scorer import BY_CHANCE
 from auditor.collectors.tables.sources import Column
 from auditor.core.errors import InputError
 from auditor.core.numbers import about, percent
@@ -22,6 +21,7 @@ _NEVER = 1e-6  # chance of a random split below which shared contents are refuse
 _MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
 _TOO_MANY = "more than natural twins explain, so that some records seem to be in both groups"
+_BY_CHANCE = "natural twins, which are no more than chance gives"
 _ALLOW = "or allow it with allow_shared_rows=True (--set allow-shared-rows)"
 
 
@@ -44,6 +44,7 @@ class SharedRows:
         self._sources = tuple(sources)
         self._ids, self._contents = _Groups([], []), _Groups([], [])
         self.notes: list[str] = []
+        self.by_chance: list[str] = []
 
     def add(self, batch: Batch) -> None:
         """Take up the records of a batch."""
@@ -54,7 +55,9 @@ class SharedRows:
             self._ids.add(batch, *_id_hashes(np.asarray(batch.columns["id"])))
 
     def finish(self, *, allow: bool = False) -> list[str]:
-        """Return what must be known of records in both groups, as sentences; ``notes`` has them without ids, rows and counts.
+        """Return what must be known of records in both groups, as sentences.
+
+        Without ids, rows and counts, ``by_chance`` has those that a random split explains, and ``notes`` the others.
 
         Args:
             allow: Whether to go on, with a warning, where the groups overlap.
@@ -99,9 +102,9 @@ class SharedRows:
                 f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
                 f" take them out of one group, {_ALLOW}."
             )
-        why = _TOO_MANY if counted.p_more < SURELY else BY_CHANCE
+        why, notes = (_TOO_MANY, self.notes) if counted.p_more < SURELY else (_BY_CHANCE, self.by_chance)
         alike = " non-member and ".join(map(about, counts))
-        self.notes.append(f"{alike} member records are equal to one of the other group: {why}.")
+        notes.append(f"{alike} member records are equal to one of the other group: {why}.")
         return f"there are {seen}: {why}."
 
 
