@@ -56,7 +56,7 @@ ONCE = (
         "test_cli_report.py",
         "test_cli_terminal.py",
     ),
-    *("test_pipeline_example.py", "test_planning.py", "test_reading.py"),
+    *("test_docs.py", "test_pipeline_example.py", "test_planning.py", "test_reading.py"),
 )
 # What no other Python changes, but another numpy or scipy might: it runs beside the extras too.
 ONE_PYTHON = (
@@ -97,7 +97,6 @@ ONE_NUMPY = (
         "test_cli_compare.py",
         "test_cli_more.py",
     ),
-    "test_docs.py",
 )
 
 

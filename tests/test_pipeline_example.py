@@ -77,7 +77,7 @@ def stop(folder, text, script, **more):
         ("page", "too few", 1, "gate 'auc.upper > 0.6' failed"),
         *((script, "leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed") for script in SCRIPTS),
         *((script, "quiet", 0, "") for script in SCRIPTS),
-        *((script, "broken", 2, "first at row 9") for script in SCRIPTS),
+        ("page", "broken", 2, "first at row 9"),
     ],
 )
 def test_only_a_quiet_model_is_released(tables, tmp_path, script, name, code, why):

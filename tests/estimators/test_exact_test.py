@@ -61,9 +61,9 @@ def test_the_p_value_against_all_orders(members, nonmembers, epsilon, delta):
         (200, 300, 0.5, 0.2),
     ],
 )
-def test_the_p_value_against_drawn_records(rng, members, nonmembers, epsilon, delta):
+def test_the_p_value_against_drawn_records(request, rng, members, nonmembers, epsilon, delta):
     """Of records drawn from the worst law so many have as large a statistic as the p-value says."""
-    draws = 1000
+    draws = runs_for(request, 400, 1000)
     tests = [judged(*worst(rng, members, nonmembers, epsilon, delta), delta) for _ in range(draws)]
     statistics = np.array([test.statistic for test in tests])
     for quantile in (0.5, 0.9, 0.97):
@@ -127,7 +127,7 @@ def test_claims_that_allow_everything_are_kept(epsilon):
 @pytest.mark.parametrize(("sizes", "epsilon", "delta"), [((20, 20), 1.0, 0.0), ((150, 60), 0.5, 1e-3)])
 def test_the_truth_is_seldom_exceeded(request, law, sizes, epsilon, delta, alpha):
     """The bound exceeds the truth with probability alpha at most, and at the least favourable law hardly less often."""
-    rng, runs = np.random.default_rng(81), runs_for(request, 200, 4000)
+    rng, runs = np.random.default_rng(81), runs_for(request, 120, 4000)
 
     def drawn():
         member, nonmember = worst(rng, *sizes, epsilon, delta)

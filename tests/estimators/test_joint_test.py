@@ -80,7 +80,7 @@ def test_the_p_value_against_all_orders(members, nonmembers, curve):
         assert found.p_value == pytest.approx(exact, abs=4.5 * noise + 1 / found.draws)
 
 
-DRAWS = 2500
+DRAWS = 1000
 
 
 def drawn_one_by_one(test, rng):

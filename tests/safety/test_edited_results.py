@@ -107,7 +107,7 @@ def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(origi
     paths = list(places(raw))
     draw.shuffle(paths)
     path = tmp_path / "r.json"
-    for number, place in enumerate(paths[:75]):
+    for number, place in enumerate(paths[:45]):
         changed, again = edited(raw, place, draw)
         if changed == raw:
             continue
@@ -132,5 +132,5 @@ def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(origi
                 assert "<img" not in shown[-1], about
             outcomes.append("marked" if result.altered else "shown")
         assert [words for words in UNSEEN if any(words in text for text in shown)] == [], about
-    assert len(outcomes) >= 45
+    assert len(outcomes) >= 27
     assert set(outcomes) == {"refused", "marked", "shown"}

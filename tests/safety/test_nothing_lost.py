@@ -523,8 +523,16 @@ main()
 """
 
 
-@pytest.mark.parametrize("moment", ["cyclopts", "auditor.report.terminal", "fsync 2", "replace 3"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        *(
+            (signal.SIGTERM, moment)
+            for moment in ("cyclopts", "auditor.report.terminal", "fsync 2", "replace 3")
+        ),
+        (signal.SIGHUP, "fsync 2"),
+    ],
+)
 def test_a_signal_at_any_moment(here, number, moment):
     """Stopped while modules load, before a command writes or while it does, it leaves its outputs as they were.
 

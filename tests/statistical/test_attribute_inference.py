@@ -57,7 +57,7 @@ def test_no_attacker_beats_the_bound(request, rng, kind, training, distance):
     """
     gradients = arrangement(kind, distance, training.steps)
     rows = attribute_inference(training, sensitivities=distance)
-    runs = runs_for(request, 8_000, 200_000)
+    runs = runs_for(request, 4_000, 200_000)
     for matched_or_bound in (rows[3].value, rows[5].value):
         assert not beats(rng, runs, training, *gradients, matched_or_bound)
     if (kind, training.noise_multiplier, distance) == ("circle", 0.6, 1.0):

@@ -23,7 +23,7 @@ from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 
 DELTA = 1e-3
 # Records, and how many audits take about half a second.
-SIZES = {(20, 20): 400, (300, 300): 100, (50, 5000): 40, (10_000, 10_000): 20}
+SIZES = {(20, 20): 200, (300, 300): 60, (50, 5000): 25, (10_000, 10_000): 12}
 
 
 def judged(losses, *, delta=DELTA, coverage=Sample()):  # noqa: B008 - a frozen value
@@ -153,7 +153,7 @@ def _rounded(rng, sizes):
 def test_the_level_of_small_errors(request, sizes, alpha, draw):
     """The bound exceeds an epsilon of 1 with probability alpha at most, by exact sums and by drawn audits."""
     rng = np.random.default_rng([*sizes, round(1 / alpha)])
-    number = runs_for(request, 2000 if sizes[0] < 1000 else 500, 50_000)
+    number = runs_for(request, 800 if sizes[0] < 1000 else 200, 50_000)
     audits = [Losses(*draw(rng, sizes)) for _ in range(number)]
     rule = {"delta": DELTA, "confidence": 1 - alpha, "rule": RankGrid()}
     misses = positive_bounds(audits, **rule, above=1.0)

@@ -75,7 +75,7 @@ def test_a_bin_is_so_many_digits(rng, bits):
 _VALUES = st.lists(st.one_of(st.sampled_from(EDGES), st.floats(-50, 50)), min_size=2, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(_VALUES, _VALUES, st.integers(13, 24), st.integers(0, 2**32))
 def test_no_bound_is_larger_than_that_of_the_losses(first, second, bits, seed):
     """Whatever the losses, no certified lower bound of a summary exceeds that of the losses, nor one of a merged summary its."""
