@@ -12,7 +12,7 @@ BUILT = [
     *(ROOT / name for name in ("action.yml", "Dockerfile", ".ci/install")),
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LOCKS = [ROOT / "constraints.txt", ROOT / ".ci/build.txt", ROOT / ".ci/tests.txt"]
+LOCKS = [ROOT / "requirements.lock.txt", ROOT / ".ci/build.lock.txt", ROOT / ".ci/tests.lock.txt"]
 USED = re.compile(r"^\s*(?:- )?uses: *(?!\./)(.*)$", re.MULTILINE)
 IMAGE = re.compile(r"^(?:\s*(?:image|container): *|FROM )(\S+)", re.MULTILINE)
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+")
@@ -74,5 +74,5 @@ def test_a_lock_names_one_version_with_its_hashes(lock):
         assert re.fullmatch(r"[\w.-]+==[\w.]+( ; [^;]*?)?( +--hash=sha256:[0-9a-f]{64})+ *", entry), entry[
             :90
         ]
-    if lock.name != "build.txt":
+    if lock.name != "build.lock.txt":
         assert {"numpy", "scipy", "pyarrow", "cyclopts"} <= {entry.split("==")[0] for entry in entries}
