@@ -107,7 +107,7 @@ def test_every_option_and_name_on_a_page_exists(name):
     assert (
         set(re.findall(r"(?<![\w!<-])--[a-z][a-z-]+[a-z]", prose))
         - known
-        - {"--install-completion", "--require-hashes", "--no-deps"}
+        - {"--install-completion", "--require-hashes", "--no-deps", "--group"}
         == set()
     )
     named = set(re.findall(r"\bauditor\.([A-Za-z_]+)\b", PAGES[name])) - {"toml"}

@@ -1,6 +1,7 @@
 """What the workflows, the action, the image, the template and the examples run and install is named by its hash."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ BUILT = [
     *(ROOT / name for name in ("action.yml", "Dockerfile", ".ci/install")),
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LOCKS = [ROOT / "constraints.txt", ROOT / ".ci/build.txt", ROOT / ".ci/tests.txt"]
+LOWEST = ROOT / ".ci/lowest/tests.lock.txt"
+LOCKS = [ROOT / "requirements.lock.txt", ROOT / ".ci/build.lock.txt", ROOT / ".ci/tests.lock.txt", LOWEST]
 USED = re.compile(r"^\s*(?:- )?uses: *(?!\./)(.*)$", re.MULTILINE)
 IMAGE = re.compile(r"^(?:\s*(?:image|container): *|FROM )(\S+)", re.MULTILINE)
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+")
@@ -74,5 +76,22 @@ def test_a_lock_names_one_version_with_its_hashes(lock):
         assert re.fullmatch(r"[\w.-]+==[\w.]+( ; [^;]*?)?( +--hash=sha256:[0-9a-f]{64})+ *", entry), entry[
             :90
         ]
-    if lock.name != "build.txt":
+    if lock.name != "build.lock.txt":
         assert {"numpy", "scipy", "pyarrow", "cyclopts"} <= {entry.split("==")[0] for entry in entries}
+
+
+def test_the_lowest_versions_are_those_that_are_declared():
+    """The lock of the lowest versions holds each floor of the package, its build, its tests and the extras named there."""
+    text = LOWEST.read_text(encoding="utf-8")
+    made = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = [*made["build-system"]["requires"], *made["project"]["dependencies"]]
+    for extra in re.findall(r"--extra (\w+)", text):
+        declared += made["project"]["optional-dependencies"][extra]
+    floors = [re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", item).groups() for item in declared]
+    assert len(floors) > 25
+    locked = dict(re.findall(r"^([\w-]+)==(\S+)", text, re.MULTILINE))
+    assert [
+        (name, floor, locked[name])
+        for name, floor in floors
+        if not f"{locked[name]}.".startswith(f"{floor}.")
+    ] == []

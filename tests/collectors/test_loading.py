@@ -135,6 +135,8 @@ _INNER = [
     "sklearn.utils._bunch.Bunch",
     "sklearn.metrics._scorer._PassthroughScorer",
     "sklearn.model_selection._split.StratifiedKFold",
+    # scikit-learn 1.5 keeps them in a search.
+    *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
 ]
 
 

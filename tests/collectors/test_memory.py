@@ -109,9 +109,10 @@ def test_records_are_read_in_stretches_that_fit(tmp_path, name):
 )
 def test_every_kind_of_text_is_held_to_the_same_limit(tmp_path, kind):
     """Bytes, long text and views that are listed once in a Parquet file are measured before they stand in every row."""
-    parquet.write_table(
-        pa.table({**FOUR, "id": pa.array(LONG).cast(kind)}), tmp_path / "a.parquet", compression="zstd"
-    )
+    table = pa.table({**FOUR, "id": pa.array(LONG).cast(kind)})
+    if kind == pa.string_view() and int(pa.__version__.split(".")[0]) < 21:
+        pytest.skip("pyarrow writes views to Parquet files from 21 on")
+    parquet.write_table(table, tmp_path / "a.parquet", compression="zstd")
     with refused("would need 0.0016 GB"):
         read_losses(tmp_path / "a.parquet", memory=MEGABYTE)
     assert len(read_losses(tmp_path / "a.parquet").id.member[0]) == 400_000

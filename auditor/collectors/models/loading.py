@@ -20,7 +20,10 @@ from auditor.core.errors import InputError, import_optional
 
 
 # Holders of numbers, with no code that runs when they are read, which skops does not know.
-_HARMLESS = {f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")}
+_HARMLESS = {
+    *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
+    "sklearn.compose._column_transformer._RemainderColsList",  # a list, in scikit-learn 1.5 and 1.6
+}
 _LARGEST_SCHEMA = 2**27  # bytes; that of a forest of 300 trees takes 5 MB
 _DENSEST = 50  # times that a file of more than this may grow; forests grow tenfold
 
