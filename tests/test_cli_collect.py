@@ -196,6 +196,6 @@ def test_policies_are_collected_audited_and_shown(house, capsys):
     for bad, words, more in (
         ("labels", "policies must be among digits=N", ()),
         ("top1", "policies must be of a kind that this score has", ("--task", "regression")),
-        ("top1", "leave repeats= (--repeats) out", ("--set", "repeats=3")),
+        ("top1", "leave repeats out", ("--set", "repeats=3")),
     ):
         assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))

@@ -298,7 +298,8 @@ def _rare_ones(command: Callable[..., Any], tokens: Sequence[str]) -> Iterator[s
     rare = {item.key: item for item in options_of(command) if item.rare}
     common = {item.key: item for item in options_of(command) if not item.rare}
     valued = {item.dashed for item in common.values() if not item.is_flag and "argument" not in item.about}
-    waiting = iter(_joined(tokens, valued))
+    short = {f"-{item.about['short']}" for item in common.values() if "short" in item.about}
+    waiting = iter(_joined(tokens, valued, {*short, "-h"}))
     for word in waiting:
         if word == "--":
             yield from (word, *waiting)
@@ -334,17 +335,16 @@ def typed_texts(tokens: Sequence[str]) -> dict[str, str]:
     return result
 
 
-def _joined(tokens: Sequence[str], valued: Container[str]) -> Iterator[str]:
-    """The tokens with a dash, which stands for standard output, joined to the option with a value before it."""
+def _joined(tokens: Sequence[str], valued: Container[str], short: Container[str]) -> Iterator[str]:
+    """Yield the tokens, a value with one dash joined to its option; a dash alone stands for standard output."""
     option = ""
     for word in tokens:
+        is_value = bool(option) and re.match(r"-(?!-)", word) is not None and word not in short
         if option:
-            yield f"{option}=-" if word == "-" else option
-        if word != "-" or not option:
-            option = word if word in valued else ""
-            yield from () if option else ("./-" if word == "-" else word,)
-        else:
-            option = ""
+            yield f"{option}={word}" if is_value else option
+        option = word if word in valued and not is_value else ""
+        if not option and not is_value:
+            yield "./-" if word == "-" else word
     if option:
         yield option
 

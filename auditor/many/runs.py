@@ -104,7 +104,7 @@ def _judged(
         InputError: Too few runs, the same runs twice, or a rule that says what the rows say for themselves.
     """
     if threshold_runs is not None:
-        return _on_others(losses, threshold_runs, rule, delta, alpha)
+        return _on_others(losses, threshold_runs, delta, alpha)
     match rule:
         case options.RankGrid():
             return _Judged(losses, "RankGrid", None)
@@ -120,14 +120,7 @@ def _judged(
             return _Judged(rest, "Split", chosen, (choosing.n_member, choosing.n_nonmember))
 
 
-def _on_others(
-    losses: Losses, others: Losses, rule: options.ThresholdRule, delta: float, alpha: float
-) -> _Judged:
-    if rule != options.Split():
-        raise InputError(
-            f"threshold_runs choose the threshold, so threshold={type(rule).__name__}(...) would choose it twice; give"
-            " one of them."
-        )
+def _on_others(losses: Losses, others: Losses, delta: float, alpha: float) -> _Judged:
     if input_hash(others) == input_hash(losses):
         raise InputError(
             "threshold_runs must be other runs than those that are judged, got the same scores; collect them with another"

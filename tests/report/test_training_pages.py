@@ -323,7 +323,7 @@ def test_the_page_of_a_claim(tmp_path, capsys):
 def test_a_claim_that_covers_one_kind_of_neighbours(tmp_path):
     """Batches of a fixed size promise nothing for added records: a sentence stands where the table would."""
     page = tmp_path / "claim.html"
-    training = ("--noise-multiplier", 2, "--sampling-rate", 0.1, "--steps", 5, "--set sampler=fixed-size")
+    training = ("--noise-multiplier", 2, "--sampling-rate", 0.1, "--steps", 5, "--set", "sampler=fixed-size")
     assert run("claim", *training, "--delta", 1e-5, "--html", page, "--quiet") == 0
     text = page.read_text(encoding="utf-8")
     assert text.count("<table") == 2

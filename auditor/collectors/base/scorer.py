@@ -197,7 +197,7 @@ def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repe
     if policies and repeats > 1:
         raise InputError(
             f"policies must be left out where answers are averaged, got repeats={repeats}: each answer alone would be made"
-            " coarser, and an average of them tells more; leave repeats= (--set repeats) out."
+            " coarser, and an average of them reveals more; leave repeats out."
         )
 
 

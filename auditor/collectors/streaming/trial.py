@@ -300,7 +300,7 @@ def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterato
         then = (
             f"each loss is that of the average of {repeats} answers"
             if repeats > 1
-            else "average several answers with repeats= (--set repeats=N), or switch the randomness off"
+            else "average several answers (repeats), or switch the randomness off"
         )
         yield (
             f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
