@@ -39,8 +39,8 @@ OTHERS = [
     # Options that decide nothing, or contradict each other.
     (f"{COLLECT} --out losses.parquet --set repeats=0", "repeats must be a whole number of 1 or more"),
     (f"{COLLECT} --out losses.parquet --batch-size 0", "batch_size must be a whole number of 1 or more"),
-    ("runs none.csv", "--delta is needed"),
-    ("instances none.json other.json --split random", "--delta is needed"),
+    ("runs none.csv", "delta must be given"),
+    ("instances none.json other.json --split random", "delta must be given"),
     ("instances none.json other.json --delta 1e-5 --split bernoulli:2", "inclusion must lie in (0, 1)"),
     (
         "compare none.json other.json third.json --fail-if-worse",

@@ -25,7 +25,7 @@ from auditor.core import (
 )
 from auditor.estimators import (
     InstanceRates,
-    certified,
+    certified_epsilon,
     instance_values,
     log_mean_exp,
     on_common_grid,
@@ -140,13 +140,13 @@ def by_hand(evidence, delta, alpha):
 def test_the_certified_bound_is_the_root_of_its_definition(rng, by, delta):
     """The bound equals the root of the averaged bets written out in loops, members low or high."""
     found = evidence_of([shifted(rng, by=by, sizes=(60, 50)) for _ in range(6)])
-    assert certified(found, delta, 0.05)[0] == pytest.approx(by_hand(found, delta, 0.05), abs=1e-9)
+    assert certified_epsilon(found, delta, 0.05)[0] == pytest.approx(by_hand(found, delta, 0.05), abs=1e-9)
 
 
 def test_instances_that_agree_lose_only_the_root_of_the_error():
     """One attack and 20 shares of c: between the full stake's log(c/f) + log(alpha w)/20 and the best possible, w = 1."""
     found = InstanceRates(np.full((20, 1), 0.3), np.array([0.001]), np.array([1.0]), ("ranks.low_members",))
-    bound = certified(found, 0.0, 0.05)[0]
+    bound = certified_epsilon(found, 0.0, 0.05)[0]
     assert math.log(300) + math.log(0.05 * 0.4) / 20 <= bound <= math.log(300) + math.log(0.05) / 20
 
 

@@ -288,13 +288,14 @@ def instances(
         2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
         (unless --set allow-unjudged). If several apply: 2, then 1, then 3.
     """
-    from auditor.many.instances import audit_instances
+    from auditor.many.instances import InstancesOptions, audit_instances
     from auditor.results.reading import read_result
 
     wanted = gates.parsed()
     files.check(inputs=(*models.results, claimed.schedule))
-    models_of = [read_result(path) for path in models.results]
-    result = audit_instances(models_of, claim=claimed.claim(), **measured)
+    measured |= {"claim": claimed.claim()}
+    InstancesOptions(**measured)  # refused before any file is read
+    result = audit_instances([read_result(path) for path in models.results], **measured)
     return files.write_all(settings.recorded(result), gates.judged(result, wanted), quiet=common.quiet)
 
 
@@ -383,7 +384,9 @@ def runs(
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, scores.threshold_runs, claimed.schedule))
-    result = audit_runs(claim=claimed.claim(), **scores.evidence(judged))
+    claim = claimed.claim()
+    choices.delta_or_that_of(claim, judged.get("delta"))  # refused before any file is read
+    result = audit_runs(claim=claim, **scores.evidence(judged))
     source = scores.table and scores.table.name
     origin = {**result.provenance, "source": source, "command": console.command_line()}
     data = {**result.data, **({"higher_is_member": True} if scores.higher_is_member else {})}

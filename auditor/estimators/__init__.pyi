@@ -28,7 +28,7 @@ from auditor.estimators.evidence import Estimator, Evidence
 from auditor.estimators.fixed_ranks import (
     InstanceRates,
     bootstrap_lower,
-    certified,
+    certified_epsilon,
     instance_values,
     log_mean_exp,
     on_common_grid,

@@ -221,7 +221,7 @@ def _log_ratios(hits: Floats, rates: Floats, delta: float) -> Floats:
 # --- The certified bound ---------------------------------------------------------------------------
 
 
-def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[float, dict[str, Any]]:
+def certified_epsilon(evidence: InstanceRates, delta: float, alpha: float) -> tuple[float, dict[str, Any]]:
     """Return the largest epsilon that the instances refute at level alpha, 0 if none, and what refutes it."""
     bound = _largest_refuted(evidence, delta, alpha)
     ceiling = _largest_refuted(evidence.of_a_perfect_attack(), delta, alpha)
@@ -299,7 +299,7 @@ _DECLARED = (
 
 def bound_row(evidence: InstanceRates, delta: float, confidence: float) -> Estimate:
     """Return the certified bound."""
-    bound, details = certified(evidence, delta, 1 - confidence)
+    bound, details = certified_epsilon(evidence, delta, 1 - confidence)
     return Estimate.at_least(
         BOUND,
         bound,

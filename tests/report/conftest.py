@@ -8,6 +8,7 @@ import pytest
 
 from auditor import AuditResult, Losses, RandomSplit, StatedClaim, audit, read_result
 from auditor.core import Adjacency, Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor.core.facts import all_attacks
 from auditor.curves import Histogram, NamedCurve
 from auditor.results import Slice, SliceKind, TopRecord
 
@@ -181,6 +182,7 @@ def overfitted():
             "scale": "log-odds",
             "disclosure": "public",
             "history": ["published transform"],
+            "attacks": all_attacks({}),
             "saturated": [0, 0],
             "claim": None,
             "shown": shown_by(0.01, 0.123006),

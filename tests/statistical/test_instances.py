@@ -8,7 +8,14 @@ import pytest
 from simulation import ALPHA, seldom
 
 from auditor.core import Losses
-from auditor.estimators import InstanceRates, bootstrap_lower, certified, on_common_grid, point, rank_curves
+from auditor.estimators import (
+    InstanceRates,
+    bootstrap_lower,
+    certified_epsilon,
+    on_common_grid,
+    point,
+    rank_curves,
+)
 
 N = 100  # records in each group
 
@@ -73,7 +80,7 @@ def test_the_certified_bound_covers_eps_bar(simulated, mechanism, instances, del
     truth = point(models, delta)[0]
 
     def over(rng):
-        return certified(drawn(models, instances, rng), delta, ALPHA)[0] > truth + 1e-9
+        return certified_epsilon(drawn(models, instances, rng), delta, ALPHA)[0] > truth + 1e-9
 
     assert seldom(simulated(over, seed=31, runs=(20, 400)))
 
@@ -81,7 +88,9 @@ def test_the_certified_bound_covers_eps_bar(simulated, mechanism, instances, del
 def test_randomised_response_stays_below_its_epsilon(simulated):
     """Losses with epsilon 1 exactly are never certified above it more often than 1 in 20, and near it with 50 instances."""
     models = population(response)
-    bounds = simulated(lambda rng: certified(drawn(models, 50, rng), 0.0, ALPHA)[0], seed=32, runs=(40, 1000))
+    bounds = simulated(
+        lambda rng: certified_epsilon(drawn(models, 50, rng), 0.0, ALPHA)[0], seed=32, runs=(40, 1000)
+    )
     assert seldom(bounds > 1)
     assert np.mean(bounds) > 0.75
 
@@ -93,7 +102,7 @@ def test_the_level_is_that_of_the_error_probability(simulated):
 
     def over(rng):
         hits = (rng.random((2, 1)) < 0.1).astype(float)
-        return certified(InstanceRates(hits, *alone), 0.0, ALPHA)[0] > 0
+        return certified_epsilon(InstanceRates(hits, *alone), 0.0, ALPHA)[0] > 0
 
     found = simulated(over, seed=33, runs=(400, 8000))
     assert found.any()
@@ -118,7 +127,7 @@ def test_the_simulation_can_fail(simulated, instances):
     def over(rng):
         item = mostly_leaking(rng, instances=instances)
         resampled = bootstrap_lower(item, 0.0, ALPHA, rng=rng)
-        return resampled > truth, certified(item, 0.0, ALPHA)[0] > truth
+        return resampled > truth, certified_epsilon(item, 0.0, ALPHA)[0] > truth
 
     resampled, sound = simulated(over, seed=34, runs=(20, 400)).T
     assert seldom(resampled) == (instances == 100)
