@@ -187,10 +187,11 @@ class _NpzArray:
         return _plain(self._whole[start:stop])
 
     def _read(self, start: int, stop: int) -> Column:
-        self._stream = self._stream or self._table.archive.open(
-            self._entry
-        )  # which stays open for the next rows
-        self._stream.seek(self._start + start * self._row)
+        place = self._start + start * self._row
+        # The stream stays open for the next rows. Python 3.12.1 cannot seek backwards in an entry that is not compressed.
+        if self._stream is None or self._stream.tell() > place:
+            self._stream = self._table.archive.open(self._entry)
+        self._stream.seek(place)
         size = (stop - start) * self._row
         content = self._stream.read(size)
         if len(content) != size:
