@@ -140,6 +140,9 @@ class NpzTable(ArrayTable):
         return array
 
 
+_SKIPPED = 1 << 24  # bytes at once
+
+
 class _NpzArray:
     """An array in an archive, of which only the header is read at first.
 
@@ -188,10 +191,11 @@ class _NpzArray:
 
     def _read(self, start: int, stop: int) -> Column:
         place = self._start + start * self._row
-        # The stream stays open for the next rows. Python 3.12.1 cannot seek backwards in an entry that is not compressed.
         if self._stream is None or self._stream.tell() > place:
-            self._stream = self._table.archive.open(self._entry)
-        self._stream.seek(place)
+            self._stream = self._table.archive.open(self._entry)  # which stays open for the next rows
+        # Not seek: in Python 3.12.1 that of one entry goes by where another was read last.
+        while (left := place - self._stream.tell()) > 0 and self._stream.read(min(left, _SKIPPED)):
+            pass
         size = (stop - start) * self._row
         content = self._stream.read(size)
         if len(content) != size:
