@@ -86,7 +86,7 @@ def test_only_runs_are_accounted(function):
 @pytest.mark.parametrize("function", [function for metric in CLAIMS.values() for function in metric])
 def test_only_claims_are_converted(function):
     """Something that is no claim is refused by its type, and a claim about another quantity by its metric."""
-    with pytest.raises(InputError, match=r"^claim must be auditor\.Claim, got 1\.0\.$"):
+    with pytest.raises(InputError, match=r"^claim must be auditor\.results\.Claim, got 1\.0\.$"):
         function(1.0)
     with pytest.raises(InputError, match=r"claim metric must be one of .*, got 'recall'"):
         function(stated("recall"))
@@ -176,8 +176,9 @@ def test_false_positive_rates(fpr):
         (lambda: t.WantedSuccess(1.0, prior=0.5), r"wanted success rate must lie in \(0, 1\)"),
         (lambda: t.WantedSuccess(0.9, prior=1.0), r"prior must lie in \(0, 1\)"),
         # Parameters for wishes.
-        (lambda: noise("x", "y", "z"), "target must be auditor.theory.WantedBayes.*, got 'x'"),
-        (lambda: noise(ADVANTAGE, method="exact"), "method must be"),
+        (lambda: noise("x"), "target must be one of 'advantage', .*, got 'x'"),
+        (lambda: noise(3), "target must be auditor.theory.WantedBayes.*, got 3"),
+        (lambda: noise(ADVANTAGE, method="quick"), "method must be one of 'exact'"),
         (lambda: noise(ADVANTAGE, sampling="fixed"), "sampling must be auditor"),
         (lambda: noise(ADVANTAGE, 1.5), "sampling_rate must"),
         (lambda: rate(ADVANTAGE, 0), "noise_multiplier must"),
