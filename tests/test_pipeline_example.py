@@ -78,6 +78,11 @@ def stop(folder, text, script, **more):
         *((script, "leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed") for script in SCRIPTS),
         *((script, "quiet", 0, "") for script in SCRIPTS),
         ("page", "broken", 2, "first at row 9"),
+        *(
+            pytest.param(script, "broken", 2, "first at row 9", marks=pytest.mark.long)
+            for script in SCRIPTS
+            if script != "page"
+        ),
     ],
 )
 def test_only_a_quiet_model_is_released(tables, tmp_path, script, name, code, why):

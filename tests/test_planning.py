@@ -173,6 +173,16 @@ def test_canaries_are_coins(rng):
         (UnknownSplit(), GaussianAttack(2.0)),
         (RandomSplit(), RandomisedResponse(3.0)),
         (BernoulliSplit(0.3), GaussianAttack(2.0)),
+        *(
+            pytest.param(split, attack, marks=pytest.mark.long)
+            for split, attack in (
+                (UnknownSplit(), RandomisedResponse(3.0)),
+                (RandomSplit(), PerfectAttack()),
+                (RandomSplit(), GaussianAttack(2.0)),
+                (BernoulliSplit(0.3), PerfectAttack()),
+                (BernoulliSplit(0.3), RandomisedResponse(3.0)),
+            )
+        ),
     ],
 )
 def test_harder_targets_and_more_certainty_take_more_records(split, attack):

@@ -257,6 +257,9 @@ def in_three_digits(value, toward):
         ("gone", "3", "altered_since_it_was_written"),
         (None, "2", "no_hash_of_its_content"),
         ("", "3", "altered_since_it_was_written"),
+        pytest.param(None, "3", "altered_since_it_was_written", marks=pytest.mark.long),
+        pytest.param("gone", "2", "no_hash_of_its_content", marks=pytest.mark.long),
+        pytest.param("", "2", "no_hash_of_its_content", marks=pytest.mark.long),
     ],
 )
 def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, name):

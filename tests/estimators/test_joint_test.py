@@ -80,13 +80,10 @@ def test_the_p_value_against_all_orders(members, nonmembers, curve):
         assert found.p_value == pytest.approx(exact, abs=4.5 * noise + 1 / found.draws)
 
 
-DRAWS = 1000
-
-
-def drawn_one_by_one(test, rng):
+def drawn_one_by_one(test, draws, rng):
     """The hits of records drawn from the law that the calibration stands for, counted in the sorted records."""
     rows = []
-    for _ in range(DRAWS):
+    for _ in range(draws):
         uniform = rng.random(test.members)
         member = np.interp(uniform, test.curve.tpr, test.curve.fpr)
         losses = Losses(member=member, nonmember=rng.random(test.nonmembers))
@@ -96,17 +93,18 @@ def drawn_one_by_one(test, rng):
 
 @pytest.mark.parametrize(("members", "nonmembers"), [(40, 40), (15, 120), (120, 15)])
 @pytest.mark.parametrize("curve", CURVES)
-def test_the_chain_draws_the_hits_of_records(rng, members, nonmembers, curve):
+def test_the_chain_draws_the_hits_of_records(request, rng, members, nonmembers, curve):
     """Means, squares and products of the hits at all ranks of both tails, and the statistic, are those of drawn records."""
     test = JointTest(members, nonmembers, CURVES[curve])
-    direct = drawn_one_by_one(test, rng)
-    chain = np.concatenate(test.drawn(DRAWS, rng)).astype(float)
+    draws = 2500 if request.config.getoption("--long") else 1000
+    direct = drawn_one_by_one(test, draws, rng)
+    chain = np.concatenate(test.drawn(draws, rng)).astype(float)
     products = [
         rows[i] * rows[j] for rows in (direct, chain) for i in range(0, 30, 4) for j in range(i, 30, 5)
     ]
     half = len(products) // 2
     for ours, theirs in zip([*chain, *products[half:]], [*direct, *products[:half]], strict=True):
-        spread = math.sqrt((ours.var() + theirs.var()) / DRAWS)
+        spread = math.sqrt((ours.var() + theirs.var()) / draws)
         assert abs(ours.mean() - theirs.mean()) <= 5 * spread + 1e-12
 
     def least(rows):

@@ -51,10 +51,10 @@ def first_screen(page):
 
 
 @pytest.fixture(scope="module")
-def audits():
-    """Ninety audits of all kinds."""
+def audits(request):
+    """Ninety audits of all kinds, or 200."""
     rng = np.random.default_rng(19)
-    return [drawn(rng) for _ in range(90)]
+    return [drawn(rng) for _ in range(200 if request.config.getoption("--long") else 90)]
 
 
 def test_it_agrees_with_itself(audits, monkeypatch):
@@ -149,7 +149,7 @@ def test_a_gate_sees_the_number_of_its_tile(audits):
             (outcome,) = check_gates(result, [f"{row.name} > 1000"])
             assert not outcome.passed or row.value in outcome.sentence
             seen += outcome.passed
-    assert seen > 90
+    assert seen > len(audits)
 
 
 @pytest.mark.parametrize(

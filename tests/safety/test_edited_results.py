@@ -101,13 +101,16 @@ def originals(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["audit", "instances", "runs", "labels", "claim"])
-def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(originals, kind, tmp_path, capsys):
+def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(
+    request, originals, kind, tmp_path, capsys
+):
     """A sentence and exit code 2, or the mark of an altered result, or a page that commands nothing; never a traceback."""
     raw, draw, outcomes = originals[kind], random.Random(kind), []  # noqa: S311 - no secret
     paths = list(places(raw))
     draw.shuffle(paths)
+    chosen = paths[: 75 if request.config.getoption("--long") else 45]
     path = tmp_path / "r.json"
-    for number, place in enumerate(paths[:45]):
+    for number, place in enumerate(chosen):
         changed, again = edited(raw, place, draw)
         if changed == raw:
             continue
@@ -132,5 +135,5 @@ def test_an_edited_result_is_refused_or_marked_and_shows_nothing_unescaped(origi
                 assert "<img" not in shown[-1], about
             outcomes.append("marked" if result.altered else "shown")
         assert [words for words in UNSEEN if any(words in text for text in shown)] == [], about
-    assert len(outcomes) >= 27
+    assert len(outcomes) >= 0.6 * len(chosen)
     assert set(outcomes) == {"refused", "marked", "shown"}

@@ -531,6 +531,10 @@ main()
             for moment in ("cyclopts", "auditor.report.terminal", "fsync 2", "replace 3")
         ),
         (signal.SIGHUP, "fsync 2"),
+        *(
+            pytest.param(signal.SIGHUP, moment, marks=pytest.mark.long)
+            for moment in ("cyclopts", "auditor.report.terminal", "replace 3")
+        ),
     ],
 )
 def test_a_signal_at_any_moment(here, number, moment):

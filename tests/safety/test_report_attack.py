@@ -139,7 +139,7 @@ def test_the_law_of_the_population_helps_little(n, runs, request):
     assert found <= 0.1 + 3 * error
 
 
-def test_two_results_that_differ_by_one_record_tell_less_than_those_for_insiders():
+def test_two_results_that_differ_by_one_record_tell_less_than_those_for_insiders(request):
     """Who has the results with and without one of 500 members recognises it far less often than by results with every digit.
 
     The advantage is about .4 by shared results and .9 by those for insiders: two such results are not to be published.
@@ -147,7 +147,7 @@ def test_two_results_that_differ_by_one_record_tell_less_than_those_for_insiders
     found = {}
     for kind in ("public", "insiders"):
         n, rng, pairs = 500, np.random.default_rng(5), []
-        for _ in range(14):
+        for _ in range(24 if request.config.getoption("--long") else 14):
             member, nonmember, others = rng.normal(size=n + 1), rng.normal(size=n), rng.normal(size=8)
             more, less = (
                 json.loads(auditor.audit(some, nonmember, disclosure=kind).to_json())
