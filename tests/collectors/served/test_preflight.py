@@ -55,7 +55,7 @@ def test_random_answers_are_named_with_the_remedy(serve, linear):
     found = tried(endpoint, linear)
     assert (found.deterministic, len(found.warnings)) == (False, 1)
     assert "answers differently on repeat" in found.warnings[0]
-    assert "repeats= (--set repeats=N)" in found.warnings[0]
+    assert "average several answers (repeats)" in found.warnings[0]
     assert "the average of 4 answers" in tried(endpoint, linear, repeats=4).warnings[0]
 
 

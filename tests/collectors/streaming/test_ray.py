@@ -279,7 +279,7 @@ def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from ray_faults import FirstColumn, Table\n"
-        "from auditor import RayEngine\nfrom collectors.streaming.fakes import scoring\n"
+        "from auditor.collectors import RayEngine\nfrom collectors.streaming.fakes import scoring\n"
         f"here = Path({str(tmp_path)!r})\n"
         "scorer = FirstColumn(here / 'log')\n"
         "table = Table('member', np.arange(20.0)[:, None], np.zeros(20), member=True)\n"
