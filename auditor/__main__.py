@@ -20,7 +20,7 @@ def main() -> None:
     # Registered first and so run last: Python would end itself by a signal where it noticed the interruption.
     atexit.register(lambda: os._exit(128 + _came["number"]) if INTERRUPTED in code else None)
     options = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    # Others are heard by whoever started it, or by nobody, as under ``nohup``.
+    # Other signals are for the parent process, or ignored, as under ``nohup``.
     default = (signal.default_int_handler, signal.SIG_DFL)
     heard = [number for number in options if signal.getsignal(number) in default]
     _answer(heard, _stop)
@@ -47,7 +47,7 @@ def _answer(heard: list[Any], handler: Any) -> None:
 
 def _unwind(number: int, _: Any) -> None:
     """Interrupt the command as Ctrl-C does, so that it leaves nothing half-written."""
-    if os.getpid() != _OWN:  # a process that was forked ends as if nobody had asked for this
+    if os.getpid() != _OWN:  # a process that was forked ends as if this was not installed
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
     again = time.monotonic() - _came["at"] < _AT_ONCE
@@ -56,11 +56,11 @@ def _unwind(number: int, _: Any) -> None:
         raise KeyboardInterrupt
 
 
-def _stop(*given: Any) -> None:
-    """End at once: nothing was begun yet, or all is done that a command does when it is interrupted."""
+def _stop(*number: Any) -> None:
+    """End at once: nothing has begun yet, or the interrupted command has cleaned up."""
     with suppress(OSError):  # the terminal is closed
         os.write(2, b"interrupted.\n")
-    os._exit(128 + (given or (_came["number"],))[0])
+    os._exit(128 + (number or (_came["number"],))[0])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Canaries: records made to be remembered, with a fair coin for each, to audit the training that takes them in.
+"""Canaries: records made to be memorised, each with a fair coin, to audit the training that includes them.
 
 A natural record makes a weak test: a model that leaks may have learned little from it. A canary is planted to be as
 visible as possible: a wrong label, a pattern stamped on it, values far outside the data, or a secret in a text (Tramer et
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _Integers = npt.NDArray[np.int64]
 
 
-# --- A coin for each canary, and what is done with it ---
+# --- A coin for each canary, and its use ---
 
 _OWN = 0xCA9A21  # begins the random streams of this module, so that no other use of the same seed shares them
 _RECORDS, _COINS = 0, 1
@@ -98,7 +98,7 @@ class Canaries:
         Args:
             features: One row for each, an array or a DataFrame; or texts.
             labels: Their labels; none for texts.
-            seed: Of the coins. By default they come from the randomness that the system has for secrets; who knows
+            seed: Seed of the coins. By default from the system's randomness for secrets; who knows
                 the seed, or can guess it, knows the coins. No two models share a seed: their coins would be the same.
 
         Raises:
@@ -118,7 +118,7 @@ class Canaries:
 
     @property
     def included(self) -> tuple[Any, Any]:
-        """Features and labels of the canaries to be trained on, beside the records that are trained on anyway."""
+        """Features and labels of the canaries to train on, in addition to the training records."""
         return _rows(self.features, self.member), _rows(self.labels, self.member)
 
     def losses(self, values: npt.ArrayLike) -> Losses:
@@ -156,7 +156,7 @@ class Canaries:
         table as ``records=auditor.RecordTable(planted.table(), label="label")``.
 
         Args:
-            label: What the column of labels is called.
+            label: Name of the column of labels.
 
         Raises:
             InputError: Two columns would have one name.
@@ -183,7 +183,7 @@ class Canaries:
         """Write the table of coins, ``id`` and ``member``, to a ``.csv`` or ``.parquet`` file, whole or not at all.
 
         Args:
-            path: Where it goes. Who reads it knows which canaries are members.
+            path: Output path. Its readers know which canaries are members.
             overwrite: Whether to replace a file that is there: the coins of a model that was trained are not to be had
                 again.
 
@@ -196,12 +196,12 @@ class Canaries:
         write_all({file: self.coins(file)})
 
     def coins(self, path: Path) -> str | bytes:
-        """Return what `write` writes to a file of this name."""
+        """Return the content that `write` writes to a file of this name."""
         return table_content(replace(self, features=None, labels=None).table(), path)
 
 
 def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
-    """Fair coins: from the system's randomness for secrets, or from a seed."""
+    """Return fair coins: from the system's randomness for secrets, or from a seed."""
     if seed is not None:
         return _stream(seed, _COINS).integers(2, size=size).astype(np.bool_)
     drawn = np.frombuffer(secrets.token_bytes(-(-size // 8)), dtype=np.uint8)
@@ -209,7 +209,7 @@ def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
 
 
 def _stream(seed: int | None, use: int) -> np.random.Generator:
-    """A generator of one use of a seed, independent of those of other uses; of fresh randomness where there is none."""
+    """Return a generator for one use of a seed, independent of the other uses; of fresh randomness without a seed."""
     if seed is None:
         return np.random.default_rng()
     root = validate.at_least("seed", seed, least=0)
@@ -224,7 +224,7 @@ def _plain_rows(values: Any) -> Any:
 
 
 def _rows(values: Any, which: npt.NDArray[Any]) -> Any:
-    """Some rows of an array or of a pandas object."""
+    """Return some rows of an array or of a pandas object."""
     if values is None:
         return None
     return values.iloc[which] if hasattr(values, "iloc") else values[which]
@@ -234,7 +234,7 @@ def refuse_replacing(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that is there already."""
     if os.path.lexists(path) and not overwrite:
         raise OutputError(
-            f"output path {str(path)!r} is there already, and coins cannot be had again; name another, or ask for it to be"
+            f"output path {str(path)!r} is there already, and coins cannot be had again; name another, or request that it is"
             " overwritten."
         )
 
@@ -243,7 +243,7 @@ def read_coins(path: str | os.PathLike[str] | Any) -> Canaries:
     """Read a table of coins: ids and membership, without the records.
 
     Args:
-        path: What `Canaries.write` or the command ``auditor canaries`` wrote; any table that `auditor.read_losses` takes,
+        path: File written by `Canaries.write` or the command ``auditor canaries``; any table that `auditor.read_losses` takes,
             with the columns ``id`` and ``member``.
 
     Raises:
@@ -272,7 +272,7 @@ def mislabelled(features: Any, labels: Any, *, size: int, seed: int | None = Non
         features: Records to choose from, shape (n, ...): an array or a DataFrame, whose types and names are kept.
         labels: Their labels, shape (n,), of two classes or more.
         size: Number of canaries, at most n: different records, chosen uniformly.
-        seed: Of records and coins, for repetition: who knows it knows the coins. Default: fresh randomness.
+        seed: Seed of records and coins, for repetition: who knows it knows the coins. Default: fresh randomness.
 
     Raises:
         InputError: No table of records, labels that are missing or of one class, or more canaries than records.
@@ -306,7 +306,7 @@ def patterned(
         features: As for `mislabelled`.
         labels: As for `mislabelled`.
         size: As for `mislabelled`.
-        pattern: What features are set to: names of columns for a DataFrame, positions in a record for an array (as 3, or
+        pattern: Values that features are set to: names of columns for a DataFrame, positions in a record for an array (as 3, or
             (0, 5) in a picture). Default: every second numeric feature, as the black squares of a checkerboard, is set to
             the largest value that it has in the data.
         label: One class for all canaries; by default each gets a wrong one, drawn as for `mislabelled`.
@@ -339,12 +339,12 @@ def out_of_range(
     """Return records whose numeric features lie far outside the data, each in a random direction.
 
     A numeric feature is put ``times`` to 2 ``times`` half its range from the middle of the range, on a random side: in d
-    features two canaries are nearly orthogonal. Values stay within what the type holds, and so finite; a side on which
+    features two canaries are nearly orthogonal. Values stay within the range of the type, and so finite; a side on which
     the type has no room (below 0, for counts of an unsigned type) is not taken. All else is that of a real record, and
     the label is a wrong one for it.
 
     Args:
-        features: As for `mislabelled`; what is neither floating-point nor whole numbers is left alone.
+        features: As for `mislabelled`; columns that are neither floating-point nor whole numbers are left alone.
         labels: As for `mislabelled`.
         size: As for `mislabelled`.
         times: A whole number of 2 or more.
@@ -370,7 +370,7 @@ def out_of_range(
 
 
 class _Drawn(NamedTuple):
-    """Records to choose from, copies of some of them, the labels of the copies, and what draws the rest."""
+    """Records to choose from, copies of some of them, the labels of the copies, and the generator of the rest."""
 
     source: Any
     copies: Any
@@ -396,7 +396,7 @@ def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | Non
 
 
 def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generator) -> _Integers:
-    """Rows whose labels the canaries take: those of one class, or of another class than their own, drawn uniformly."""
+    """Return rows whose labels the canaries take: those of one class, or of another class than their own, drawn uniformly."""
     import pandas as pd
 
     codes, classes = pd.factorize(labels)
@@ -429,7 +429,7 @@ class _Feature(NamedTuple):
     kind: np.dtype[Any]
 
     def fitted(self, values: Floats) -> npt.NDArray[Any]:
-        """The nearest values that the type holds."""
+        """Return the nearest values that the type holds."""
         limits: Any = np.finfo(self.kind) if self.kind.kind == "f" else np.iinfo(self.kind)
         most = float(limits.max)
         # Of whole numbers of 64 bits it is rounded up to one that they do not hold.
@@ -439,7 +439,7 @@ class _Feature(NamedTuple):
 
 
 def _numeric(source: Any) -> list[tuple[int, int, _Feature]]:
-    """Place, square of a checkerboard (0 is black) and range of each numeric feature that has a finite value."""
+    """Return place, square of a checkerboard (0 is black) and range of each numeric feature that has a finite value."""
     frame, shape = hasattr(source, "iloc"), source.shape[1:]
     result: list[tuple[int, int, _Feature]] = []
     flat = source if frame else source.reshape(source.shape[0], -1)
@@ -473,7 +473,7 @@ def _put(copies: Any, place: int, values: Any) -> None:
 def _far_out(
     feature: _Feature, *, times: int, size: int, rng: np.random.Generator
 ) -> npt.NDArray[Any] | None:
-    """Values on random sides of the range, all outside it; none where its type has no room on either."""
+    """Return values on random sides of the range, all outside it; none where its type has no room on either."""
     # Halves first, since the range of floats is no float.
     middle, half = feature.low / 2 + feature.high / 2, feature.high / 2 - feature.low / 2
     with np.errstate(over="ignore"):
@@ -499,7 +499,7 @@ def _stamp(copies: Any, name: Any, value: Any) -> None:
 
 
 def _holds(kind: Any, value: Any) -> bool:
-    """Whether a value is one of a type; floats may be rounded, but not to infinity."""
+    """Return whether a value has a type; floats may be rounded, but not to infinity."""
     import pandas as pd
 
     if value not in getattr(kind, "categories", (value,)):
@@ -555,7 +555,7 @@ class Template:
 
     @property
     def space(self) -> int:
-        """How many secrets there are: all equally likely."""
+        """Number of secrets, all equally likely."""
         return int(len(self.alphabet) ** self.text.count("#"))
 
     def texts(
@@ -583,7 +583,7 @@ class Template:
         return np.array([self._filled(number) for number in numbers.tolist()], dtype=np.str_)
 
     def _filled(self, number: int) -> str:
-        """The text with the secret of this number, whose last sign moves first."""
+        """Return the text with the secret of this number, whose last sign moves first."""
         filled, *parts = reversed(self.text.split("#"))
         for part in parts:
             number, sign = divmod(number, len(self.alphabet))
@@ -614,17 +614,17 @@ def marked_texts(template: Template | str = Template(), *, size: int, seed: int 
 
 @dataclass(frozen=True)
 class Exposure:
-    """How far a model gives a secret away, in bits: 0 where it is the least likely of all, log2 |space| where the most.
+    """Exposure of a secret in bits: 0 if it is the least likely of all, log2 |space| if it is the most likely.
 
     Attributes:
         value: log2(scored) - log2(rank). Exact where all of the space was scored; else a point estimate that is cut off at
             log2(scored), and so too small for a secret that is given away entirely.
         lower: Exact: the value. Else a lower limit of the exposure, by Clopper-Pearson's of the share of secrets that
             the model finds at least as likely.
-        rank: Of the canary among those scored, 1 for the smallest loss; equal losses count before it.
-        scored: How many secrets were scored, its own included.
-        space: How many there are.
-        confidence: Of ``lower``.
+        rank: Rank of the canary among those scored, 1 for the smallest loss; equal losses count before it.
+        scored: Number of secrets scored, its own included.
+        space: Number of secrets.
+        confidence: Confidence level of ``lower``.
     """
 
     value: float
@@ -647,11 +647,11 @@ def exposure(loss: float, others: npt.ArrayLike, *, space: int, confidence: floa
     the same template count too: k of them that a model knows by heart have the ranks 1 to k.
 
     Args:
-        loss: Of the canary's text, smaller for a text that the model finds more likely (the sum over its tokens).
+        loss: Loss of the canary's text, smaller for a text that the model finds more likely (the sum over its tokens).
         others: Losses of other texts of the same template by the same model, shape (k,): of all of them, or of some that
             were drawn uniformly (`Template.texts`).
-        space: How many secrets the template has (`Template.space`).
-        confidence: Of the lower limit, where not all were scored.
+        space: Number of secrets of the template (`Template.space`).
+        confidence: Confidence level of the lower limit, where not all were scored.
 
     Raises:
         InputError: Losses that are no finite numbers, none of others, more than the space has, or a confidence outside (0, 1).
@@ -674,7 +674,7 @@ def exposure(loss: float, others: npt.ArrayLike, *, space: int, confidence: floa
     return Exposure(value, lower, 1 + before, scored, most, level)
 
 
-# --- Which canary to take: chosen on runs that are not judged ---
+# --- Choice of a canary: on runs that are not judged ---
 
 _SPENT = (
     "the seed of these runs is spent: collect the runs that are judged with another seed, and quote no bound from here,"
@@ -683,12 +683,12 @@ _SPENT = (
 
 
 class TriedCanary(NamedTuple):
-    """What the runs with and without one canary show.
+    """Outcome of the runs with and without one canary.
 
     Attributes:
-        name: Of the canary.
+        name: Name of the canary.
         epsilon: The certified lower bound of its runs alone.
-        auc: Of its scores, 1 where every run with the canary has a lower one than every run without.
+        auc: AUC of its scores, 1 where every run with the canary has a lower one than every run without.
     """
 
     name: str
@@ -698,13 +698,13 @@ class TriedCanary(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenCanary:
-    """The canary that tells most, of those that were tried.
+    """The best-detected of the canaries that were tried.
 
     Attributes:
-        name: Of the canary.
-        tried: All of them, the most telling first.
-        runs: How many runs of each there were, with the canary and without.
-        note: What these runs can no longer be used for.
+        name: Name of the canary.
+        tried: All of them, the best detected first.
+        runs: Number of runs of each, with the canary and without.
+        note: Restriction on further use of these runs.
     """
 
     name: str
@@ -725,8 +725,8 @@ def choose_canary(
     Args:
         candidates: For each name the scores of its runs, as `auditor.collect_runs` returns them: as many with and as many
             without for every one.
-        delta: That the bound is stated at, in [0, 1): the one of the audit to come.
-        confidence: Of the bound, in (0, 1).
+        delta: Delta of the bound, in [0, 1): the one of the audit to come.
+        confidence: Confidence level of the bound, in (0, 1).
 
     Raises:
         InputError: No candidates, something else than `auditor.Losses`, or different numbers of runs.

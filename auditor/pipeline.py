@@ -32,7 +32,7 @@ def audit(inputs: Inputs) -> AuditResult:
     """Audit a model from its losses: evidence, estimates, checks, comparisons, and the document of all.
 
     Raises:
-        InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
+        InputError: Losses that cannot be used with these options, or a result that would be too large to be read again.
     """
     inputs.refuse_few()
     setting = inputs.setting
@@ -89,7 +89,7 @@ def audit(inputs: Inputs) -> AuditResult:
     return result
 
 
-# What a headline may tell: whatever of these shows most, since all of them hold together and share the error. The last two
+# The statement of a headline: the strongest of these, since all of them hold together and share the error. The last two
 # are looked at where none of the others holds: they take longest.
 _HALF = 0.5
 
@@ -98,9 +98,9 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     """Return which findings hold at the confidence of the audit with all of them together.
 
     Members count as draws, whether or not all of them were scored. ``names`` are those of estimates whose lower limit is
-    beyond what guessing gives (``auc.upper``: whose upper one is), each at a sixth of the error, and ``limits`` are some
-    of those limits. ``point`` is that of a band at every threshold at once, likewise, that is furthest from guessing, or null.
-    ``reversed`` is the lower limit of the advantage of an attacker who goes by high losses, likewise, or 0.
+    beyond the values of guessing (``auc.upper``: whose upper one is), each at a sixth of the error, and ``limits`` are some
+    of those limits. ``point`` is the point of a band at every threshold at once that is furthest from guessing, or None.
+    ``reversed`` is the lower limit of the advantage of an attacker who accuses at high losses, or 0.
     """
     level = (1 - evidence.setting.confidence) / evidence.looks
     stricter = replace(evidence.setting, confidence=1 - level, coverage=Sample())
@@ -124,10 +124,10 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
 
 def _bound_is_shown(evidence: Evidence, again: Evidence, level: float) -> bool:
     row = evidence.estimate("epsilon_bound.clopper_pearson")
-    kept = row.details.get("as_draws", {**row.details, "value": row.value})
-    if not kept["value"]:
+    bound = row.details.get("as_draws", {**row.details, "value": row.value})
+    if not bound["value"]:
         return False
-    return kept["p_value"] <= level if "p_value" in kept else _positive(certified_bound(again)[0])
+    return bound["p_value"] <= level if "p_value" in bound else _positive(certified_bound(again)[0])
 
 
 def _positive(row: Estimate) -> bool:
@@ -144,7 +144,7 @@ def _of_many(evidence: Evidence, partition: Partition | None, *, has_fits: bool)
     if not has_fits:
         hidden |= dict.fromkeys(("epsilon_star.gaussian", "epsilon_star.mixture"), _DECIDED)
 
-    def shown(row: Estimate) -> Estimate:
+    def published(row: Estimate) -> Estimate:
         if row.value and row.name in hidden:
             return Estimate.missing(
                 row.name, hidden[row.name], method=row.method, subject=row.subject, delta=delta
@@ -153,7 +153,7 @@ def _of_many(evidence: Evidence, partition: Partition | None, *, has_fits: bool)
             return empirical(evidence.losses, delta=delta, counts=partition.threshold_counts, at_counts=True)
         return row
 
-    return tuple(map(shown, evidence.estimates))
+    return tuple(map(published, evidence.estimates))
 
 
 def _curves(evidence: Evidence, partition: Partition | None, *, has_fits: bool) -> tuple[NamedCurve, ...]:

@@ -580,8 +580,8 @@ class Calibration:
         laws = list(dict.fromkeys(row.law for row in self.rows))
         level = f"{100 * (1 - self.confidence):.4g}"
         says = (
-            f"Misses in percent of {self.runs:,} runs, with their 95% binomial interval; at most {level} is promised."
-            f" Delta {self.delta:g}, seed {self.seed}. A dash: nothing is promised there."
+            f"Errors in percent of {self.runs:,} runs, with 95% binomial intervals; the nominal value is at most {level}."
+            f" Delta {self.delta:g}, seed {self.seed}. A dash marks cases for which no coverage is claimed."
         )
         lines = [
             says,
@@ -676,7 +676,7 @@ def _chosen(names: Iterable[str] | None) -> tuple[Bound, ...]:
     by_name = {bound.name: bound for bound in BOUNDS}
     if names is None:
         return BOUNDS
-    return tuple(by_name[validate.known("bounds", name, by_name)] for name in dict.fromkeys(names))
+    return tuple(by_name[validate.one_of("bounds", name, by_name)] for name in dict.fromkeys(names))
 
 
 def _row(bound: Bound, law: Law, size: int, *, runs: int, confidence: float, seed: int) -> Row:

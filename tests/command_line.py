@@ -35,7 +35,7 @@ def refused(capsys, *arguments):
 
 
 def printed(code, *arguments, **environment):
-    """What a program of Python prints in a process of its own, which sees these variables."""
+    """The output of a Python program in a process of its own, which sees these variables."""
     line = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
     given = {"capture_output": True, "text": True, "timeout": 600, "env": {**os.environ, **environment}}
     return subprocess.run(line, check=True, **given).stdout.strip()

@@ -1,4 +1,4 @@
-"""What the tests of many runs run: in a module of its own, so that worker processes can import it."""
+"""Tasks for the tests of many runs: in a module of its own, so that worker processes can import it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What every simulation of a level or a coverage shares."""
+"""Shared parts of every simulation of a level or a coverage."""
 
 import numpy as np
 from hypothesis import HealthCheck, settings
@@ -57,7 +57,7 @@ def outside(truth, found):
 
 
 def runs_for(request, short, long):
-    """Numbers of repetitions, by the size asked for."""
+    """Numbers of repetitions, by the size requested."""
     return long if request.config.getoption("--long") else short
 
 

@@ -1,4 +1,4 @@
-"""What every benchmark measures with: processor time, all threads counted, the best of several tries."""
+"""The stopwatch of every benchmark: processor time, all threads counted, the best of several tries."""
 
 import time
 

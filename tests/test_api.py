@@ -40,7 +40,7 @@ def _half(losses):
 
 
 def test_results_are_of_the_public_class(made):
-    """What a public function returns is of the public class, is asked in the one way, and shows itself in a notebook."""
+    """The result of a public function is of the public class, with the same methods, and has a display for notebooks."""
     result, kind = made
     assert isinstance(result, kind)
     assert callable(result.to_json)
@@ -115,13 +115,15 @@ def test_the_arguments_of_an_audit_are_those_of_its_options(rng):
     values = auditor.RandomSplit(stratified=True), auditor.Census()
     assert named.estimates == auditor.audit(losses, delta=1e-5, split=values[0], coverage=values[1]).estimates
     for arguments, words in (
-        ({"members": auditor.Census()}, "it is called 'coverage'"),
+        ({"members": auditor.Census()}, "is called 'coverage'"),
         ({"confidense": 0.9}, "did you mean 'confidence'"),
     ):
-        with pytest.raises(TypeError, match=words):
+        with pytest.raises((TypeError, auditor.InputError), match=words):
             auditor.audit(losses, **arguments)
-    with pytest.raises(TypeError, match="needs its argument 'losses'"):
+    with pytest.raises(auditor.InputError, match=r"losses must be auditor\.Losses.*got one NoneType"):
         auditor.audit(delta=1e-5)
+    with pytest.raises(TypeError, match="got too many arguments by position; give them by name"):
+        auditor.audit(losses, losses.member, losses.nonmember)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ CASES = {
     ),
     "member losses has 2, member id has 3": lambda: Losses([1, 2], [1, 2], id=([1, 2, 3], [4, 5])),
     "persons must be .*EachRecord.* give the losses a person column": lambda: per_person(TWO, choice=OnePerPerson()),
-    "member losses must belong to at least 2 persons, got 1": lambda: per_person(
+    "member losses must belong to at least 2 people, got 1": lambda: per_person(
         Losses([1.0, 2.0], [3.0, 4.0], person=(["a", "a"], ["b", "c"])), choice=OnePerPerson()
     ),
     # Choices.
@@ -187,7 +187,7 @@ CASES = {
     "confidence must be at most 1 - 1e-12": lambda: auditor.audit(TEN, confidence=0.9999999999999999),
     "training_size must be at least the number of member losses, got 5 for 10": lambda: auditor.audit(TEN, training_size=5),
     r"fpr must lie in \(0, 1\), got 2": lambda: auditor.audit(TEN, fpr=(2.0,)),
-    "fpr must be a sequence of rates": lambda: auditor.audit(TEN, fpr=0.1),
+    "fpr must be a sequence of rates": lambda: auditor.audit(TEN, fpr=None),
     "coverage must be one of 'sample', 'census', 'subset', got 'all'": lambda: auditor.audit(TEN, coverage="all"),
     r"coverage must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, coverage=Census),
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split=1),

@@ -16,11 +16,11 @@ def test_two_files_and_a_score(tmp_path, rng, capsys):
     pd.DataFrame({"s": -member}).to_parquet(tmp_path / "in.parquet")
     pd.DataFrame({"s": -nonmember}).to_csv(tmp_path / "out.csv", index=False)
     files = ("--members", tmp_path / "in.parquet", "--nonmembers", tmp_path / "out.csv")
-    found = answer(capsys, "audit", *files, "--loss-column", "s", "--higher-is-member")
+    result = answer(capsys, "audit", *files, "--loss-column", "s", "--higher-is-member")
     expected = auditor.audit(auditor.Losses(member=member, nonmember=nonmember))
-    rows = {row["name"]: row["value"] for row in found["estimates"]}
+    rows = {row["name"]: row["value"] for row in result["estimates"]}
     assert rows["auc"] == pytest.approx(expected.estimate("auc").value)
-    assert found["data"]["n_nonmember"] == 400
+    assert result["data"]["n_nonmember"] == 400
 
 
 SOLVE = "claim --solve-for noise-multiplier"
@@ -53,10 +53,10 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ("--reference nowhere.csv", ["nowhere.csv"]),
         ("--set 'utility=1: '", ["utility name"]),
         # What else is no feature and no reference `read_features` and the placebo check hold.
-        ("--features age,,income", ["--features must be names with one comma between each two"]),
+        ("--features age,,income", ["--features must be names separated by single commas"]),
         ("--features id,loss --set person-column=id", ["must not name 'id'"]),
         ("--reference {table}", ["reference losses are the audited losses"]),
-        ("--set schedule={table} --steps 3", ["cannot stand beside --steps"]),
+        ("--set schedule={table} --steps 3", ["cannot be combined with --steps"]),
         ("--set records=ranking.txt", [".csv or .parquet"]),
         (
             "power --epsilon 1 --delta 1e-5 --attack gaussian",
@@ -66,7 +66,7 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ("power --epsilon 1 --delta 1e-5 --adjacency add-remove", ["adjacency", "give runs"]),
         ("power --claim-epsilon 1 --claim-delta 1e-5", ["declared split"]),
         ("power --epsilon 1", ["one target"]),
-        ("claim", ["--delta must be given: the delta to state epsilon at."]),
+        ("claim", ["--delta must be given: the delta at which to state epsilon."]),
         (
             "claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 1 --steps 3",
             ["noise_multiplier must be above 0"],
@@ -115,8 +115,8 @@ def test_bad_arguments(table, capsys, line, words):
         "run": RUN,
         "solve": SOLVE,
     }
-    given = shlex.split((f"audit {{table}} {line}" if line.startswith("--") else line).format(**places))
-    said = refused(capsys, *given)
+    arguments = shlex.split((f"audit {{table}} {line}" if line.startswith("--") else line).format(**places))
+    said = refused(capsys, *arguments)
     assert [word for word in words if word not in said] == []
     assert set(table.parent.iterdir()) == before
 

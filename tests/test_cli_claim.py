@@ -15,7 +15,7 @@ RATES = ["tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001"]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def description(tmp_path_factory):
     """The JSON of one description, with every extra."""
     path = tmp_path_factory.mktemp("claim") / "c.json"
     extras = ("--compositions", "--monte-carlo", "2000", "--json", path, "--quiet")
@@ -23,21 +23,21 @@ def found(tmp_path_factory):
     return json.loads(path.read_text())
 
 
-def test_every_quantity_for_both_neighbours(found):
+def test_every_quantity_for_both_neighbours(description):
     """Epsilon, mu, advantage, Bayes security, success rate and three TPRs, each with a method and a status."""
     for adjacency in ("add-remove", "replace-one"):
-        rows = [row for row in found["claims"] if row["adjacency"] == adjacency]
+        rows = [row for row in description["claims"] if row["adjacency"] == adjacency]
         assert {row["metric"] for row in rows} == {*QUANTITIES, *RATES}
         assert all(row["method"] and row["status"] in {"proven", "approximation", "estimate"} for row in rows)
         assert all(row["proven"] == (row["status"] == "proven") for row in rows)
 
 
-def test_extras(found):
+def test_extras(description):
     """The composition theorems and the simulation stand after the overview, the latter with its interval."""
-    methods = [row["method"] for row in found["claims"] if row["metric"] == "epsilon"]
+    methods = [row["method"] for row in description["claims"] if row["metric"] == "epsilon"]
     assert any("basic composition" in method for method in methods)
     assert any("advanced composition" in method for method in methods)
-    estimates = [row for row in found["claims"] if row["status"] == "estimate"]
+    estimates = [row for row in description["claims"] if row["status"] == "estimate"]
     assert [row["adjacency"] for row in estimates] == ["add-remove", "replace-one"]
     for row, exact in zip(estimates, (0.1610176, 0.2643522), strict=True):
         assert row["lower"] < exact < row["upper"]
@@ -66,7 +66,7 @@ def test_batches_and_epochs(capsys):
 
 
 def test_steps_from_a_table(tmp_path, capsys):
-    """A schedule of two kinds of steps gives one promise, told in ranges."""
+    """A schedule of two kinds of steps gives one promise, with ranges of the parameters."""
     path = tmp_path / "steps.csv"
     path.write_text("noise_multiplier,sampling_rate,steps\n1.0,0.01,50\n2.0,0.02,50\n")
     described = answer(capsys, "claim", "--set", f"schedule={path}", "--delta", "1e-5")["description"]
@@ -82,13 +82,13 @@ def test_shuffled_batches(capsys):
     assert shuffled["description"]["sampling"] == "shuffled"
     assert [row["value"] for row in shuffled["claims"]] == [row["value"] for row in poisson["claims"]]
     assert not any(row["proven"] for row in shuffled["claims"])
-    assert "auditor.theory.shuffled_mu tells what is proven" in shuffled["claims"][0]["note"]
+    assert "auditor.theory.shuffled_mu gives the proven bound" in shuffled["claims"][0]["note"]
 
 
 def test_prior_and_rates(capsys):
-    """Another prior and other rates are told by the names of their rows."""
-    found = answer(capsys, *CLAIM, "--prior", "0.1", "--fpr", "0.05")
-    metrics = {row["metric"] for row in found["claims"]}
+    """The names of the rows state the prior and the rates."""
+    result = answer(capsys, *CLAIM, "--prior", "0.1", "--fpr", "0.05")
+    metrics = {row["metric"] for row in result["claims"]}
     assert {"success_rate_at_prior.0.1", "tpr_at_fpr.0.05"} <= metrics
 
 
@@ -125,9 +125,9 @@ def test_gates(capsys, gate, code, words):
 def test_every_output(tmp_path, capsys):
     """Markdown, JUnit and SARIF say what is promised and which gate stopped; a stored claim gives the same page again."""
     paths = {name: tmp_path / f"claim.{name}" for name in ("json", "html", "markdown", "junit", "sarif")}
-    asked = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    outputs = [word for name, path in paths.items() for word in (f"--{name}", path)]
     gate = ("--fail-if", "advantage > 0.6", "--fail-if", "epsilon > 1e9")
-    assert run(*STEP, *asked, *gate) == 1
+    assert run(*STEP, *outputs, *gate) == 1
     assert "✓ epsilon.add-remove is" in capsys.readouterr().out
     text = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
     assert text["markdown"].startswith(

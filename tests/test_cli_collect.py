@@ -80,7 +80,7 @@ def test_a_file_and_two_tables_become_losses(house, capsys):
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["data"]["n_member"] == N
     content = (folder / "losses.parquet").read_bytes()
     assert run(*arguments(folder)) == 0
-    assert "was complete already" in capsys.readouterr().out
+    assert "was already complete" in capsys.readouterr().out
     assert (folder / "losses.parquet").read_bytes() == content
 
 
@@ -110,8 +110,8 @@ def test_a_pickle_is_refused_unless_trusted(house, capsys):
     assert "is a pickle, and so could run any code" in error
     assert "--trust-pickle" in error
     assert run(*arguments(folder, "--trust-pickle", "--quiet", model="model.joblib")) == 0
-    found = auditor.read_losses(folder / "losses.parquet").member
-    np.testing.assert_allclose(found, expected(model, tables["in"]), atol=1e-6)
+    result = auditor.read_losses(folder / "losses.parquet").member
+    np.testing.assert_allclose(result, expected(model, tables["in"]), atol=1e-6)
 
 
 def test_another_table_is_not_mixed_in(house, capsys):
@@ -122,7 +122,7 @@ def test_another_table_is_not_mixed_in(house, capsys):
     tables["out"].iloc[:-1].to_csv(folder / "out.csv", index=False)
     error = refused(capsys, *arguments(folder))
     assert "holds other losses" in error
-    assert "ask for it to be overwritten" in error
+    assert "request that it is overwritten" in error
     assert (folder / "losses.parquet").read_bytes() == content
     assert run(*arguments(folder, "--overwrite", "--quiet")) == 0
     assert auditor.read_losses(folder / "losses.parquet").n_nonmember == N - 1
@@ -139,7 +139,7 @@ def test_another_table_is_not_mixed_in(house, capsys):
     ],
 )
 def test_served_models_are_refused_before_anything_is_sent(house, capsys, place, more, sentence):
-    """What an address and its options must be is said before anything is sent."""
+    """Invalid addresses and options are refused before any request."""
     folder, _, _ = house
     command = arguments(folder, *more)
     assert sentence in refused(capsys, command[0], place, *command[2:])
@@ -167,7 +167,7 @@ def test_an_empty_name_reads_no_ids(house):
         (("--score", "min-k:20"), "--score goes with --text-column"),
         (("--factory", "a:b"), "--factory goes with a file of weights (.pt, "),
         (("--classes", "a,b"), "name the class of each output column with classes"),
-        (("--output", "logits"), "output says what a callable returns"),
+        (("--output", "logits"), "output declares the outputs of a callable"),
     ],
 )
 def test_bad_input_is_one_sentence(house, capsys, more, sentence):
@@ -178,18 +178,18 @@ def test_bad_input_is_one_sentence(house, capsys, more, sentence):
     assert set(folder.iterdir()) == before
 
 
-def test_policies_are_collected_audited_and_shown(house, capsys):
-    """From a model's file to a column, a row and a table for each policy; a bad one is one sentence before anything is asked."""
+def test_policies_are_collected_audited_and_reported(house, capsys):
+    """From a model's file to a column, a row and a table for each policy; a bad one is refused in one sentence before any request."""
     folder, model, tables = house
     assert run(*arguments(folder, "--policies", "digits=1, label", "--quiet")) == 0
-    found = pd.read_parquet(folder / "losses.parquet")
+    result = pd.read_parquet(folder / "losses.parquet")
     losses = np.concatenate([expected(model, tables[name]) for name in ("in", "out")])
-    assert (found["loss.label"] == (losses > 0)).all()
+    assert (result["loss.label"] == (losses > 0)).all()
     odds = np.round(1 / (1 + np.exp(losses)), 1)
     inside = (odds > 0) & (odds < 1)
     rounded = odds[inside]
-    np.testing.assert_allclose(found["loss.digits=1"][inside], np.log(1 / rounded - 1), atol=1e-12)
-    assert run("audit", folder / "losses.parquet", "--markdown", folder / "summary.md") == 0
+    np.testing.assert_allclose(result["loss.digits=1"][inside], np.log(1 / rounded - 1), atol=1e-12)
+    assert run("audit", folder / "losses.parquet", "--full", "--markdown", folder / "summary.md") == 0
     for text in (capsys.readouterr().out, (folder / "summary.md").read_text(encoding="utf-8")):
         assert "Label alone" in text
         assert "All 3 rows hold together at 95% confidence" in text

@@ -52,8 +52,8 @@ def folder(tmp_path_factory):
 )
 def test_the_gate_stops_what_got_worse(folder, arguments, code, capsys):
     """1 for more leakage, 3 for what cannot be compared, 2 for bad input, 0 only for no more leakage shown."""
-    given = [word if word.startswith("--") else folder / f"{word}.json" for word in arguments]
-    assert run(*given, "--fail-if-worse", "--quiet") == code
+    inputs = [word if word.startswith("--") else folder / f"{word}.json" for word in arguments]
+    assert run(*inputs, "--fail-if-worse", "--quiet") == code
     printed = capsys.readouterr()
     assert printed.out == ""
     assert (printed.err != "") == (code != 0)
@@ -86,9 +86,9 @@ def test_page_and_json_are_written_together(folder, tmp_path, capsys):
     page, data = tmp_path / "c p.html", tmp_path / "ç.json"
     assert run(folder / "old.json", folder / "leaking.json", "--html", page, "--json", data, "-q") == 0
     assert capsys.readouterr().out == ""
-    found = json.loads(data.read_text(encoding="utf-8"))
-    assert found["got_worse"] is True
-    assert [item["file"] for item in found["results"]] == ["old.json", "leaking.json"]
+    result = json.loads(data.read_text(encoding="utf-8"))
+    assert result["got_worse"] is True
+    assert [item["file"] for item in result["results"]] == ["old.json", "leaking.json"]
     assert str(folder) not in page.read_text(encoding="utf-8") + data.read_text(encoding="utf-8")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c p.html", "ç.json"]
@@ -99,18 +99,18 @@ def test_a_table_says_more(folder, tmp_path, capsys):
     about = tmp_path / "about.csv"
     about.write_text("result,strategy,utility\nold.json,one,0.5\nnew.json,one,0.6\nleaking.json,two,0.9\n")
     results = [folder / f"{name}.json" for name in ("old", "new", "leaking")]
-    found = answer(capsys, "compare", *results, "--about", about, "--measure", "auc")
-    assert found["kind"] == "comparison"
-    assert [item["name"] for item in found["strategies"]] == ["one", "two"]
-    assert found["strategies"][0]["utility"] == {"mean": pytest.approx(0.55), "least": 0.5, "most": 0.6}
-    assert found["measure"] == "auc"
+    result = answer(capsys, "compare", *results, "--about", about, "--measure", "auc")
+    assert result["kind"] == "comparison"
+    assert [item["name"] for item in result["strategies"]] == ["one", "two"]
+    assert result["strategies"][0]["utility"] == {"mean": pytest.approx(0.55), "least": 0.5, "most": 0.6}
+    assert result["measure"] == "auc"
 
 
-def test_losses_are_found_by_their_hash(tmp_path, capsys):
+def test_losses_are_matched_by_their_hash(tmp_path, capsys):
     """With the tables of both, in any order and by the audit's own columns, the command decides record by record."""
     rng, member = np.random.default_rng(6), np.arange(1600) < 800
     shared = rng.normal(size=1600)
-    given = []
+    arguments = []
     for name, shift in (("old", 0.5), ("new", 0.7)):
         score = shift * member - shared + 0.1 * rng.normal(size=1600)
         rows = np.column_stack([np.arange(1600), score, member])
@@ -118,13 +118,13 @@ def test_losses_are_found_by_their_hash(tmp_path, capsys):
         columns = ("--loss-column", "score", "--higher-is-member", "--set", "id-column=who")
         result = tmp_path / f"{name}.json"
         assert run_line("audit", tmp_path / f"{name}.csv", *columns, "--json", result, "-q") == 0
-        given.append(result)
-    assert run(*given, "--fail-if-worse", "-q") == 0
+        arguments.append(result)
+    assert run(*arguments, "--fail-if-worse", "-q") == 0
     tables = [word for name in ("new", "old") for word in ("--losses", tmp_path / f"{name}.csv")]
-    assert run(*given, *tables, *columns, "--fail-if-worse", "-q") == 1
+    assert run(*arguments, *tables, *columns, "--fail-if-worse", "-q") == 1
     assert "on the same records, the advantage" in capsys.readouterr().err
     words = "no result has their hash"
-    assert words in refused(capsys, "compare", *given, *tables, *columns[:2], *columns[3:])
+    assert words in refused(capsys, "compare", *arguments, *tables, *columns[:2], *columns[3:])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_losses_are_found_by_their_hash(tmp_path, capsys):
         (("old", "new", "--about", "missing"), "missing.json"),
         (
             ("old", "new", "leaking", "--fail-if-worse"),
-            "got 3 results and none named; name one with --baseline FILE",
+            "got 3 results without one; name it with --baseline FILE",
         ),
         (("old", "new", "--html", "old"), "is a file that this command reads"),
         (("old", "new", "--baseline", "old", "--html", "-"), "--html - is not offered"),
@@ -145,6 +145,6 @@ def test_bad_input_is_one_sentence_and_writes_nothing(folder, arguments, words, 
     """Every bad argument is one sentence and code 2, and no file is changed."""
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     names = {"old", "new", "leaking", "missing"}
-    given = [folder / f"{word}.json" if word in names else word for word in arguments]
-    assert words in refused(capsys, "compare", *given, "--json", folder / "out.json")
+    inputs = [folder / f"{word}.json" if word in names else word for word in arguments]
+    assert words in refused(capsys, "compare", *inputs, "--json", folder / "out.json")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,4 +1,4 @@
-"""Settings from files: where they are found, what wins, and what is refused."""
+"""Settings from files: the search, precedence and refusals."""
 
 import dataclasses
 import enum
@@ -23,13 +23,13 @@ OPTIONS = {
 }
 
 
-def required(name, *given):
-    """What a command needs beside these options so that it is parsed: every value is a file that is not there."""
+def required(name, *arguments):
+    """Return the other required options of a command; every value is a file that does not exist."""
     values = {"out": "o.parquet", "reference": "o.csv"}
     needed = [
         item
         for item in OPTIONS[name].values()
-        if item.default is dataclasses.MISSING and item.key not in given
+        if item.default is dataclasses.MISSING and item.key not in arguments
     ]
     named = [f"{item.spelled}={values[item.key]}" for item in needed if "argument" not in item.about]
     return [*named, *("one.json" for item in needed if "argument" in item.about)]
@@ -62,8 +62,8 @@ def save(content, name="auditor.toml"):
 
 def facts(raw):
     """A result without what differs from run to run."""
-    kept = {key: value for key, value in raw.items() if key != "provenance"}
-    return kept | {"seed": raw["provenance"]["seed"], "hash": raw["provenance"]["input_sha256"]}
+    stored = {key: value for key, value in raw.items() if key != "provenance"}
+    return stored | {"seed": raw["provenance"]["seed"], "hash": raw["provenance"]["input_sha256"]}
 
 
 # --- Where settings come from ---------------------------------------------------------------------
@@ -79,24 +79,24 @@ def test_a_file_in_the_current_directory_sets_options(capsys, name, prefix):
     chosen["threshold"] = "melded"
     lines = [f"{key} = {json.dumps(value)}" for key, value in chosen.items()]
     save("\n".join([f"[{prefix}audit]", *lines]), name)
-    found = audited(
+    result = audited(
         capsys, code=3
     )  # so wide a claim promises nothing on the scale of the split, and cannot be judged
-    assert facts(found) == facts(typed)
-    assert found["data"]["delta"] == 0.01
+    assert facts(result) == facts(typed)
+    assert result["data"]["delta"] == 0.01
     origin = {"file": name, "table": f"[{prefix}audit]", "settings": chosen}
-    assert found["provenance"]["config"] == origin
+    assert result["provenance"]["config"] == origin
     assert "config" not in typed["provenance"]
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(capsys):
-    """What is typed overrules the file (of Windows here); the provenance names only what counted."""
+    """Typed options override the file (of Windows here); the provenance lists only the used settings."""
     save(b"\xef\xbb\xbf[audit]\r\nconfidence = 0.8\r\nseed = 7\r\n")
-    found = audited(capsys)
-    assert (found["data"]["confidence"], found["provenance"]["seed"]) == (0.8, 7)
-    found = audited(capsys, "--confidence", "0.9")
-    assert (found["data"]["confidence"], found["provenance"]["seed"]) == (0.9, 7)
-    assert found["provenance"]["config"]["settings"] == {"seed": 7}
+    result = audited(capsys)
+    assert (result["data"]["confidence"], result["provenance"]["seed"]) == (0.8, 7)
+    result = audited(capsys, "--confidence", "0.9")
+    assert (result["data"]["confidence"], result["provenance"]["seed"]) == (0.9, 7)
+    assert result["provenance"]["config"]["settings"] == {"seed": 7}
     assert audited(capsys, "--no-config")["data"]["confidence"] == 0.95
     assert audited(capsys, "--confidence", "0.95")["data"]["confidence"] == 0.95
 
@@ -123,7 +123,7 @@ def test_two_files_that_configure_are_refused(capsys):
     """auditor.toml beside a configuring pyproject.toml is a contradiction; beside any other it is not."""
     save("[audit]\nconfidence = 0.8\n")
     save("[tool.auditor.audit]\nconfidence = 0.7\n", "pyproject.toml")
-    assert "both 'auditor.toml' and [tool.auditor] in 'pyproject.toml' hold settings" in refused(capsys)
+    assert "both 'auditor.toml' and [tool.auditor] in 'pyproject.toml' contain settings" in refused(capsys)
     assert audited(capsys, "--config", "auditor.toml")["data"]["confidence"] == 0.8
     assert audited(capsys, "--config", "pyproject.toml")["data"]["confidence"] == 0.7
     for other in ("[project]\nname = 'auditor-of-mine'\n", "[tool.other]\nx = 1\n", "not TOML", b"\xff\xfe"):
@@ -145,7 +145,7 @@ def confidence(capsys, *arguments):
 
 
 @pytest.mark.parametrize(("name", "prefix"), [("auditor.toml", ""), ("pyproject.toml", "tool.auditor.")])
-def test_a_file_in_a_folder_above_is_found(folder, capsys, monkeypatch, name, prefix):
+def test_a_file_in_a_folder_above_is_used(folder, capsys, monkeypatch, name, prefix):
     """From a subfolder the file above counts, gates too; its paths are beside it, and the result says which it was."""
     save(f"[{prefix}audit]\nconfidence = 0.8\nfail-if = ['auc > 0.5']\nhtml = 'page.html'\n", name)
     below(folder, monkeypatch, "a", "b")
@@ -217,26 +217,26 @@ def test_a_file_that_another_user_put_above_is_refused(folder, capsys, monkeypat
     monkeypatch.setattr(
         type(folder), "lstat", lambda path: other if path.name == "auditor.toml" else lstat(path)
     )
-    words = "'../auditor.toml' belongs to another user and stands in a folder where everyone can write"
+    words = "'../auditor.toml' belongs to another user and is in a folder where everyone can write"
     assert words in refused(capsys, "audit", "../l.csv")
     assert run("audit", "../l.csv", "--config", "../auditor.toml", "--quiet") == 0
     folder.chmod(0o755)
     assert run("audit", "../l.csv", "--quiet") == 0
 
 
-# --- What is told ---------------------------------------------------------------------------------
+# --- Reports of the file --------------------------------------------------------------------------
 
 
-def test_a_terminal_is_told_which_file_is_used(capsys, monkeypatch):
-    """On a terminal standard error names the file, what it sets and what was overruled; elsewhere and quietly nothing."""
+def test_a_terminal_shows_the_used_file(capsys, monkeypatch):
+    """On a terminal standard error names the file, its settings and the overridden ones; elsewhere, and with --quiet, nothing."""
     save("[audit]\nconfidence = 0.8\nseed = 3\n")
     assert run("audit", "losses.csv") == 0
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(console, "_is_watched", lambda *, quiet: not quiet)
     monkeypatch.setenv("TERM", "dumb")
     assert run("audit", "losses.csv", "--seed", "1") == 0
-    told = "Settings: [audit] of 'auditor.toml' sets confidence; the command line overrules seed.\n"
-    assert capsys.readouterr().err.startswith(told)
+    message = "Settings: [audit] of 'auditor.toml' sets confidence; the command line overrides seed.\n"
+    assert capsys.readouterr().err.startswith(message)
     assert run("audit", "losses.csv", "--quiet") == 0
     assert capsys.readouterr().err == ""
 
@@ -263,8 +263,8 @@ def test_typed_gates_never_weaken_those_of_a_file(folder, capsys, name, more):
 
 OUTPUTS = [
     (name, key)
-    for name, found in OPTIONS.items()
-    for key in found
+    for name, options in OPTIONS.items()
+    for key in options
     if key in settings.OUTPUTS and (key != "records" or name == "audit")
 ]
 
@@ -285,8 +285,8 @@ def test_every_path_of_every_command_is_an_input_or_an_output():
     read |= {"request-template", "schedule", "threshold-runs"}
     paths = {
         key
-        for found in OPTIONS.values()
-        for key, item in found.items()
+        for options in OPTIONS.values()
+        for key, item in options.items()
         if "argument" not in item.about and "Path" in str(item.kind)
     }
     assert paths - read == settings.OUTPUTS
@@ -317,7 +317,7 @@ def test_a_file_writes_nothing_outside_its_folder(folder, capsys, name, key, kin
 
 
 def test_a_typed_output_may_lie_anywhere(folder):
-    """What the command line names is written outside the folder of the file too."""
+    """An output that the command line names may be outside the folder of the file."""
     (folder / "ci").mkdir()
     save("[audit]\nhtml = '../a.html'\n", "ci/a.toml")
     assert run("audit", "losses.csv", "--config", "ci/a.toml", "--html", "b.html", "--quiet") == 0
@@ -356,7 +356,7 @@ BAD = {
     "unknown table": ("[audti]\n", "got 'audti'; did you mean 'audit'?"),
     "unknown key": ("[audit]\nconfidense = 1\n", "table [audit] has the unknown key 'confidense'; did you mean 'confidence'?"),
     "underscore": ("[audit]\nfail_if = ['auc > 1']\n", "unknown key 'fail_if'; did you mean 'fail-if'?"),
-    "outside": ("delta = 1e-5\n", "the key 'delta' stands outside every table; put it below the line [audit]"),
+    "outside": ("delta = 1e-5\n", "the key 'delta' is outside every table, where only policy and severity may be; move it below the line [audit]"),
     "truth for number": ("[audit]\ndelta = true\n", "the key 'delta' in table [audit] must be one value, neither true nor false, got True."),
     "text for flag": ("[audit]\nquiet = 'yes'\n", "must be true or false, got 'yes'."),
     "truth in list": ("[audit]\nfail-if = ['auc > 1', true]\n", "must be a list of texts, got ['auc > 1', True]."),
@@ -372,7 +372,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_files_are_refused_in_one_sentence(capsys, kind):
-    """What is wrong in a file is told with its file, table and key, before any work, and nothing is written."""
+    """An error in a file names the file, the table and the key, before any work, and nothing is written."""
     content, words = BAD[kind]
     save(content)
     said = refused(capsys, "audit", "nowhere.csv", "--html", "page.html")
@@ -475,12 +475,12 @@ def test_every_option_is_the_same_in_a_file(name, capsys):
             continue
         others = required(name, key)
         tokens, _ = settings.tokens_of(app.command_of, COMMANDS, name, {})
-        expected, found = (
-            parsing.given(command, name, [*words, *others])[item.name] for words in (typed, tokens)
+        expected, result = (
+            parsing.parsed(command, name, [*words, *others])[item.name] for words in (typed, tokens)
         )
-        assert found == expected, key
-        assert type(found) is type(expected)
-        assert found not in (None, [], ())
+        assert result == expected, key
+        assert type(result) is type(expected)
+        assert result not in (None, [], ())
 
 
 def test_the_example_of_the_documentation_runs(folder):

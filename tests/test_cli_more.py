@@ -1,19 +1,25 @@
-"""The command line beyond the first audit: mixtures, persons, features, placebo, ranking, instances, power."""
+"""The command line beyond the first audit: mixtures, people, features, placebo, ranking, instances, power."""
 
 import io
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from command_line import answer, refused, run
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import auditor
 
 
 @pytest.fixture
 def table(tmp_path, rng):
-    """A CSV of losses with ids, persons, a region, two features and another model's losses beside it."""
+    """A CSV of losses with ids, people, a region, two features and another model's losses beside it."""
     member = np.r_[np.ones(600, int), np.zeros(600, int)]
     frame = pd.DataFrame(
         {
@@ -42,7 +48,7 @@ def audited(table, capsys, *arguments):
 
 
 def test_columns_have_names_of_their_own(table, capsys):
-    """Ids, groups and persons are read from the columns that are named."""
+    """Ids, groups and people are read from the named columns."""
     names = ("--set", "id-column=record", "--set", "group-column=region", "--set", "person-column=owner")
     result = audited(table, capsys, *names)
     assert [result["data"][name] for name in ("unit", "combined")] == ["person", "mean"]
@@ -102,7 +108,7 @@ def test_mixtures_and_other_tests(table, capsys):
             ),
         )
     ]
-    plain, lowest = (next(row for row in found if row["name"] == bound) for found in others)
+    plain, lowest = (next(row for row in result if row["name"] == bound) for result in others)
     assert plain["value"] > rows[bound]["value"] > lowest["value"]
 
 
@@ -120,9 +126,9 @@ def test_losses_come_from_standard_input(table, capsys, monkeypatch):
         if words:
             assert words in refused(capsys, *names)
         else:
-            found = answer(capsys, *names)
-            assert found["provenance"]["input_sha256"] == plain["provenance"]["input_sha256"]
-            assert found["checks"] == plain["checks"]
+            result = answer(capsys, *names)
+            assert result["provenance"]["input_sha256"] == plain["provenance"]["input_sha256"]
+            assert result["checks"] == plain["checks"]
 
 
 def test_the_ranking_is_written(table):
@@ -192,20 +198,20 @@ def test_power_answers_with_a_number_of_records(capsys):
 
 
 def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
-    """What refutes a claim: runs with a canary and without, fixed in number or not, and canaries in one run."""
+    """Runs with a canary and without, fixed in number or sequential, and canaries in one run can refute a claim."""
     claim = "--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1
     assert run("power", "--runs", "fixed-number", *claim) == 0
     assert capsys.readouterr().out.startswith(
         "6 runs with the canary and 6 without refute the claim of DP-SGD"
     )
     assert run("power", "--runs", "sequential", *claim, "--json", "-") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["unit"], found["estimate"]) == ("runs", "epsilon_bound.sequential")
+    result = json.loads(capsys.readouterr().out)
+    assert (result["unit"], result["estimate"]) == ("runs", "epsilon_bound.sequential")
     assert (
         run("power", "--split", "bernoulli", "--claim-epsilon", 1, "--claim-delta", 1e-5, "--json", "-") == 0
     )
-    found = json.loads(capsys.readouterr().out)
-    assert (found["adjacency"], found["claim"]) == ("add-remove", "epsilon 1 at delta 1e-5, add-remove")
+    result = json.loads(capsys.readouterr().out)
+    assert (result["adjacency"], result["claim"]) == ("add-remove", "epsilon 1 at delta 1e-5, add-remove")
     assert run("power", "--runs", "fixed-number", *claim, "--attack", "gaussian:1") == 3
     assert "stays within the claim" in capsys.readouterr().out
 
@@ -236,15 +242,15 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
 def test_a_claim_in_any_unit(table, capsys, claim, words, value, code):
     """A curve and a unit are claims on the command line, judged for replaced records by their whole curve: exit code 1."""
     line = ("audit", table, "--split", "random", "--delta", "1e-5", *claim.split())
-    found = answer(capsys, *line, code=code)
-    assert words in found["data"]["claim"]
-    assert found["comparisons"][0]["claim"]["value"] == pytest.approx(value, abs=1e-6)
+    result = answer(capsys, *line, code=code)
+    assert words in result["data"]["claim"]
+    assert result["comparisons"][0]["claim"]["value"] == pytest.approx(value, abs=1e-6)
 
 
 def test_the_first_point_is_the_delta_of_an_audit(table, capsys):
     """Points offer the delta of the first of them; mu has none, and takes that of the number of records."""
-    found = answer(capsys, "audit", table, "--set", "claim-points=1:1e-3,4.5:1e-5", code=3)
-    assert found["data"]["delta"] == 1e-3
+    result = answer(capsys, "audit", table, "--set", "claim-points=1:1e-3,4.5:1e-5", code=3)
+    assert result["data"]["delta"] == 1e-3
     assert answer(capsys, "audit", table, "--set", "claim-mu=1", code=3)["data"]["delta"] < 1e-3
 
 
@@ -260,7 +266,61 @@ def test_a_claim_in_steps(table, capsys, claim, words):
     steps = table.with_name("steps.csv")
     steps.write_text("noise_multiplier,sampling_rate,steps\n2,0.05,30\n4,0.1,30\n")
     line = ("audit", table, "--split", "random", "--delta", "1e-5", *claim.format(steps=steps).split())
-    found = answer(capsys, *line, code=1)
-    assert words in found["data"]["claim"]
-    assert found["verdict"] == "refuted"
-    assert found["claims"][0]["value"] > 0
+    result = answer(capsys, *line, code=1)
+    assert words in result["data"]["claim"]
+    assert result["verdict"] == "refuted"
+    assert result["claims"][0]["value"] > 0
+
+
+@pytest.fixture
+def records(tmp_path, rng):
+    """A model in a file with two tables of records: a forest, which remembers, and its member and other records."""
+    frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))
+    labels = (frame.a + rng.normal(size=400) > 0).astype(int)
+    skops.io.dump(
+        RandomForestClassifier(20, random_state=0).fit(frame[:200], labels[:200]), tmp_path / "m.skops"
+    )
+    frame = frame.assign(id=range(400), y=labels)
+    frame[:200].to_csv(tmp_path / "in.csv", index=False)
+    frame[200:].to_csv(tmp_path / "out.csv", index=False)
+    return tmp_path / "m.skops", "--members", tmp_path / "in.csv", "--nonmembers", tmp_path / "out.csv"
+
+
+def test_a_model_is_audited_in_one_step(records, tmp_path, capsys):
+    """The audit of a model and two tables is the audit of the losses that `auditor collect` makes of them."""
+    result = answer(capsys, "audit", *records, "--label", "y")
+    assert run("collect", *records, "--label", "y", "--out", tmp_path / "l.parquet", "-q") == 0
+    assert result["estimates"] == answer(capsys, "audit", tmp_path / "l.parquet")["estimates"]
+    assert result["data"]["model"] == "m.skops"
+    assert result["provenance"]["source"] == "m.skops on in.csv (members) and out.csv (non-members)"
+    typed = ("--label", "y", "--features", "a,b,c", "--model", "mine", "--set", "classes=0,1")
+    again = answer(capsys, "audit", *records, *typed)
+    assert again["estimates"] == result["estimates"]
+    assert again["data"]["model"] == "mine"
+
+
+def test_what_a_model_needs_in_one_step_is_said(records, tmp_path, capsys):
+    """A model alone, options of a model without one, a table in its place, an address and a pickle are one sentence each."""
+    needs = (
+        "needs two tables of records: auditor audit MODEL --members FILE --nonmembers FILE --label COLUMN."
+    )
+    assert f"m.skops' is a model and {needs}" in refused(capsys, "audit", records[0])
+    assert f"error: --label {needs}" in refused(capsys, "audit", *records[1:], "--label", "y")
+    assert "--label must name the column of labels" in refused(capsys, "audit", *records)
+    assert "must be a model in a file" in refused(capsys, "audit", records[2], *records[1:], "--label", "y")
+    served = refused(capsys, "audit", "https://m.example.org/x", *records[1:], "--label", "y")
+    assert "for a served model, collect the losses first (auditor collect), then audit them." in served
+    (tmp_path / "m.pkl").write_bytes(b"x")
+    assert "is a pickle" in refused(capsys, "audit", tmp_path / "m.pkl", *records[1:], "--label", "y")
+
+
+def test_refused_types_end_with_the_command_that_trusts_them(records, capsys):
+    """It can be pasted, and then runs."""
+    step = make_pipeline(FunctionTransformer(np.nan_to_num), LogisticRegression())
+    names = list("abc")
+    frame = pd.read_csv(records[2])
+    skops.io.dump(step.fit(frame[names], frame.y), records[0])
+    said = refused(capsys, "audit", *records, "--label", "y")
+    command = said.partition(" To trust them, run: auditor ")[2]
+    assert "--set=trusted-types=numpy" in command
+    assert run(*shlex.split(command), "-q") == 0

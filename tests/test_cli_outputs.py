@@ -67,7 +67,7 @@ def test_outputs_and_idle_options_are_checked_first(tmp_path, monkeypatch, capsy
 SIMULATED = shlex.split(f"claim {STEPS} --delta 1e-5 --monte-carlo 2000")
 
 
-def test_progress_is_told_off_a_terminal(monkeypatch, capsys):
+def test_progress_is_reported_off_a_terminal(monkeypatch, capsys):
     """Where standard error is no terminal, a line now and then says how far the simulation is; none if quiet."""
     monkeypatch.setattr(console, "_SECONDS", 0.0)
     assert run(*SIMULATED) == 0

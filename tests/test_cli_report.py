@@ -1,4 +1,4 @@
-"""What a pipeline gets: the outputs beside each other, gates with their exit codes, and a stored result shown again."""
+"""Outputs for pipelines: all files together, gates with their exit codes, and a stored result shown again."""
 
 import json
 from xml.etree import ElementTree as ET
@@ -109,7 +109,7 @@ FALSE, TRUE, NONE, WRONG = "auc > 0.9999", "auc > 0.9", "epsilon_bound.one_run.u
     ],
 )
 def test_exit_codes_and_their_reasons(table, arguments, code, reasons, capsys):
-    """0 done, 1 failed, 3 not evaluable, 2 bad input; 2 before 1 before 3; each told on standard error, one line a reason."""
+    """0 done, 1 failed, 3 not evaluable, 2 bad input; 2 before 1 before 3; with the reasons on standard error, one in each line."""
     data = table.parent / "r.json"
     assert run("audit", table, *arguments, "--quiet", "--json", data) == code
     printed = capsys.readouterr()
@@ -143,14 +143,13 @@ def test_a_stored_result_gives_the_same_outputs(table, stored):
     first.mkdir()
     second.mkdir()
     result = auditor.read_result(stored)
-    gates = ["auc > 0.9"]
     for option, name in OUTPUTS.items():
-        write = getattr(result, f"to_{option.removeprefix('--')}")
-        write(first / name) if option == "--json" else write(first / name, gates=gates)
-    assert run("report", stored, *options(second), "--fail-if", gates[0], "--quiet") == 1
+        getattr(result.with_policy(gates=TRUE), f"to_{option.removeprefix('--')}")(first / name)
+    assert run("report", stored, *options(second), "--fail-if", TRUE, "--quiet") == 1
     for name in OUTPUTS.values():
         assert (second / name).read_bytes() == (first / name).read_bytes()
-    assert (second / "result.json").read_bytes() == stored.read_bytes()
+    assert run("report", stored, "--json", first / "again.json", "--quiet") == 1
+    assert (first / "again.json").read_bytes() == stored.read_bytes()
 
 
 def test_a_stored_result_is_printed_as_the_audit_was(table, stored, capsys):
@@ -161,7 +160,7 @@ def test_a_stored_result_is_printed_as_the_audit_was(table, stored, capsys):
     assert capsys.readouterr() == printed
     quiet = stored.with_name("quiet.json")
     raw = json.loads(stored.read_text(encoding="utf-8")) | {"verdict": None, "schema_version": "2"}
-    del raw["provenance"]["content_sha256"]  # as a release wrote it that kept none
+    del raw["provenance"]["content_sha256"]  # as in an older release without a hash
     quiet.write_text(json.dumps(raw), encoding="utf-8")
     assert run("report", quiet, "--quiet") == 3  # a claim without a verdict is one that could not be judged
     quiet.write_text(json.dumps(raw | {"claims": [], "comparisons": []}), encoding="utf-8")

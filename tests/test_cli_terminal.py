@@ -60,7 +60,7 @@ def in_terminal(*arguments, folder, columns=100, **environment):
         env={"TERM": "xterm-256color", **PLAIN, **environment},
     )
     os.close(there)
-    shown = b""
+    output = b""
     while True:
         ready, _, _ = select.select([here], [], [], 60)
         try:
@@ -69,9 +69,9 @@ def in_terminal(*arguments, folder, columns=100, **environment):
             break
         if not part:
             break
-        shown += part
+        output += part
     os.close(here)
-    return process.wait(60), shown.decode()
+    return process.wait(60), output.decode()
 
 
 # --- Colours and control codes --------------------------------------------------------------------
@@ -80,10 +80,10 @@ def in_terminal(*arguments, folder, columns=100, **environment):
 def test_a_pipe_gets_no_control_codes_and_no_progress(table):
     """Into pipes goes plain text, and nothing on standard error, unless FORCE_COLOR asks for colours."""
     line = ("audit", table, "--set", "mixture=2")
-    found = auditor(*line, folder=table.parent)
-    assert (found.returncode, found.stderr) == (0, b"")
-    assert CODE.search(found.stdout.decode()) is None
-    assert b"\r" not in found.stdout
+    result = auditor(*line, folder=table.parent)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert CODE.search(result.stdout.decode()) is None
+    assert b"\r" not in result.stdout
     assert CODE.search(auditor("audit", table, folder=table.parent, FORCE_COLOR="1").stdout.decode())
 
 
@@ -111,12 +111,12 @@ def test_who_wants_colours(monkeypatch, environment, terminal, coloured):
 
 
 def test_a_terminal_sees_progress_and_colours_where_it_can_show_them(table):
-    """A terminal is told what goes on, in colours, without moving the cursor of a dumb one; --quiet tells it nothing."""
+    """A terminal shows progress in colours, without cursor movement if it is dumb; --quiet shows nothing."""
     arguments = ("audit", table, "--set", "mixture=2")
-    code, shown = in_terminal(*arguments, folder=table.parent)
+    code, output = in_terminal(*arguments, folder=table.parent)
     assert code == 0
-    assert "Auditing" in shown
-    assert re.search(r"\x1b\[[0-9;]*m", shown)
+    assert "Auditing" in output
+    assert re.search(r"\x1b\[[0-9;]*m", output)
     dumb = in_terminal(*arguments, folder=table.parent, TERM="dumb")[1]
     assert "Auditing" in dumb
     assert "\x1b" not in dumb
@@ -129,9 +129,9 @@ def test_a_terminal_sees_progress_and_colours_where_it_can_show_them(table):
 @pytest.mark.parametrize("arguments", ["--help", "audit losses.csv --json -"])
 def test_a_reader_that_goes_away(table, arguments):
     """`| head -1` leaves no message behind."""
-    found = shell(f"{arguments} | head -n 1", table.parent)
-    assert found.stderr == b""
-    assert found.stdout.count(b"\n") == 1
+    result = shell(f"{arguments} | head -n 1", table.parent)
+    assert result.stderr == b""
+    assert result.stdout.count(b"\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_a_reader_that_goes_away(table, arguments):
 )
 def test_closed_streams(table, line, code, sentences):
     """The exit code is the same when nobody listens, and needs no input; what cannot be said is one sentence."""
-    found = shell(line, table.parent)
-    assert (found.returncode, found.stderr.count(b"\n")) == (code, sentences)
+    result = shell(line, table.parent)
+    assert (result.returncode, result.stderr.count(b"\n")) == (code, sentences)
     full = b"error: standard output cannot be written: No space left on device.\n"
-    assert found.stderr == full if "/dev/full" in line else b"Traceback" not in found.stderr
+    assert result.stderr == full if "/dev/full" in line else b"Traceback" not in result.stderr
 
 
 # --- Quiet and debug --------------------------------------------------------------------------------
@@ -181,22 +181,22 @@ def test_debug_adds_the_traceback(tmp_path, capfd):
     app.run(line)
     plain = capfd.readouterr().err
     app.run([*line, "--debug"])
-    found = capfd.readouterr().err
-    assert "Traceback" in found
+    result = capfd.readouterr().err
+    assert "Traceback" in result
     assert "Traceback" not in plain
-    assert found.endswith(plain)
+    assert result.endswith(plain)
 
 
 # --- Consoles that cannot show every sign -----------------------------------------------------------
 
 
 def test_a_console_of_few_signs(table):
-    """What a console cannot show becomes another sign; nothing fails, on success and on errors."""
+    """Characters that a console lacks are replaced, without a failure, on success and on errors."""
     for arguments in (("audit", table), ("--help",), ("audit", "数据.csv")):
-        found = auditor(*arguments, folder=table.parent, PYTHONIOENCODING="ascii")
-        assert found.returncode == (2 if "数据.csv" in arguments else 0)
-        assert b"Traceback" not in found.stderr
-        (found.stdout + found.stderr).decode("ascii")
+        result = auditor(*arguments, folder=table.parent, PYTHONIOENCODING="ascii")
+        assert result.returncode == (2 if "数据.csv" in arguments else 0)
+        assert b"Traceback" not in result.stderr
+        (result.stdout + result.stderr).decode("ascii")
 
 
 def test_a_sign_that_a_console_lacks_keeps_its_meaning():
@@ -217,8 +217,8 @@ def test_odd_names_on_the_real_command_line(table, tmp_path):
     """The same through a shell, with the page, and with a name that begins with a dash behind two dashes."""
     (tmp_path / "-größe 数据\n.csv").write_bytes(table.read_bytes())
     name = "-größe 数据\n.html"
-    found = auditor("audit", "--quiet", "--html", name, "--", "-größe 数据\n.csv", folder=tmp_path)
-    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+    result = auditor("audit", "--quiet", "--html", name, "--", "-größe 数据\n.csv", folder=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     assert (tmp_path / name).read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -226,8 +226,8 @@ def test_odd_names_on_the_real_command_line(table, tmp_path):
     "path",
     [r"C:\Users\Jörg Müller\losses.csv", r"\\server\share\losses.csv", r"C:losses.csv", "C:/data/losses.csv"],
 )
-def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys, path):
-    """Backslashes and drive letters are told back unchanged but for being quoted, and are options of nothing."""
+def test_windows_paths_are_reported_as_typed(tmp_path, monkeypatch, capsys, path):
+    """Backslashes and drive letters are reported unchanged, in quotes, and are not parsed as options."""
     monkeypatch.chdir(tmp_path)
     assert PureWindowsPath(path).name == "losses.csv"
     for arguments in (["audit", path], ["audit", "--members", path, "--nonmembers", path]):
@@ -254,15 +254,15 @@ sys.argv[1:] = ["audit", {str(table)!r}, "--html", "page.html"]
 from auditor.__main__ import main
 main()
 """
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", finder], check=False, capture_output=True, cwd=table.parent, env=PLAIN
     )
-    assert (found.returncode, found.stdout, found.stderr) == (130, b"", b"interrupted.\n")
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"interrupted.\n")
     assert not (table.parent / "page.html").exists()
 
 
 def test_no_warning_of_python_reaches_a_user(table):
-    """A warning that a library raises, which names a source file, is not shown; one that was asked for is."""
+    """A warning that a library raises, which names a source file, is hidden by default, and shown on request."""
     code = f"""
 import sys, warnings
 import auditor.cli.app as app
@@ -272,7 +272,7 @@ sys.argv[1:] = ["audit", {str(table)!r}, "--quiet"]
 from auditor.__main__ import main
 main()
 """
-    for options, shown in (((), b""), (("-Walways",), b"UserWarning: overflow")):
+    for options, output in (((), b""), (("-Walways",), b"UserWarning: overflow")):
         line = [sys.executable, *options, "-c", code]
-        found = subprocess.run(line, check=True, capture_output=True, cwd=table.parent, env=PLAIN)
-        assert (shown in found.stderr) if shown else found.stderr == b""
+        result = subprocess.run(line, check=True, capture_output=True, cwd=table.parent, env=PLAIN)
+        assert (output in result.stderr) if output else result.stderr == b""

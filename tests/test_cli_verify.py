@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def text_of(name):
-    """What a file of the current directory holds."""
+    """Return the JSON of a file in the current directory."""
     return Path(name).read_text(encoding="utf-8")
 
 
@@ -38,7 +38,7 @@ def save(raw, name="r.json"):
 
 
 def said(capsys, *arguments, code):
-    """What verify prints, lines of both streams, with the exit code that is expected."""
+    """Return the output of verify, as lines of both streams, with the expected exit code."""
     capsys.readouterr()
     assert run("report", "r.json", "--verify", *arguments) == code
     printed = capsys.readouterr()
@@ -57,16 +57,16 @@ CHOICES = [
 
 @pytest.mark.parametrize("arguments", CHOICES, ids=[" ".join(item) or "defaults" for item in CHOICES])
 def test_an_untouched_result_is_verified_with_its_losses(capsys, arguments):
-    """Whatever was chosen and claimed, the settings in the result give its numbers again."""
+    """The settings in the result reproduce its numbers, for any choices and claims."""
     audited(*arguments)
     lines = said(capsys, "--losses", "losses.csv", code=0)
     assert [line[:2] for line in lines] == ["✓ "] * 3
-    assert lines[2].endswith("computed again, and agree to 1e-9.")
+    assert lines[2].endswith("computed again and agree to 1e-9.")
     assert said(capsys, "--losses", "losses.csv", "--quiet", code=0) == []
 
 
 def test_a_result_that_python_made_is_verified(capsys):
-    """Choices that only Python has, such as a threshold, rates and a curve of points, are kept too."""
+    """Choices of Python only, such as a threshold, rates and a curve of points, are stored too."""
     losses = auditor.collectors.read_losses("losses.csv")
     auditor.audit(
         losses,
@@ -94,14 +94,14 @@ def test_a_result_that_python_made_is_verified(capsys):
         lambda raw: raw["provenance"].update(content_sha256={"a": "\x1b[31m\n::error::x"}),
     ],
 )
-def test_any_change_is_found(capsys, change):
-    """Whatever was changed, added, taken away or put in place of the hash, the hash does not match: exit code 1."""
+def test_any_change_is_detected(capsys, change):
+    """After any change, addition or removal, of the hash too, the hash does not match: exit code 1."""
     raw = audited()
     change(raw)
     save(raw)
     (line,) = said(capsys, code=1)
     assert line.startswith("✕ SHA-256 of the content: ")
-    assert "but the result keeps" in line
+    assert "but the result has" in line
     assert "\x1b" not in line
 
 
@@ -112,8 +112,8 @@ def test_blanks_and_the_order_of_keys_are_no_change(capsys):
     assert len(said(capsys, code=0)) == 1
 
 
-def test_each_number_that_differs_is_told(capsys):
-    """A number that was changed is named with both values, though the hash was made anew; and a verdict too."""
+def test_each_different_number_is_reported(capsys):
+    """A number that was changed is named with both values, although the hash was computed again; and a verdict too."""
     raw = audited("--split", "random", "--claim-epsilon", "0.1", "--claim-delta", "1e-5")
     assert raw["verdict"] == "refuted"
     place = next(i for i, item in enumerate(raw["estimates"]) if item["name"] == "auc")
@@ -132,15 +132,15 @@ def test_each_number_that_differs_is_told(capsys):
 
 
 def test_other_losses_are_not_taken_for_those(capsys, folder):
-    """Losses with another hash are told, and nothing is computed from them."""
+    """Losses with another hash are reported, and not audited."""
     audited()
     leaking(folder / "others.csv", np.random.default_rng(1))
     lines = said(capsys, "--losses", "others.csv", code=1)
     assert [line[:25] for line in lines] == ["✓ SHA-256 of the content:", "✕ SHA-256 of the losses: "]
 
 
-def test_what_is_not_kept_is_not_verified(capsys):
-    """An older release kept no hash and no settings: neither yes nor no, exit code 3; what is no result is refused."""
+def test_missing_data_is_not_verified(capsys):
+    """Without a hash or settings, in an older release, the exit code is 3; a file that is no result is refused."""
     save("[]")
     assert "is not an audit result: it has no schema_version." in refused(
         capsys, "report", "r.json", "--verify"
@@ -149,7 +149,7 @@ def test_what_is_not_kept_is_not_verified(capsys):
     del raw["provenance"]["content_sha256"], raw["provenance"]["choices"]
     save(raw)
     lines = said(capsys, "--losses", "losses.csv", code=3)
-    assert "? SHA-256 of the content: no hash kept in this result." in lines
+    assert "? SHA-256 of the content: no hash in this result." in lines
     assert any(line.startswith("? Numbers: not computed again") for line in lines)
 
 
@@ -173,7 +173,7 @@ def test_results_of_runs_are_verified_by_their_hash(capsys):
     ],
 )
 def test_settings_of_somebody_else_build_choices_and_nothing_more(capsys, choices, words):
-    """What a foreign result keeps as its settings is refused where it is no choice of an audit."""
+    """Stored settings that are no valid choices of an audit are refused."""
     raw = audited()
     raw["provenance"]["choices"].update(choices)
     save(raw)
@@ -188,7 +188,7 @@ STATED = {"release": "open weights", "query-limits": "none", "next_audit": "2027
 
 
 def declared(raw):
-    """What the result says was declared."""
+    """Return the declared context of the result."""
     return {name: value for name, value in raw["data"]["context"].items() if value is not None}
 
 
@@ -276,7 +276,7 @@ def refuted_claim():
 
 
 def altered(raw, name="altered.json", **changes):
-    """Write the result with another model's name and other changes, and the hash that it kept."""
+    """Write the result with another model name and other changes, and its original hash."""
     save({**raw, "data": {**raw["data"], "model": "Release 7"}, **changes}, name)
     return name
 
@@ -297,32 +297,32 @@ def test_an_altered_result_passes_no_door_unmarked(capsys):
     )
     capsys.readouterr()
     assert run("report", name, *typed, *gates, "--quiet", "--set", "allow-unjudged") == 3
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 4
-    assert all(line.startswith("The result was altered since it was written") for line in told)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("The result was altered since it was written") for line in lines)
     for path in outputs.values():
         assert "altered since it was written" in text_of(path).lower()
     assert run("report", name) == 3
     assert "Altered since it was written" in capsys.readouterr().out
-    found = auditor.read_result(name)
-    assert (found.altered, found.verdict) == (True, "not_evaluable")
-    assert {item.verdict for item in found.comparisons} == {None, "not_evaluable"}
-    for shown in (str(found), found._repr_html_(), repr(found) + str(found)):
-        assert "Altered since it was written" in shown
-    assert {item.code.name for item in auditor.check_gates(found, ["auc > 0", "auc > 1"])} == {
+    result = auditor.read_result(name)
+    assert (result.altered, result.verdict) == (True, "not_evaluable")
+    assert {item.verdict for item in result.comparisons} == {None, "not_evaluable"}
+    for output in (str(result), result._repr_html_(), repr(result) + str(result)):
+        assert "Altered since it was written" in output
+    assert {item.code.name for item in auditor.check_gates(result, ["auc > 0", "auc > 1"])} == {
         "NOT_EVALUABLE"
     }
     with pytest.raises(AssertionError, match="altered since it was written"):
-        auditor.assert_gates(found, allow_unjudged=True)
+        auditor.assert_gates(result, allow_unjudged=True)
 
 
 def test_a_result_that_is_written_again_keeps_the_mark(capsys):
-    """What `report --json` or Python writes of an altered result has a new hash, and is marked as before: verify tells."""
+    """An altered result that `report --json` or Python writes has a new hash and keeps the mark, which verify reports."""
     name = altered(refuted_claim())
     assert run("report", name, "--json", "r.json", "--quiet") == 3
     lines = said(capsys, code=1)
     assert lines[0].startswith("✓ SHA-256 of the content")
-    assert lines[1:] == ["✕ Altered since it was written, before its present hash was made."]
+    assert lines[1:] == ["✕ The result was altered after it was written, before its present hash."]
     auditor.read_result("r.json").to_json("r.json")
     assert run("report", "r.json", "--quiet") == 3
     raw = json.loads(text_of("r.json"))
@@ -357,9 +357,9 @@ def test_models_of_which_one_result_is_altered_judge_nothing(capsys, folder):
         if seed != 1:
             save(raw, f"{seed}.json")
     claim = ("--claim-epsilon", "0.1", "--claim-delta", "1e-5")
-    found = answer(capsys, "instances", *names, "--split", "random", *claim, code=3)
-    assert found["verdict"] == "not_evaluable"
-    assert "altered_since_it_was_written" in [item["name"] for item in found["checks"]]
+    result = answer(capsys, "instances", *names, "--split", "random", *claim, code=3)
+    assert result["verdict"] == "not_evaluable"
+    assert "altered_since_it_was_written" in [item["name"] for item in result["checks"]]
 
 
 def others():
@@ -367,11 +367,11 @@ def others():
     rng = np.random.default_rng(0)
     runs = auditor.Losses(member=rng.normal(-3, 1, 50), nonmember=rng.normal(0, 1, 50))
     models = [auditor.Losses(member=rng.random(60), nonmember=rng.random(60)) for _ in range(2)]
-    known = np.full((200, 2), 0.5)
+    halves = np.full((200, 2), 0.5)
     return {
         "runs": auditor.audit_runs(runs, delta=1e-5),
         "instances": auditor.audit_instances(models, delta=1e-5),
-        "labels": auditor.audit_labels(np.asarray, (known, rng.integers(0, 2, 200)), probabilities=known),
+        "labels": auditor.audit_labels(np.asarray, (halves, rng.integers(0, 2, 200)), probabilities=halves),
     }
 
 

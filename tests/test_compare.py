@@ -64,7 +64,7 @@ def test_a_smaller_delta_or_another_adjacency_is_not_judged(change):
 
 
 def test_a_bound_at_a_larger_delta_refutes():
-    """What is (epsilon, d)-DP is so at every larger delta, so a bound there that exceeds the claim refutes it."""
+    """An (epsilon, d)-DP algorithm is so at every larger delta, so a bound there that exceeds the claim refutes it."""
     found = judge(CLAIM, dataclasses.replace(BOUND, delta=1e-3))
     assert found.verdict is Verdict.REFUTED
     assert "delta 0.001" in found.reason

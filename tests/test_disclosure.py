@@ -296,13 +296,13 @@ def forms(result):
 
 
 def test_nobody_is_named():
-    """No form of a result holds an id or the name of a small group, unless ids were asked for; that says for whom they are."""
+    """No form of a result holds an id or the name of a small group, unless ids were requested; that says for whom they are."""
     for text in forms(auditor.audit(named(), delta=1e-5)).values():
         assert "secret-" not in text
         assert "Smallville" not in text
     asked = auditor.audit(named(), delta=1e-5, top_records=3)
     assert len(asked.top_records) == 3
-    assert "For the data's owner only" in asked.to_html()
+    assert "For the data owner only" in asked.to_html()
 
 
 def test_results_for_insiders_say_so(tmp_path):

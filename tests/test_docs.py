@@ -20,6 +20,11 @@ PAGES = {
     for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
 }
 README = PAGES["README.md"]
+MARKDOWN = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in (".", ".github", "docs", "notebooks", "reports")
+    for path in (ROOT / folder).glob("*.md" if folder == "." else "**/*.md")
+}
 COMMANDS = {name: app.command_of(name) for group in app.COMMANDS.values() for name in group}
 
 
@@ -37,9 +42,19 @@ def are_run(text):
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, text in PAGES.items() if are_run(text)])
+def needs(text):
+    """The modules beside the core that the code of a page imports: `<!-- needs: xgboost -->`."""
+    return [name for line in re.findall(r"<!-- needs: (.*?) -->", text) for name in line.split(", ")]
+
+
+@pytest.mark.parametrize("name", [name for name, text in PAGES.items() if are_run(text) and not needs(text)])
 def test_the_blocks_run_in_order(name, tmp_path, monkeypatch, capsys):
-    """Each page in a folder and a namespace of its own: Python, and `auditor` commands; what is said to be printed is."""
+    """Each page in a folder and a namespace of its own: Python, and `auditor` commands; they print what the page says."""
+    run(name, tmp_path, monkeypatch, capsys)
+
+
+def run(name, tmp_path, monkeypatch, capsys):
+    """Run the blocks of a page, and compare what they print and write with the page."""
     monkeypatch.chdir(tmp_path)
     names, text = {}, ""
     for language, code in are_run(PAGES[name]):
@@ -55,6 +70,10 @@ def test_the_blocks_run_in_order(name, tmp_path, monkeypatch, capsys):
     assert [
         words for words in re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE) if words not in printed
     ] == []
+    for shown in re.findall(r"<!-- output -->\n```text\n(.*?)```", PAGES[name], re.DOTALL):
+        lines = shown.splitlines()
+        whole = lines.index("...") if "..." in lines else len(lines)
+        assert "\n".join(lines[:whole]) in "\n".join(line.rstrip() for line in printed)
     for page in re.findall(r'(?:--html |to_html\(")([\w-]+\.html)', text):
         assert (tmp_path / page).read_bytes()[:15] == b"<!doctype html>"
         assert (tmp_path / page).stat().st_size > 10_000
@@ -81,21 +100,53 @@ def test_what_is_only_shown_is_taken_by_the_parser_too():
     assert len(shown) > 8
     for line in shown:
         _, name, *words = shlex.split(line)
-        assert parsing.given(COMMANDS[name], name, words) is not None
+        assert parsing.parsed(COMMANDS[name], name, words) is not None
 
 
-def test_what_is_pointed_to_exists():
-    """Every path in the repository that the README links to is there, and pictures have words for who cannot see them."""
-    links = re.findall(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", README)
-    places = [place for _, _, place in links if "://" not in place]
-    assert "reports/sample/report.png" in places
-    assert [place for place in places if not (ROOT / place).exists()] == []
+def anchors(path):
+    """The anchors of a Markdown file, by the rule of code hosts."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", sorted(MARKDOWN))
+def test_every_link_leads_somewhere(name):
+    """Each file and each heading that a Markdown file links to is in the repository; a picture has a text in its place."""
+    links = re.findall(
+        r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", MARKDOWN[name], flags=re.DOTALL)
+    )
+    dead = []
+    for _, _, place in links:
+        file, _, anchor = place.partition("#")
+        path = (ROOT / name).parent / file if file else ROOT / name
+        if not re.match("https?:|mailto:", place):
+            dead += [place] if not path.exists() or (anchor and anchor not in anchors(path)) else []
+    assert dead == []
     assert all(len(words) > 20 for picture, words, _ in links if picture)
-    # The package index has them as addresses, all below the project's home.
+
+
+def test_the_package_index_has_the_readme_with_addresses():
+    """On the package index the README's links are addresses, all below the project's home."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert set(re.findall(r"https://github.com/[\w-]+/[\w-]+", project)) == {
         tomllib.loads(project)["project"]["urls"]["Home"]
     }
+
+
+def test_the_readme_is_short():
+    """At most 900 words."""
+    assert len(README.split()) <= 900
+
+
+def test_the_generated_pages_are_those_of_the_code():
+    """Command line, numbers and tables of names: `python docs/pages.py` writes them again."""
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs/pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    found = pages.generated()
+    assert len(found) > 8
+    assert [path.name for path, text in found.items() if path.read_text(encoding="utf-8") != text] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -117,20 +168,20 @@ def test_every_option_and_name_on_a_page_exists(name):
 
 
 def test_the_reference_has_every_public_name_once():
-    """What the package and its families offer is in the reference, each name in one place."""
-    told = [
+    """The names of the package and its families are in the reference, each in one place."""
+    named = [
         found
         for name, text in PAGES.items()
         if "/reference/" in name
-        for found in re.findall(r"^::: auditor\.(.*)$", text, re.MULTILINE)
+        for found in re.findall(r"^\| \[`auditor\.([\w.]+)`\]", text, re.MULTILINE)
     ]
     families = [name for name in dir(auditor) if isinstance(getattr(auditor, name), types.ModuleType)]
     public = {
         f"{room}.{name}" for room in families for name in getattr(auditor, room).__dict__.get("__all__", ())
     }
     public = {name for name in public if name.split(".")[1] not in auditor.__all__}
-    assert len(told) == len(set(told))
-    assert (set(auditor.__all__) - {"__version__"}) | public <= set(told)
+    assert len(named) == len(set(named))
+    assert (set(auditor.__all__) - {"__version__"}) | public <= set(named)
 
 
 # What a licence's text, or what a package says of it, has in it.

@@ -25,7 +25,7 @@ def exposed(losses, *, most=10, checks=(), seed=3):
 @pytest.mark.parametrize("shift", [0.5, 1.5, 4.0])
 @pytest.mark.parametrize("most", [1, 10, 5000])
 def test_the_named_are_the_first_of_the_ranking(rng, shift, most):
-    """Rank, id and odds are those of `rank_records` with the same generator, whatever the number asked for."""
+    """Rank, id and odds are those of `rank_records` with the same generator, whatever the number requested."""
     losses = named_losses(rng, shift=shift)
     first = rank_records(losses, rng=np.random.default_rng(3)).top(most)
     assert [(item.rank, item.id, item.odds) for item in exposed(losses, most=most).records] == [
@@ -83,7 +83,7 @@ def test_a_leak_is_named(rng, kind):
 
 
 def test_a_reason_is_given_where_nobody_is_named(rng):
-    """None asked for, no ids, a failed validity check, members with higher losses, and no leak: each says so."""
+    """None requested, no ids, a failed validity check, members with higher losses, and no leak: each says so."""
     losses = named_losses(rng)
     failed, turned = Check("shift", Status.FAIL, "It did."), Check("direction", Status.WARN, "They have.")
     same = Losses(member=[1.0] * 90, nonmember=[1.0] * 90, id=(range(90), range(90)))

@@ -44,7 +44,7 @@ def test_columns_of_a_frame_are_matched_by_name():
     "values", [np.arange(6.0).reshape(3, 2), sparse.csc_matrix(np.eye(3)), {"a": [4, 5, 6]}]
 )
 def test_rows_keep_their_order(values):
-    """Rows are taken at the positions asked for, in any form of table."""
+    """Rows are taken at the positions requested, in any form of table."""
     table = Features(values, values).tables[0]
     whole, part = table.column(0), table.rows(np.array([2, 0]))
     assert part.n == 2

@@ -65,7 +65,7 @@ def test_the_same_content_in_other_types_has_the_same_fingerprint(member, nonmem
     ],
 )
 def test_other_content_has_another_fingerprint(member, nonmember):
-    """Text is no number, order matters, missing is not 0, and integers beyond 2^53 are told apart."""
+    """Text is no number, order matters, missing is not 0, and integers beyond 2^53 are distinguished."""
     assert equal(member, nonmember) == [False]
 
 

@@ -345,7 +345,7 @@ def by_person(rng, instances=12):
 
 
 def test_persons_are_not_taken_for_records(rng):
-    """Records of persons that were split whole say nothing here, and one score per person judges no claim on records."""
+    """Records of people that were split whole say nothing here, and one score per person judges no claim on records."""
     claim = StatedClaim(0.05, 0.0, "replace-one")
     models = list(by_person(rng))
     bare = audit_instances(models, delta=1e-5, split=RandomSplit(), claim=claim)

@@ -239,7 +239,8 @@ def test_the_result_in_files(world, remembers, tmp_path, monkeypatch):
     """A result that validates and is read back, the exit codes of its gates, and a page of the stored result."""
     monkeypatch.chdir(tmp_path)
     found = auditor.audit_labels(remembers, world[0], reference=world[1])
-    jsonschema.Draft202012Validator(auditor.schema("labels")).validate(json.loads(found.to_json("r.json")))
+    found.to_json("r.json")
+    jsonschema.Draft202012Validator(auditor.schema("labels")).validate(json.loads(found.to_json()))
     again = auditor.read_result("r.json")
     assert isinstance(again, auditor.LabelsResult)
     assert again.to_dict() == json.loads(again.to_json())
@@ -254,18 +255,18 @@ def test_the_page_says_what_the_number_says_and_what_it_does_not(world, remember
     words = told(found.to_html(gates=f"{BOUND} > 1"))
     bound = found[BOUND].lower
     for text in (
-        "Label leakage, or D is off",
+        "Labels leak, or the label distribution is wrong",
         "are off by a factor of",
-        "says nothing of who was in the training data, or of features",
-        "It judges no claim",
-        "if D is the law of the labels",
+        "says nothing about membership in the training data, or about features",
+        "No claim is judged",
+        "if D is the label distribution",
         "D was learnt from 800 other records",
-        "the model gives the largest probability to 100% of the real labels",
+        "the model assigns the largest probability to 100% of the real labels",
     ):
         assert text in words
         assert bound > 0
     for shown in (str(found), found.to_markdown(), found._repr_html_(), found.to_junit(), found.to_sarif()):
-        assert "is the law of every audited" in " ".join(shown.split())
+        assert "is the distribution of every audited" in " ".join(shown.split())
     quiet = told(auditor.audit_labels(law_of, world[0], probabilities=law_of(world[0][0])).to_html())
     assert "No evidence of leakage" in quiet
 

@@ -44,7 +44,7 @@ FLOORS = (
 OUTSIDE = {"auditor", "auditor.__main__", "auditor._version"}
 # The one exception: what is shown of a result is a method of it, which loads the report when it is called.
 SHOWN = {"auditor.results.document", "auditor.comparison.compare"}
-# A face loads nothing before it is asked for a name.
+# A face loads nothing before a name is requested.
 OF_FACES = {"auditor.core.lazy"}
 
 
@@ -132,7 +132,7 @@ def _called(call):
 
 
 def _heads(call):
-    """What the module's name begins with, before what cannot be seen; nothing where all of it is a variable or a string."""
+    """The visible start of the module's name; empty if all of it is a variable or a string."""
     first = call.args[0]
     if isinstance(first, ast.JoinedStr) and isinstance(first.values[0], ast.Constant):
         return {first.values[0].value}
@@ -179,7 +179,7 @@ def through_faces(house):
 
 
 def eager(house):
-    """What faces load before anybody asks for a name; what stands there for typing alone is not loaded."""
+    """The modules that faces load before a name is requested; imports for typing alone are not loaded."""
     found = []
     for name in sorted(house.faces):
         tree = ast.parse(house.texts[name])

@@ -27,7 +27,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_option_exists(path):
-    """What stands behind two dashes is an option of its own, and what stands behind ``--set`` is a rare one."""
+    """A name behind two dashes is an option of its own, and a name behind ``--set`` is a rare one."""
     text = path.read_text(encoding="utf-8")
     plain = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+[a-z])(?![\w-])", text))
     rare = set(re.findall(r"--set [\"']?([a-z][a-z_-]+[a-z])(?=[=\s`)\"'.,]|$)", text))

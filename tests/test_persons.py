@@ -14,7 +14,7 @@ from auditor.records import MIXED, claim_reason, codes, effective_numbers, mecha
 
 
 def clustered(rng, n=60, people=17):
-    """Records of a few persons, each in one group only, with ids and groups."""
+    """Records of a few people, each in one group only, with ids and groups."""
     return Losses(
         member=rng.normal(size=n),
         nonmember=rng.normal(size=n + 5),
@@ -36,7 +36,7 @@ def test_scores_agree_with_a_table(rng, by):
 
 
 def test_the_order_of_the_records_does_not_matter(rng):
-    """Shuffled records give bit for bit the same scores, so that ties between persons stay ties."""
+    """Shuffled records give bit for bit the same scores, so that ties between people stay ties."""
     losses = clustered(rng)
     order = rng.permutation(losses.n_member)
     shuffled = losses.take(member=order, nonmember=np.arange(losses.n_nonmember))
@@ -130,7 +130,7 @@ def test_the_correlation_agrees_with_analysis_of_variance(rng):
 
 
 def test_effective_numbers_at_the_ends():
-    """No repeats are worth all records, copies are worth their persons, and one person is worth one record."""
+    """No repeats are worth all records, copies are worth their people, and one person is worth one record."""
     others = np.linspace(0, 1, 40)
     owners = PerGroup(np.repeat([0, 1, 2, 3], 5), np.arange(40) + 10)
     copies = Losses(member=np.repeat([0.1, 0.4, 0.7, 0.9], 5), nonmember=others)
@@ -152,7 +152,7 @@ REPEATS = np.repeat(np.arange(10), 3)
 
 
 def check_of(member, nonmember, choice):
-    """The check on random losses of these persons."""
+    """The check on random losses of these people."""
     rng = np.random.default_rng(0)
     losses = Losses(
         member=rng.normal(size=len(member)),
@@ -174,7 +174,7 @@ def check_of(member, nonmember, choice):
     ],
 )
 def test_the_check_tells_units_apart(member, nonmember, choice, status):
-    """Combined records are fine; repeats counted as records and persons in both groups warn; blanks are unknown."""
+    """Combined records are fine; repeats counted as records and people in both groups warn; blanks are unknown."""
     assert check_of(member, nonmember, choice).status is status
 
 
@@ -188,7 +188,7 @@ def test_unequal_persons_fail_only_when_combined():
 
 
 def test_the_training_algorithm_is_not_judged_on_the_wrong_units():
-    """Combined persons in both groups, and records whose persons were split as one, give a reason; others do not."""
+    """Combined people in both groups, and records whose people were split as one, give a reason; others do not."""
     rng = np.random.default_rng(1)
     repeats = np.repeat(np.arange(30), 3)
     whole = Losses(member=rng.normal(size=90), nonmember=rng.normal(size=90), person=(repeats, repeats + 30))
@@ -213,7 +213,7 @@ def sized(member, nonmember):
 
 
 def test_sizes_of_few_persons_are_counted_out():
-    """Three persons with two records against three with one: 2 of the 20 splits are so unequal, so p is 0.1."""
+    """Three people with two records against three with one: 2 of the 20 splits are so unequal, so p is 0.1."""
     found = per_person(sized([2, 2, 2], [1, 1, 1]), choice=OnePerPerson())
     assert found.sizes_p_value == pytest.approx(2 / 20, rel=1e-12)
     assert persons(found).status is not Status.FAIL
@@ -224,7 +224,7 @@ def test_sizes_of_few_persons_are_counted_out():
 
 @pytest.mark.parametrize("people", [3, 5, 8])
 def test_sizes_keep_their_level(rng, people):
-    """Among all persons of one law, few or many in ties, p is at most a with a chance of at most a."""
+    """Among all people of one law, few or many in ties, p is at most a with a chance of at most a."""
     runs = 400
     p = np.array(
         [
@@ -241,7 +241,7 @@ def test_sizes_keep_their_level(rng, people):
 
 @pytest.mark.parametrize(("unit", "verdict"), [("record", "not_evaluable"), ("person", "refuted")])
 def test_a_claim_for_persons_is_judged_by_scores_of_persons(rng, unit, verdict):
-    """A score for each person refutes a claim that is made for persons, and says nothing about one for records."""
+    """A score for each person refutes a claim that is made for people, and says nothing about one for records."""
     owners = np.repeat(np.arange(400), 2)
     losses = Losses(
         member=rng.normal(-3, 1, 800), nonmember=rng.normal(0, 1, 800), person=(owners, owners + 400)

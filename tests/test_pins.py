@@ -1,4 +1,4 @@
-"""What the workflows, the action, the image, the template and the examples run and install is named by its hash."""
+"""Everything that the workflows, the action, the image, the template and the examples run and install is named by its hash."""
 
 import re
 import tomllib

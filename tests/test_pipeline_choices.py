@@ -1,4 +1,4 @@
-"""audit(): mixtures, persons, one-run tests, features, placebo, slices, and which number leads the report."""
+"""audit(): mixtures, people, one-run tests, features, placebo, slices, and which number leads the report."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_a_rejected_gaussian_gives_way_to_the_certified_bound(humps):
 
 
 def test_a_mixture_that_was_asked_for_is_shown_and_never_leads(humps):
-    """A mixture that fits stands beside the certified bound, which leads; it is not fitted unless asked for."""
+    """A mixture that fits stands beside the certified bound, which leads; it is not fitted unless requested."""
     assert "epsilon_star.mixture" not in {item.name for item in auditor.audit(humps, delta=1e-4).estimates}
     result = auditor.audit(humps, delta=1e-4, mixture=Mixture(max_components=4))
     mixture = result.estimate("epsilon_star.mixture")
@@ -98,12 +98,12 @@ def test_masked_confidences_never_lead_with_a_fit(rng, mixture):
     assert {result.check(name).status for name in ("ties", "goodness_of_fit")} == {Status.WARN}
 
 
-# --- Persons --------------------------------------------------------------------------------------
+# --- People --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def families(rng):
-    """Four records of each of 300 + 300 persons; the person decides most of the loss."""
+    """Four records of each of 300 + 300 people; the person decides most of the loss."""
     member, nonmember = (np.repeat(rng.normal(0, 2, 300), 4) + rng.normal(0, 0.1, 1200) for _ in range(2))
     people = np.repeat(np.arange(600), 4)
     return Losses(member=member, nonmember=nonmember, person=(people[:1200], people[1200:]))
@@ -142,7 +142,7 @@ def test_the_training_size_counts_records(families):
 
 
 def test_persons_in_both_groups_are_counted_by_record(rng):
-    """Where persons stand in both groups, membership was decided by record, so records are what is counted."""
+    """Where people stand in both groups, membership was decided by record, so records are what is counted."""
     people = rng.integers(0, 300, 2400)
     losses = Losses(
         member=rng.normal(size=1200), nonmember=rng.normal(size=1200), person=(people[:1200], people[1200:])
@@ -188,7 +188,7 @@ def test_a_pure_bound_judges_only_pure_claims(leaky):
     approximate = auditor.audit(leaky, claim=StatedClaim(0.2, 1e-5, "replace-one"), **options)
     assert approximate.verdict is Verdict.NOT_EVALUABLE
     assert "FDP()" in approximate.comparisons[0].reason
-    # Where it was not asked for, the default is the one that can judge.
+    # Where it was not requested, the default is the one that can judge.
     for claim in (StatedClaim(0.2, 0.0, "replace-one"), StatedClaim(0.2, 1e-5, "replace-one")):
         found = auditor.audit(leaky, claim=claim, split=RandomSplit())
         assert found.verdict is Verdict.REFUTED
@@ -205,7 +205,7 @@ def test_a_weak_audit_says_so(rng):
     assert model.lower > bound.lower + 1
     assert result.verdict is not Verdict.REFUTED
     assert "even a perfect attack would have shown only" in result.comparisons[0].reason
-    assert "of this model alone its losses certify" in result.comparisons[0].reason
+    assert "the losses of this model alone certify" in result.comparisons[0].reason
     assert "at 95% confidence (delta 1e-5), far more" in result.comparisons[0].reason
 
 
@@ -333,7 +333,7 @@ def test_a_rejected_fit_does_not_stop_a_verdict(humps):
 
 
 def test_classes_are_slices_of_a_collected_model(rng):
-    """A collected model is reported by its true classes, and by groups beside them; groups that are the classes are told once."""
+    """A collected model is reported by its true classes, and by groups beside them; groups that are the classes are reported once."""
     labels, regions = np.tile(["cat", "dog"], 300), np.repeat(["north", "south"], 300)
     sign = np.where(labels == "cat", 1, -1)
     member, nonmember = (

@@ -1,4 +1,4 @@
-"""What a pipeline does: the gate of the documentation, the action and the template, each word for word, stops all but a quiet model."""
+"""The example pipeline: the gate of the documentation, the action and the template, each word for word, stops all but a quiet model."""
 
 import json
 import os
@@ -35,7 +35,7 @@ N = 1000
 
 @pytest.fixture(scope="module")
 def tables():
-    """What a pipeline may meet: losses.csv of a leaking and a quiet model, a broken one, and one of the same records."""
+    """Inputs that a pipeline may meet: losses.csv of a leaking and a quiet model, a broken one, and one of the same records."""
     rng = np.random.default_rng(20261121)
     member = np.repeat([1, 0], N)
     quiet = pd.DataFrame({"loss": rng.normal(0, 1, 2 * N), "member": member})
@@ -86,7 +86,7 @@ def stop(folder, text, script, **more):
     ],
 )
 def test_only_a_quiet_model_is_released(tables, tmp_path, script, name, code, why):
-    """Leaking: 1. Quiet: 0. Broken or missing: 2. Not evaluable: 3. And the reason is told in any case."""
+    """Leaking: 1. Quiet: 0. Broken or missing: 2. Not evaluable: 3. And the reason is reported in any case."""
     found = stop(tmp_path, None if name is None else tables[name], SCRIPTS[script])
     assert found.returncode == code, found.stderr
     assert why in found.stderr

@@ -55,7 +55,7 @@ def separated(n_member, n_nonmember):
 
 
 def ceiling(*sizes, delta, members=None, split=None):
-    """What a plan says that so many records can certify at most."""
+    """The most that so many records can certify, by a plan."""
     audit = _certifying(1.0, delta, 1 - 0.95, members or Sample(), split or UnknownSplit())
     return audit.ceiling(*sizes)
 

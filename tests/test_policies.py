@@ -1,4 +1,4 @@
-"""What answering less would help: each policy is audited like the full outputs, and no best attacker gains by less."""
+"""The effect of answering less: each policy is audited like the full outputs, and no best attacker gains by less."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ NAMES = ("full", "digits=2", "digits=1", "top1", "label")
 
 
 def seen(name, answer):
-    """What is seen of an answer under a policy, as a text."""
+    """Return the visible part of an answer under a policy, as a text."""
     order = np.argsort(-answer, kind="stable")
     kinds = {
         "full": answer,
@@ -89,7 +89,7 @@ def test_a_fixed_score_may_gain(result):
 
 
 def test_what_is_shown_by_less_counts_for_more():
-    """Members in the middle of others' losses, told apart by their label: its lower limits hold for the full outputs too."""
+    """Members in the middle of others' losses, distinguished by their label: its lower limits hold for the full outputs too."""
     losses = Losses(
         member=np.ones(300),
         nonmember=np.repeat([0, 2], 150),
@@ -112,7 +112,7 @@ def test_of_a_label_the_auc_is_that_of_the_accuracy_gap(result):
 
 
 def test_every_policy_is_audited_like_losses_of_its_own():
-    """Its rows are those of an audit of its losses at the shared level, of persons too."""
+    """Its rows are those of an audit of its losses at the shared level, also for people."""
     losses = exactly(200)
     persons = (np.arange(200) // 2, 1000 + np.arange(200) // 2)
     losses = replace(losses, person=persons, policies={"label": losses.policies["label"]})

@@ -113,7 +113,7 @@ def test_the_odds_are_calibrated(n1, n0, prior):
 
 
 def test_observed_members_are_as_many_as_told(rng):
-    """In one audit the members among records with odds in a band are as many as told, within 4 binomial errors."""
+    """In one audit the members among records with odds in a band are as many as stated, within 4 binomial errors."""
     losses = normals(rng, 20_000, 20_000, shift=1.5)
     odds = np.concatenate(rank_records(losses, rng=rng).odds)
     member = np.arange(40_000) < 20_000
@@ -219,7 +219,7 @@ def hostile(rng):
 
 
 def test_the_table_says_what_it_is_not(rng):
-    """Members come in order, without losses unless asked for, and the column of odds carries the warning in its name."""
+    """Members come in order, without losses unless requested, and the column of odds carries the warning in its name."""
     found = rank_records(hostile(rng), rng=rng)
     frame = found.to_frame()
     assert list(frame.columns) == ["rank", "row", "id", "group", COLUMN]

@@ -87,7 +87,7 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     assert raw["schema_version"] == ("2" if name == "scales" else "1")
     read = auditor.read_result(path)
     assert read.schema_version == SCHEMA_VERSION
-    now = json.loads(read.to_json(tmp_path / "now.json"))
+    now = json.loads(Path(read.to_json(tmp_path / "now.json")).read_bytes())
     assert now["schema_version"] == SCHEMA_VERSION
     for old, new in zip(raw["estimates"], now["estimates"], strict=True):
         assert {**old, "details": 0} == {**new, "details": 0} | {
@@ -223,7 +223,7 @@ def test_a_point_without_a_band_is_refused(tmp_path, leaking):
 @pytest.mark.parametrize("shift", [-1.0, -0.2, 0.0, 0.2, 0.5, 3.0])
 @pytest.mark.parametrize("members", [auditor.Sample(), auditor.Census()])
 def test_findings_of_audits_are_read_also_rounded_outward(tmp_path, shift, members):
-    """What an audit shows together is read back as it is, and with its limits rounded outward to three digits."""
+    """The joint findings of an audit are read back unchanged, and with its limits rounded outward to three digits."""
     rng = np.random.default_rng(8)
     losses = Losses(member=rng.normal(-shift, 1, 400), nonmember=rng.normal(0, 1, 300))
     found = auditor.audit(losses, coverage=members, split=auditor.RandomSplit())
@@ -290,7 +290,7 @@ def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, n
         ("[]", "has no schema_version"),
         ('{"schema_version": "1", "verdict": null}', "is damaged: data is missing."),
         ('{"schema_version": "2", "kind": "instances"}', "is damaged: estimates is missing."),
-        ('{"schema_version": "2", "kind": null}', "holds something else than one audit"),
+        ('{"schema_version": "2", "kind": null}', "holds something other than one audit"),
         ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
         ("[" * 100_000, "is nested more than 40 levels deep"),
         ('{"a": 1, "b": {"c": 2, "c": 3}}', "the key 'c' stands twice in one object"),
@@ -444,7 +444,7 @@ def test_what_is_larger_than_any_audit_is_called_so(tmp_path, result, kind):
 
 
 def test_an_audit_makes_nothing_that_is_too_large_to_read(tmp_path):
-    """What reading would refuse an audit refuses: too many records to name, long names, groups of many letters."""
+    """An audit refuses everything that reading would refuse: too many records to name, long names, groups of many letters."""
     rng = np.random.default_rng(0)
     member, nonmember = rng.normal(-2, 1, 3000), rng.normal(0, 1, 3000)
     losses = auditor.Losses(member=member, nonmember=nonmember, id=([f"a{i}" for i in range(3000)], [f"b{i}" for i in range(3000)]))  # fmt: skip
@@ -506,7 +506,7 @@ DELTAS = st.none() | st.floats(0, 1, exclude_max=True)
 
 
 def objects(numbers):
-    """What JSON can hold: nothing, truth, numbers, texts, lists and objects."""
+    """Values that JSON can hold: nothing, truth, numbers, texts, lists and objects."""
     plain = st.none() | st.booleans() | WHOLE | numbers | WORDS
     inside = st.recursive(
         plain,
@@ -590,13 +590,12 @@ def test_every_result_comes_back_as_it_was(made):
     """Whatever a result holds, reading what was written gives every field back, of the same type."""
     made = dataclasses.replace(made, data={**made.data, "disclosure": "insiders"})
     with tempfile.TemporaryDirectory() as folder:
-        text = made.to_json(f"{folder}/r.json")
-        read = auditor.read_result(f"{folder}/r.json")
+        read = auditor.read_result(made.to_json(f"{folder}/r.json"))
     for item in dataclasses.fields(AuditResult):
         before, after = getattr(made, item.name), getattr(read, item.name)
         assert after == before, item.name
         assert type(after) is type(before)
-    assert read.to_json() == text
+    assert read.to_json() == made.to_json()
 
 
 def test_facts_that_an_earlier_release_said_in_words_are_read(tmp_path):

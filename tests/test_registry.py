@@ -1,4 +1,4 @@
-"""What is registered is everywhere: one entry for an estimator and one for a check, and every output has both."""
+"""A registered entry is everywhere: one entry for an estimator and one for a check, and every output has both."""
 
 import contextlib
 import json
@@ -128,11 +128,11 @@ def test_gates(result):
 
 def test_a_gate_on_what_an_audit_may_not_have(registered, rng):  # noqa: ARG001
     """Where an entry says why an audit may not have it, a gate says so instead of calling it a slip."""
-    absent = Metric("rarely", "Rare", absent="nobody asked for it")
+    absent = Metric("rarely", "Rare", absent="nobody requested it")
     unmade = CheckSpec("seldom", "Is it?", {}, lambda _: None, absent="nobody looked")
     with entered(METRICS, absent), entered(CHECKS, unmade):
         found = auditor.check_gates(audited(rng), ["rarely > 1", "checks.seldom == fail"])
-    assert "This audit has no rarely: nobody asked for it" in found[0].sentence
+    assert "This audit has no rarely: nobody requested it" in found[0].sentence
     assert "The check seldom was not made: nobody looked" in found[1].sentence
 
 

@@ -379,7 +379,7 @@ def test_odds_are_those_of_an_id(rng):
 
 
 def test_bare_losses_say_what_their_ids_are(rng):
-    """Without an audit the check counts rows and ids too, and persons keep the mean of their ids."""
+    """Without an audit the check counts rows and ids too, and people keep the mean of their ids."""
     assert "640 rows have 80 ids" in duplicates(scored(rng)).message
     losses = Losses(
         [0.0, 1.0, 5.0], [2.0, 3.0], id=(["a", "a", "b"], ["c", "d"]), person=(["p", "p", "q"], ["r", "s"])

@@ -1,4 +1,4 @@
-"""What a command needs and does not have: standard input that is closed, room on the disk, memory."""
+"""Resources that a command needs and does not have: standard input that is closed, room on the disk, memory."""
 
 import io
 import json
@@ -15,8 +15,7 @@ def test_closed_standard_input_is_one_sentence(command, tmp_path, rng, capsys, m
     monkeypatch.setattr("sys.stdin", None)
     said = refused(capsys, *command.split())
     assert (
-        said
-        == "error: standard input is closed; send it a table with | or <, or name a file in place of -.\n"
+        said == "error: standard input is closed; send a table with | or <, or name a file in place of -.\n"
     )
 
 
@@ -75,25 +74,25 @@ def test_a_full_disk_is_one_sentence_and_nothing_half_written(tmp_path, rng, mon
 @pytest.mark.parametrize(
     ("command", "place", "words"),
     [
-        ("report result.json", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
+        ("report result.json", "json.loads", "there is not enough memory (3 GiB); free some, or use fewer"),
         (
             "compare result.json result.json",
             "json.loads",
-            "there is not enough memory (3 GiB); free some, or take fewer",
+            "there is not enough memory (3 GiB); free some, or use fewer",
         ),
         (
             "report result.json --verify",
             "json.loads",
-            "there is not enough memory (3 GiB); free some, or take fewer",
+            "there is not enough memory (3 GiB); free some, or use fewer",
         ),
-        ("report . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or take fewer"),
+        ("report . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or use fewer"),
         ("audit losses.csv", "pyarrow.csv.open_csv", "'losses.csv' does not fit in memory (3 GiB)"),
         ("audit -", "pyarrow.csv.open_csv", "standard input does not fit in memory (3 GiB)"),
         ("summarise losses.csv --out s.parquet", "pyarrow.csv.open_csv", "does not fit in memory (3 GiB)"),
         (
             "audit losses.csv",
             "auditor.pipeline.simultaneous_band",
-            "there is not enough memory (3 GiB); free some, or take fewer",
+            "there is not enough memory (3 GiB); free some, or use fewer",
         ),
     ],
 )

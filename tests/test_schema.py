@@ -37,7 +37,7 @@ def faults(result):
 
 
 def groups(n, seed=0, gap=1.5):
-    """Losses with a leak, ids, groups and persons."""
+    """Losses with a leak, ids, groups and people."""
     rng = np.random.default_rng(seed)
     ids, people = np.arange(n).astype(str), np.repeat(np.arange(n // 2), 2).astype(str)
     labels = np.repeat(["north", "south"], n // 2)

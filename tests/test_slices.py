@@ -212,7 +212,7 @@ def test_groups_too_small_to_audit_are_not_named(rng, monkeypatch):
 
 
 def test_every_compared_group_could_be_certified(rng):
-    """What is compared has a ceiling above 0, with many tiny groups and with delta near 1."""
+    """Each compared slice has a ceiling above 0, with many tiny groups and with delta near 1."""
     for delta in (0.0, 0.9):
         found = of_kind(slices_of(grouped(rng, range(10, 60)), delta=delta), SliceKind.GROUP)
         kept = [part for part in found if part.reason is None]

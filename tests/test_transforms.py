@@ -29,7 +29,7 @@ def test_every_transform_keeps_the_order(rng, name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_transform_keeps_the_labels_and_says_what_it_did(rng, name):
-    """Ids, groups and persons travel along, the history grows, and the input is left alone."""
+    """Ids, groups and people travel along, the history grows, and the input is left alone."""
     pair = (np.arange(4), np.arange(3))
     losses = Losses(
         member=rng.random(4), nonmember=rng.random(3), id=pair, group=pair, person=pair, saturated=(1, 2)

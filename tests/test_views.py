@@ -138,7 +138,7 @@ def test_bins_at_the_ends_of_the_doubles(member, nonmember):
 
 
 def test_quantiles_are_no_exact_losses(rng):
-    """What the quantile plot keeps is off by up to a thousandth of the range, and seldom a loss to six digits."""
+    """The values that the quantile plot keeps are off by up to a thousandth of the range, and seldom a loss to six digits."""
     losses = Losses(member=rng.gamma(2, 1, 500), nonmember=rng.gamma(3, 1, 700))
     moved, pair = fitted(losses, rng)
     found = histograms(losses, moved, pair)[0].quantiles["member_observed"]

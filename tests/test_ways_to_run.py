@@ -53,7 +53,7 @@ print(json.dumps({"from": auditor.__file__, "found": found}))
 
 
 def found_by(folder, source, *flags):
-    """What each command prints, by a process with these flags that takes the package from there."""
+    """The output of each command, from a process with these flags that takes the package from there."""
     folder.mkdir()
     for name, member in (("losses.csv", 150), ("more.csv", 120)):
         import numpy as np
@@ -74,7 +74,7 @@ def _timeless(text):
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
-    """What each command prints as people usually run it."""
+    """The output of each command as people usually run it."""
     found = found_by(tmp_path_factory.mktemp("usual") / "work", ROOT)
     assert {code for code, _, _ in found.values()} == {0, 1, 2}  # two claims are refused, and one is refuted
     return found

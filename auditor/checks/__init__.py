@@ -1,4 +1,4 @@
-"""Checks: can the numbers be relied on? Each answers one question with a sentence for a privacy reviewer."""
+"""Checks: whether the numbers can be relied on. Each answers one question with a sentence for a privacy reviewer."""
 
 from auditor.core.lazy import face
 

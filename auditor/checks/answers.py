@@ -1,4 +1,4 @@
-"""What the checks say: everything of ``checks.toml``, and the answer of one check in its words."""
+"""Answers of the checks: the entries of ``checks.toml``, and the answer of one check in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +19,6 @@ def answer(check: str, key: str, details: Mapping[str, Any] | None = None, **wor
     """Return the answer of a check; its key is a status, or a status and a cause.
 
     >>> answer("ties", "unknown").message
-    'Losses were counted in bins, so that equal losses cannot be told from similar ones.'
+    'Losses were counted in bins, so that equal and similar losses are not distinguished.'
     """
     return Check(check, Status(key.partition("/")[0]), said(check, key, **words), details or {})

@@ -1,4 +1,4 @@
-"""Does a record appear twice, or in both groups?"""
+"""Checks for records that appear twice, or in both groups."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
 
     Args:
         losses: The rows.
-        units: What is audited of them; by default each id.
+        units: Units of the audit; by default each id.
 
     >>> duplicates(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], id=(["a", "b"], ["b", "c"]))).status
     <Status.FAIL: 'fail'>
@@ -72,7 +72,7 @@ def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
 
 
 def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
-    """Of rows that were combined by id."""
+    """Check rows that were combined by id."""
     by_id, sizes = units.by_id, units.by_id.sizes
     if by_id.sizes_p_value < _LEVEL:
         means = [float(size.mean()) for size in sizes]
@@ -100,7 +100,7 @@ def _by_content(fingerprint: PerGroup) -> Check:
     }
     telling = min(shared.nonmembers_with_twin, shared.shared) < LEAST_SHOWN
     much = f" ({percent(share)})", f", where chance gives about {shared.expected:,.0f}"
-    much = ("", "") if telling else much  # which would tell how many
+    much = ("", "") if telling else much  # which would reveal how many
     alike = {"records": about(shared.nonmembers_with_twin).capitalize(), "contents": about(shared.shared)}
     text = said("duplicates", "twins", share=much[0], expected=much[1], **alike)
     if shared.shared and shared.p_more < SURELY:
@@ -155,7 +155,7 @@ def repetitions_allowed(scores: int, *, variance: float) -> float:
 
 
 def _repeated(values: Floats) -> tuple[int, int, int]:
-    """How many different scores there are, how many occur more than once, and how many might by chance.
+    """Return the number of distinct scores, of scores that occur more than once, and of those expected by chance.
 
     Scores that move in steps, as rounded ones and counts do, repeat themselves by chance. Then they also fall on
     neighbouring steps, and whatever the law, if it is smooth, at least as often: (1 - e^-k)^2 >= 1 - (1 + k) e^-k, where

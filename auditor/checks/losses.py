@@ -1,4 +1,4 @@
-"""Checks of the losses and of what was found on them; each asks one question about whether its numbers can be relied on."""
+"""Checks of the losses and of the estimates; each examines one reason not to rely on its numbers."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from auditor.checks.answers import answer, said
-from auditor.core.numbers import LEAST_SHOWN, about, apart, given, number, percent, sentence
+from auditor.core.numbers import LEAST_SHOWN, about, apart, as_stated, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.values import (
     SIGN_AND_EXPONENT,
@@ -48,7 +48,7 @@ _LABELS = 2
 def ties(losses: Losses) -> Check:
     """Warn when losses repeat: more than 1% of a group share one, or there are far fewer different ones than records.
 
-    The sentence names what masked the model's confidence: labels only, rounding, or an end of the scale where outputs
+    The sentence names the cause that masked the model's confidence: labels only, rounding, or an end of the scale where outputs
     were cut off (probabilities of 0 and 1, or an answer without the probabilities of the others).
     """
     if losses.bits is not None:
@@ -74,7 +74,7 @@ def ties(losses: Losses) -> Check:
     rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
     if not any(piled) and not rounded:
         return answer("ties", "ok", details)
-    # Where the piles differ, what is named is the larger one's.
+    # Where the piles differ, the larger one is named.
     value = runs[int(np.argmax(shares))][1]
     masked = "end of scale" if value in (pooled[0], pooled[-1]) else "one value"
     if distinct <= _LABELS or rounded:
@@ -86,14 +86,14 @@ def ties(losses: Losses) -> Check:
 
 
 def _few(length: int, size: int) -> str | None:
-    """How many records share a loss, in words, where they or the others are few; else null."""
+    """Return the number of records that share a loss, in words, if they or the others are few; otherwise None."""
     if length < LEAST_SHOWN:
         return about(length if length > 1 else 0)
     return f"all but {about(size - length)}" if 0 < size - length < LEAST_SHOWN else None
 
 
 def _longest_run(ordered: Floats) -> tuple[int, float]:
-    """How often the most frequent value occurs, and which it is."""
+    """Return the count of the most frequent value, and the value."""
     values, edges = distinct(ordered)
     lengths = np.diff(edges)
     at = int(np.argmax(lengths))
@@ -104,7 +104,7 @@ def _longest_run(ordered: Floats) -> tuple[int, float]:
 
 
 def bins(losses: Losses) -> Check | None:
-    """Warn of bins of a summary that hold one record, whose loss is then nearly known; None where losses are known.
+    """Warn of bins of a summary that hold one record, whose loss is then nearly known; None if losses are known.
 
     Binning loses most where losses are all far from 0 beside their spread, since a bin is as wide as a share of its value.
     """
@@ -144,7 +144,7 @@ _UNMASKED = 1.25
 
 
 def masking(losses: Losses) -> Check | None:
-    """Ask whether the confidence was masked where accuracy differs between the groups and the losses tell hardly more.
+    """Check whether the confidence was masked: accuracy differs between the groups and the losses hardly separate them more.
 
     The gap in accuracy alone gives an AUC of 1/2 + gap/2. The question needs a gap, and an AUC whose distance from 1/2 is
     below 1.25 times this one's, both at 99%, by the variance of the placements (DeLong et al. 1988). None where it is
@@ -181,10 +181,10 @@ def masking(losses: Losses) -> Check | None:
 
 
 def collection(notes: Sequence[str]) -> Check | None:
-    """Warn of what was noticed when the losses were collected; None where there is nothing to tell.
+    """Report the warnings of the collection of the losses; None if there are none.
 
-    >>> found = collection(["the outputs are rounded"])
-    >>> found.message[:79]
+    >>> check = collection(["the outputs are rounded"])
+    >>> check.message[:79]
     'Noticed when the losses were collected: The outputs are rounded. This can hide '
     """
     if not notes:
@@ -192,22 +192,22 @@ def collection(notes: Sequence[str]) -> Check | None:
     return answer("collection", "warn", {"notes": list(notes)}, notes=" ".join(map(sentence, notes)))
 
 
-# --- persons ---
+# --- people ---
 
 
 _LEVEL = 1e-3
 
 
 def persons(units: PersonsFound, *, most: int = 10) -> Check | None:
-    """Say what the units of the audit are; None where records do not name their person.
+    """State the units of the audit; None if records do not name their person.
 
-    Fails where combined scores differ without any leak because persons have more records in one group (a smallest
+    Fails where combined scores differ without any leak because people have more records in one group (a smallest
     loss of eight is lower than a smallest loss of two). Warns where records of one person are counted as independent,
-    and where persons have records in both groups, or were left out for it.
+    and where people have records in both groups, or were left out for it.
 
     Args:
-        units: What is audited.
-        most: How many of those who were left out to name.
+        units: Units of the audit.
+        most: Largest number of left-out people to name.
     """
     if not units.named:
         return None
@@ -263,7 +263,7 @@ def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
 
     Args:
         sizes: Numbers of members and of non-members.
-        alpha: Of the two-sided interval, in (0, 1).
+        alpha: Error of the two-sided interval, in (0, 1).
 
     >>> round(smallest_mu((1000, 1000), alpha=0.05 / 6), 3)
     0.16
@@ -282,20 +282,21 @@ def found_from(mu: float) -> str:
     if math.isinf(mu):
         return "Audits of this size may miss any leak."
     area = number((1 + math.erf(mu / 2)) / 2, digits=2)  # Phi(mu / sqrt(2))
-    return f"Of audits of this size, 4 of 5 find normal losses mu = {number(mu, digits=2)} standard deviations apart (AUC {area})."
+    apart = f"normal losses {number(mu, digits=2)} standard deviations apart"
+    return f"Audits of this size find an AUC of {area} in 4 of 5 cases ({apart})."
 
 
 def power(
     certified: Estimate, mechanism: Estimate, claim: Claim | None, *, sizes: tuple[int, int], looks: int
 ) -> Check:
-    """Say what the audit could have found: the smallest leak that it finds in 4 of 5 cases, or the ceiling beside the claim.
+    """State the leak that the audit could have detected: the smallest one in 4 of 5 cases, or the ceiling beside the claim.
 
     Args:
         certified: The model-level certified bound.
         mechanism: The mechanism-level bound; may have no value.
         claim: The claimed epsilon in the form in which it is audited, if any.
         sizes: Numbers of members and of non-members.
-        looks: How many findings share the error.
+        looks: Number of findings that share the error.
     """
     ceiling = certified.details["ceiling"]
     mu = smallest_mu(sizes, alpha=(1 - (certified.confidence or 0.0)) / looks)
@@ -309,10 +310,11 @@ def power(
             return answer("power", "ok/curve", details)
         stated, top = apart(claim.value, mechanism.details["ceiling"])
         short = not math.isfinite(claim.value) or mechanism.details["ceiling"] <= claim.value
-        words = {"top": top, "delta": given(mechanism.delta), "claimed": stated}
+        words = {"top": top, "delta": as_stated(mechanism.delta), "claimed": stated}
         return answer("power", "warn/claim" if short else "ok/claim", details, **words)
-    words = {"top": number(ceiling, toward="down"), "delta": given(certified.delta), "leaks": found_from(mu)}
-    return answer("power", "warn" if ceiling < _SMALL or mu > TOO_LARGE else "ok", details, **words)
+    words = {"top": number(ceiling, toward="down"), "delta": as_stated(certified.delta)}
+    cause = "warn" if ceiling < _SMALL or mu > TOO_LARGE else "ok"
+    return answer("power", cause, details, leaks=found_from(mu), **words)
 
 
 # --- sensitivity ---
@@ -346,15 +348,15 @@ _ENOUGH_HELD_OUT = 50
 
 
 def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Check:
-    """Warn when a fit that the report could quote is rejected; unknown with too few records to tell.
+    """Warn when a fit that the report could quote is rejected; unknown with too few records.
 
-    A rejection is no reason to distrust the certified bound, which assumes no shape. Where a mixture was asked for, the
+    A rejection is no reason to distrust the certified bound, which assumes no shape. Where a mixture was requested, the
     message says of it too how many components it took and whether it is rejected; the normals' Epsilon* stays in the
     result, so their rejection stays a warning.
 
     Args:
         pair: Two fitted normals.
-        mixture: Two fitted mixtures, where they were asked for.
+        mixture: Two fitted mixtures, if requested.
 
     >>> import numpy as np
     >>> from auditor.curves.gaussian import fit_gaussian_pair
@@ -388,7 +390,7 @@ def _details(pair: FittedPair) -> dict[str, Any]:
 
 
 def _rejected(pair: FittedPair) -> str:
-    """The groups whose fit is rejected, as the start of a sentence."""
+    """Return the groups whose fit is rejected, as the start of a sentence."""
     sides = (("member", pair.member_fit), ("non-member", pair.nonmember_fit))
     return f"The {' and the '.join(name for name, fit in sides if fit.rejected)} losses"
 

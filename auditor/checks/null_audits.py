@@ -1,4 +1,4 @@
-"""Does the audit find something where there is nothing to find?"""
+"""Checks that the audit finds nothing where there is nothing to find."""
 
 from typing import Any
 
@@ -79,14 +79,14 @@ def _require_same_records(reference: Losses, audited: Losses) -> None:
 
 
 def _missing(wanted: Column, present: Column) -> int:
-    """How many of the ids are not found, each counted as often as it is there; blanks are alike."""
+    """Return the number of ids that are not there, each counted as often as it occurs; blanks are equal."""
     both = codes(PerGroup(wanted, present))
     counts = [np.bincount(side + 1, minlength=both.labels.size + 1) for side in (both.member, both.nonmember)]
     return int(np.maximum(counts[0] - counts[1], 0).sum())
 
 
 def _same_losses(reference: Losses, audited: Losses) -> bool:
-    """Whether all losses agree, in any order; a few values, such as right and wrong, may agree by coincidence."""
+    """Return whether all losses agree, in any order; a few values, such as right and wrong, may agree by coincidence."""
     ours = (audited.sorted_member, audited.sorted_nonmember)
     theirs = (reference.sorted_member, reference.sorted_nonmember)
     if not all(np.array_equal(*pair) for pair in zip(ours, theirs, strict=True)):
@@ -129,17 +129,17 @@ def label_shuffle(
 ) -> Check:
     """Test the audit on its own records: with membership shuffled, the certified bound should hardly ever be positive.
 
-    Membership is shuffled among records, all rows of one id moving together; among persons, all of whose records then move
+    Membership is shuffled among records, all rows of one id moving together; among people, all of whose records then move
     together, where membership was decided by person. The latter fails where records of one person are counted as
     independent and are not. At most 400 records of each group are shuffled, drawn at random.
 
     Args:
-        losses: As audited.
+        losses: Audited losses.
         delta: In [0, 1); as in the audit.
-        confidence: Of the certified bound, in (0, 1).
+        confidence: Confidence level of the certified bound, in (0, 1).
         rule: How the certified bound picks its threshold.
         rng: Draws the records and shuffles them.
-        shuffles: How often.
+        shuffles: Number of shuffles.
 
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500))
@@ -171,7 +171,7 @@ def label_shuffle(
 def _units(
     losses: Losses, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
-    """The losses of a sample of records, the unit of each, which units are members, and what a unit is."""
+    """Return the losses of a sample of records, the unit of each, which units are members, and the name of a unit."""
     sides, (owners, kind) = (losses.member, losses.nonmember), _owners(losses)
     at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
     firsts = (0, losses.n_member)
@@ -187,7 +187,7 @@ def _units(
 
 
 def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
-    """The person of each record, or its id, and which; none where these are in both groups, or none are there."""
+    """Return the person of each record, or its id, and which; none where these are in both groups, or none are there."""
     n1, n0 = losses.n_member, losses.n_nonmember
     ids = losses.id if per_record(losses).combined else None
     for labels, kind in ((losses.person, "persons"), (ids, "ids")):
@@ -200,7 +200,7 @@ def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
 
 
 def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Positions of whole persons drawn at random, until there are enough records."""
+    """Return the positions of all records of people drawn at random, until there are enough records."""
     if size <= _LARGEST:
         return np.arange(size)
     if owner is None or (owner[1:] > owner[:-1]).all():  # every record by itself

@@ -1,4 +1,4 @@
-"""Do members and non-members come from one population?"""
+"""Checks that members and non-members come from one population."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def shift(
     coins: bool = False,
     rng: np.random.Generator,
 ) -> Check:
-    """Fail when the features alone, without the model, tell members from non-members.
+    """Fail when the features alone, without the model, separate members from non-members.
 
     A classifier two-sample test on at most 20,000 records (fewer of very many columns): each block of records, in
     random order, is scored by classifiers that saw only the blocks before it. One record counts of each person, and one
@@ -47,7 +47,7 @@ def shift(
     is a common value and no copy.
 
     Args:
-        features: Of the audited records; None where only the losses are known.
+        features: Features of the audited records; None if only the losses are known.
         person: The data subject of each record, if known: `Losses.person`.
         inclusion: The odds of membership, where those were declared and unlike: so many records are kept that coins are fair.
         coins: Whether coins of one probability were declared to have decided membership: then the groups cannot differ.
@@ -78,7 +78,7 @@ def shift(
 def _looked_at(
     features: Features, person: PerGroup | None, inclusion: PerGroup | None, rng: np.random.Generator
 ) -> tuple[tuple[_Rows, _Rows], int]:
-    """Positions of the records to test, and how many were left out as copies, or as of a person already seen."""
+    """Return the positions of the records to test, and how many were left out as copies, or as of a person already seen."""
     from scipy.special import logit
 
     from auditor.estimators.guesses import fair_coins
@@ -87,20 +87,20 @@ def _looked_at(
     unit, size = np.unique(hashes, return_inverse=True, return_counts=True)[1:]
     # In random order, the first of each content and person stays: which group it comes from is left to chance.
     content = np.where(size[unit] < _COMMON, unit, -1 - np.arange(unit.size))
-    kept = _first_of(rng.permutation(hashes.size), content)
+    rows = _first_of(rng.permutation(hashes.size), content)
     if person is not None:
-        kept = _first_of(kept, np.concatenate(codes(person).units))
+        rows = _first_of(rows, np.concatenate(codes(person).units))
     if inclusion is not None:
-        kept = kept[fair_coins(logit(np.concatenate(inclusion)), n, rng)[kept]]
-    sides = kept[kept < n], kept[kept >= n] - n
+        rows = rows[fair_coins(logit(np.concatenate(inclusion)), n, rng)[rows]]
+    sides = rows[rows < n], rows[rows >= n] - n
     limit = int(np.clip(_CELLS // max(1, len(features.names)), _SMALLEST, _LARGEST))
     small = min(limit // 2, *(side.size for side in sides))
     chosen = tuple(side[: limit - small] for side in sides)
-    return (chosen[0], chosen[1]), int(hashes.size - kept.size)
+    return (chosen[0], chosen[1]), int(hashes.size - rows.size)
 
 
 def _first_of(order: _Rows, labels: npt.NDArray[Any]) -> _Rows:
-    """The first of each label, in the given order."""
+    """Return the first of each label, in the given order."""
     return order[np.sort(np.unique(labels[order], return_index=True)[1])]
 
 
@@ -129,7 +129,7 @@ def _judged(details: dict[str, Any]) -> Check:
     return answer("shift", key, details, seen=result, column=details["most_different"])
 
 
-# --- The classifier two-sample test: can membership be told from the features alone? ---
+# --- The classifier two-sample test: can membership be predicted from the features alone? ---
 #
 # Records come in blocks in random order; each block is scored by classifiers that saw only the blocks before it. Given
 # those, the labels of a block are exchangeable if the groups are alike, so the blocks' rank statistics are martingale
@@ -137,19 +137,19 @@ def _judged(details: dict[str, Any]) -> Check:
 # is scored by classifiers that saw all the others, has not: its AUC varies 1.2 to 1.5 times as much as its standard error
 # says, which makes 1% false alarms 3% to 6%.
 #
-# Of a linear and a tree classifier, the one that told more in the blocks before scores the next: a choice made in the past.
+# Of a linear and a tree classifier, the one that did better in the blocks before scores the next: a choice made in the past.
 
 
 _BLOCKS = 5
 
 
 def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.random.Generator) -> Estimate:
-    """Return the AUC with which held-out members are told from held-out non-members, members scoring higher.
+    """Return the AUC of held-out members against held-out non-members, members scoring higher.
 
     Args:
         values: Shape (n, k), without gaps.
         member: Shape (n,).
-        confidence: Of the two-sided interval.
+        confidence: Confidence level of the two-sided interval.
         rng: Orders the records.
     """
     from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""The checks of an audit, in the order in which a result lists them: what each looks at; ``checks.toml`` says the rest."""
+"""The checks of an audit, in the order in which a result lists them; ``checks.toml`` has their texts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from auditor.core.values import Check
 
 
 def sampler_check(claim: TrainingClaim | None) -> Check | None:
-    """Warn of a claim whose batches were shuffled and accounted as Poisson-sampled; null for any other.
+    """Warn of a claim whose batches were shuffled and accounted as Poisson-sampled; None for any other.
 
     Passes over shuffled records use each record once a pass, so batches are not independent. The epsilon of Poisson
     sampling is not proven for them, and the true one can be larger: Chua et al. 2024, How Private are DP-SGD
     Implementations? Libraries that report it all the same: jax_privacy (pull request 272), and Opacus with
-    ``poisson_sampling=False``; Opacus issues 813 and 819 are other cases of an accountant beside what was trained.
+    ``poisson_sampling=False``; Opacus issues 813 and 819 are other cases of an accountant that differs from the training.
 
     >>> from auditor.core.options import ShuffledBatches
     >>> str(sampler_check(DPSGD(1.0, 0.01, 100, sampling=ShuffledBatches())).status)

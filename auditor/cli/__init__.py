@@ -1,4 +1,4 @@
-"""The command line: what was typed becomes values, values become results, results become files."""
+"""The command line: arguments become values, values become results, results become files."""
 
 from auditor.core.lazy import face
 

@@ -1,9 +1,10 @@
-"""The command line: which commands there are, and how every one of them begins and ends."""
+"""The command line: the list of commands, their dispatch, and their errors."""
 
 import gc
 import importlib
 import pkgutil
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -32,12 +33,12 @@ _LONGEST = 1000  # characters of a sentence
 _FIRST = """\
 Usage: auditor COMMAND [OPTIONS]
 
-Measure what a trained model gives away about its training records, and set it beside what is claimed.
+Measure how much a trained model leaks about its training records, and test privacy claims against it.
 
 Examples:
-  auditor demo                                  a whole audit, on data at hand
+  auditor demo                                  a complete audit, on bundled data
   auditor audit losses.csv --html report.html   audit a table of losses
-  auditor help collect                          how to make such a table
+  auditor help collect                          how to create this table
   auditor help COMMAND                          examples and options
 
 Exit codes:
@@ -47,8 +48,8 @@ Exit codes:
 _GENERAL = """
 General:
   --version             Print the version and stop.
-  --install-completion  Teach this shell the commands and their options.
-  --help, -h            Show this, or the help of a command behind its name.
+  --install-completion  Install completion of commands and options for this shell.
+  --help, -h            Show this text; after a command, show the help of the command.
 """
 
 
@@ -56,12 +57,13 @@ def command_of(name: str) -> Callable[..., Any]:
     """Return the function of a command.
 
     Raises:
-        InputError: There is none of this name.
+        InputError: The command does not exist.
     """
     if name not in _HOMES:
+        from auditor.cli import parsing
         from auditor.core import validate
 
-        meant = validate.did_you_mean(validate.nearest(name, _HOMES))
+        meant = validate.did_you_mean(parsing.meant(name, _HOMES))
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"no such {kind} {name!r}{meant} See 'auditor --help'.")
     result: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
@@ -69,7 +71,7 @@ def command_of(name: str) -> Callable[..., Any]:
 
 
 def overview() -> str:
-    """The help of `auditor` itself: the first steps, and every command by purpose."""
+    """Return the help of `auditor`: examples, and every command by purpose."""
     lines = [_FIRST]
     for purpose, group in COMMANDS.items():
         rows = (f"  {name:<10} {_first_line(name, home)}" for name, home in group.items())
@@ -78,7 +80,7 @@ def overview() -> str:
 
 
 def _first_line(name: str, home: str) -> str:
-    """What the docstring of a command begins with, read without loading what the command needs."""
+    """Return the first line of the docstring of a command, without an import of its module."""
     source = (pkgutil.get_data("auditor.cli", f"{home}.py") or b"").decode()
     result = re.search(rf'^def {name}\([^"]*?:\n    r?"""(.*)$', source, re.MULTILINE)
     return result[1] if result else ""
@@ -98,12 +100,12 @@ def _install_completion() -> int:
         place = whole.install_completion()
     except (RuntimeError, OSError, ValueError) as error:
         raise InputError(f"completion cannot be installed here: {validate.one_line(error)}.") from None
-    console.say(f"Completion is in {place}; open a new shell.\n")
+    console.say(f"Completion is installed in {place}; open a new shell.\n")
     return ExitCode.DONE
 
 
 def _without_root_options(arguments: Sequence[str]) -> list[str]:
-    """The command line with what stands before the command behind it."""
+    """Return the command line with the options before the command moved behind it."""
     at = 0
     while (
         at < len(arguments) and arguments[at].startswith("-") and arguments[at] not in (*_HELP, "--version")
@@ -140,15 +142,17 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 
 def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
-    """Run a command, with the settings of a file before what was typed."""
+    """Run a command with the settings of a file, which the typed options override."""
     from auditor.cli import parsing, settings
 
     settings.forget()
     tokens, context = settings.tokens_of(command_of, _HOMES, name, parsing.typed_texts(typed))
-    values = parsing.given(command, name, [*tokens, *typed])
+    values = parsing.parsed(
+        command, name, [*tokens, *typed], lambda: {home: command_of(home) for home in _HOMES}
+    )
     if context is not None:
         values.setdefault("context", context)
-    settings.tell_what_is_used(quiet=bool(values.get("quiet")))
+    settings.announce_use(quiet=bool(values.get("quiet")))
     values |= {
         key: without_credentials(x)
         for key, x in values.items()
@@ -158,33 +162,36 @@ def _run(name: str, command: Callable[..., Any], typed: Sequence[str]) -> int:
     if "fail_if" in values:
         values["fail_if"] = tuple(dict.fromkeys(values["fail_if"]))
     code = command(**parsing.packed(command, values))
-    settings.tell_what_stopped(code)
+    settings.explain_stop(code)
     return int(code or ExitCode.DONE)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code; an error is one sentence on standard error and code 2."""
+    """Run the command line and return its exit code; an error is one sentence on standard error with code 2."""
     console.remember(arguments)
     try:
         return _dispatch(arguments)
-    except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        _complain(error)
+    except Exception as error:  # noqa: BLE001 - the last handler that can turn an error into a sentence
+        _complain(error, arguments)
         return ExitCode.BAD_INPUT
 
 
-def _complain(error: Exception) -> None:
-    """Say in one sentence what went wrong; with --debug, show the traceback first."""
+def _complain(error: Exception, arguments: Sequence[str]) -> None:
+    """Print an error as one sentence; with --debug, print the traceback first."""
     from auditor.cli import settings
     from auditor.core import validate
 
     if console.debugging():
         console.explain(_frames(error))
     sentence = validate.shortened(" ".join(_sentence(error).split()), most=_LONGEST)
-    console.explain([f"error: {settings.located(sentence)}"])
+    trusted = [f"--set=trusted-types={name}" for name in getattr(error, "types", ())]
+    line = without_credentials(shlex.join(["auditor", *arguments, *trusted]))
+    more = f" To trust them, run: {line}" if trusted else ""
+    console.explain([f"error: {settings.located(sentence)}{more}"])
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where an error was raised, its cause first, and of what kind each is: what it says may quote records."""
+    """Return the tracebacks of an error and its causes, with types but without messages, which may quote records."""
     cause = error.__cause__ or error.__context__
     before = [] if cause in (None, error) else _frames(cause)
     lines = [line.splitlines()[0] for line in traceback.format_tb(error.__traceback__)]
@@ -196,16 +203,16 @@ def _sentence(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         reason = str(error) or "none is left"
-        return f"there is not enough memory ({reason}); free some, or take fewer records."
+        return f"there is not enough memory ({reason}); free some, or use fewer records."
     options = isinstance(error, OSError | ImportError)
-    words = error if options else "its words, which may quote records, are left out"
+    words = error if options else "its message is left out, since it may quote records"
     return f"unexpected {type(error).__name__}: {words} (this is a bug; --debug shows the traceback)"
 
 
 def main() -> None:
     """Run the command line on the process's own arguments."""
     console.forgive_unknown_signs()
-    # Modules and figures are millions of small objects that stay: looking for garbage among them took a tenth of the time.
+    # Modules and figures are millions of permanent small objects: garbage collection among them took a tenth of the time.
     gc.set_threshold(500_000)
     console.keep_warnings_inside()
     sys.exit(run(sys.argv[1:]))

@@ -1,7 +1,8 @@
-"""The commands about the result of an audit: `auditor audit`, `report`, `verify` and `compare`."""
+"""The commands for results of audits: `auditor audit`, `report` and `compare`."""
 
 import json
 import math
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,24 +22,24 @@ from auditor.core.values import Losses
 from auditor.estimators.setting import AuditOptions
 from auditor.results.document import ALTERED, AuditResult, ceiling, content_hash, input_hash, take_hash
 
-# --- The command `auditor compare`: several results beside each other, and the new one against the old ---
+# --- The command `auditor compare`: several results side by side, and each against a baseline ---
 
 
 _CODES = {True: ExitCode.FAILED, False: ExitCode.DONE, None: ExitCode.NOT_EVALUABLE}
 
 
 @dataclass(frozen=True)
-class _ComparedResults(Options, title="What is compared"):
-    """The results, and against which of them the others are set.
+class _ComparedResults(Options, title="The results"):
+    """The results, and the baseline that they are compared with.
 
     Attributes:
         results: Results of audits (.json), two or more.
-        fail_if_worse: Exit 1 if a result is shown to give away more than the baseline, by the membership advantage or the
-            AUC, or record by record with --losses; 3 if one cannot be compared with it.
+        fail_if_worse: Exit 1 if a result leaks significantly more than the baseline, by the membership advantage or the
+            AUC, or record by record with --losses; exit 3 if a result cannot be compared with it.
         about: A table (.csv, .parquet) with a column result (file, model or number) and any of utility, utility_name,
             higher_is_better, strategy, category, model.
         measure: Estimate on the privacy axis; default: advantage.
-        baseline: Result that the others are set against; default: the first of exactly two.
+        baseline: Result that the others are compared with; default: the first of exactly two.
     """
 
     results: tuple[Path, ...] = argument("RESULTS")
@@ -48,7 +49,7 @@ class _ComparedResults(Options, title="What is compared"):
     fail_if_worse: bool = False
 
     def with_baseline(self) -> tuple[tuple[Path, ...], Path | None]:
-        """Return the results, with the baseline first where it is not among them, and as it is named there."""
+        """Return the results, preceded by the baseline if it is not among them, and the path of the baseline."""
         if self.baseline is None:
             return self.results, None
         at = self.baseline.resolve()
@@ -57,12 +58,12 @@ class _ComparedResults(Options, title="What is compared"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ComparedLosses(shared.LossColumns, title="The losses, where all audits are of the same records"):
-    """What the results were made of, in any order: a result keeps a hash of its losses.
+class _ComparedLosses(shared.LossColumns, title="The losses, if all audits use the same records"):
+    """The losses of the results, in any order: a result stores the hash of its losses.
 
     Attributes:
-        losses: Table that a result was made of, as auditor audit reads it, with ids; repeat it for each result: then the
-            audits are compared record by record, which sees far smaller changes.
+        losses: Table of losses of a result, as for auditor audit, with ids; repeat the option for each result. The audits are
+            then compared record by record, which detects much smaller changes.
         id_column: Column of record ids.
         person_column: Column of data subjects, if there is one.
     """
@@ -75,23 +76,23 @@ class _ComparedLosses(shared.LossColumns, title="The losses, where all audits ar
 def compare(
     compared: _ComparedResults, tables: _ComparedLosses, files: shared.PageFiles, common: shared.Common
 ) -> int:
-    r"""Set several audits beside each other: privacy against utility, and each against a baseline.
+    r"""Compare several audits: privacy against utility, and each against a baseline.
 
     Examples:
-        Does this release give away more than the last? Exit 1 if it does:
+        Does this release leak more than the last one? Exit 1 if it does:
           auditor compare last.json this.json --fail-if-worse --html comparison.html
 
-        The same, record by record, where both are audits of the same records:
+        The same test record by record, for two audits of the same records:
           auditor compare last.json this.json --losses last.csv --losses this.csv \
             --fail-if-worse
 
-        Set several models side by side, with a table that says how good each is:
+        Compare several models, with a table of their utility:
           auditor compare first.json second.json third.json --about models.csv \
             --html comparison.html
 
     Exit codes:
-        0 done; 1 a result gives away more than the baseline (--fail-if-worse);
-        2 bad input; 3 one cannot be compared with it (--fail-if-worse).
+        0 done; 1 a result leaks more than the baseline (--fail-if-worse);
+        2 bad input; 3 a result cannot be compared with it (--fail-if-worse).
     """
     from auditor.comparison.compare import compare_audits
     from auditor.report.comparison import stopped
@@ -102,7 +103,7 @@ def compare(
     paths, baseline = compared.with_baseline()
     if compared.fail_if_worse and baseline is None and len(paths) != 2:  # noqa: PLR2004
         raise InputError(
-            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
+            f"--fail-if-worse needs a baseline, got {len(paths)} results without one; name it with --baseline FILE."
         )
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
@@ -112,26 +113,28 @@ def compare(
     )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: result.to_html()}
-    shown = comparison_text(result, width=console.width(), color=console.colour())
-    files.write(result.to_json(), shown=shown + "\n", quiet=common.quiet, texts=page)
+    summary = comparison_text(result, width=console.width(), color=console.colour())
+    files.write(result.to_json(), summary=summary + "\n", quiet=common.quiet, texts=page)
     if not compared.fail_if_worse:
         return ExitCode.DONE
     console.explain(stopped(result))
     return _CODES[result.got_worse]
 
 
-# --- The commands `auditor audit`, from a table of losses to a verdict, and `auditor report`, from a stored result ---
+# --- The command `auditor audit`: from a table of losses, or a model, to a verdict ---
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
-    """One table of losses, or one for each group.
+    """One table of losses, or one table for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - for
-            CSV from standard input. Or a summary (auditor summarise).
-        members: Table of member losses, instead of LOSSES.
-        nonmembers: Table of non-member losses.
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - reads
+            CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
+            --members and --nonmembers, and --label.
+        members: Table of member losses, instead of LOSSES; with a model as LOSSES, table of its training records. Needs
+            --nonmembers.
+        nonmembers: Table of non-member losses, or of records that the model has not seen. Needs --members.
         label_column: Column of true classes, to report by class.
     """
 
@@ -142,31 +145,31 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """Every table, where it was given."""
+        """Every table, or None where it is missing."""
         return self.losses, self.members, self.nonmembers
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
-        """The same, but for standard input, which no output can replace."""
+        """Every table without standard input, which no output can replace."""
         return tuple(None if path == shared.STANDARD else path for path in self.files)
 
     @cached_property
     def table(self) -> Any:
-        """The table of both groups, which is opened once."""
+        """The table of both groups, opened once."""
         from auditor.collectors.tables.opening import open_table
 
         return open_table(self.losses, memory=self.memory)
 
     @contextmanager
     def at_hand(self) -> Iterator["_LossTables"]:
-        """Yield the same tables, with standard input in a file for as long as it is read."""
+        """Yield the same tables, with standard input copied to a temporary file."""
         sweep(Path(tempfile.gettempdir()))
         if self.losses != shared.STANDARD:
             yield self
             return
         if sys.stdin is None:
             raise InputError(
-                "standard input is closed; send it a table with | or <, or name a file in place of -."
+                "standard input is closed; send a table with | or <, or name a file in place of -."
             )
         with temporary("standard input.csv", sys.stdin.buffer) as path:
             try:
@@ -175,7 +178,7 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
                 raise type(error)(str(error).replace(f"file {str(path)!r}", "standard input")) from None
 
     def read(self) -> tuple[str, Losses]:
-        """Return where the losses come from and the losses."""
+        """Return the source of the losses, and the losses."""
         from auditor import collectors
 
         match self.files:
@@ -187,12 +190,12 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         raise InputError("give either one LOSSES table, or both --members and --nonmembers.")
 
     def read_features(self, columns: str | None) -> Any:
-        """Return the feature columns of the tables that the losses are in, if any were named."""
-        if columns is None:
+        """Return the feature columns of the tables of losses, if any are named."""
+        if columns is None or all(self.files):
             return None
         from auditor import collectors
 
-        # Files of one group may still have a column that says which one.
+        # A file of one group may still have a column of membership.
         others = [self.member_column, self.loss_column, self.id_column, self.person_column]
         options: Any = {"columns": shared.names("--features", columns), "not_features": others}
         options["memory"] = self.memory
@@ -202,31 +205,113 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         return collectors.read_feature_pair(*pair, **options)
 
 
+_MODELS = [
+    ".skops",
+    ".onnx",
+    ".keras",
+    ".h5",
+    ".pt",
+    ".pth",
+    ".safetensors",
+    ".joblib",
+    ".pkl",
+    ".ubj",
+    ".cbm",
+]  # no table ends so
+
+
 @dataclass(frozen=True)
-class _Trust(Options, title="Whether it can be trusted"):
-    """What further checks are made of.
+class _Scored(Options, title="A model as LOSSES"):
+    """Options for a model whose losses are collected and audited in one step; `auditor collect` has more.
 
     Attributes:
-        features: Feature columns of LOSSES, separated by commas: looks for shift and twins.
-        reference: Losses of the same records under a model trained on neither group: a placebo audit.
+        label: Column of true labels in both tables of records; required if LOSSES is a model.
+        task: Task of the model: classification (default), multi-label, regression or gaussian.
+        classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
+        trusted_types: Type that a .skops or .keras file may contain besides the trusted ones; repeatable.
+    """
+
+    label: str | None = option(rare=True)
+    task: str | None = option(rare=True)
+    classes: str | None = option(rare=True)
+    trusted_types: tuple[str, ...] = option(default=(), rare=True)
+
+    def read(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
+        """Return the source of the losses, and the losses: from a table, or of a model on two tables of records."""
+        model, members, nonmembers = tables.files
+        if model is not None and members is not None and nonmembers is not None:
+            return self._collected(model, members, nonmembers, tables, features, quiet=quiet)
+        there = [shared.spelled(name) for name, value in vars(self).items() if shared.is_used(value)]
+        if there or (model is not None and model.suffix.lower() in _MODELS):
+            wrong = f"{there[0]} needs" if there else f"{str(model)!r} is a model and needs"
+            raise InputError(
+                f"{wrong} two tables of records: auditor audit MODEL --members FILE --nonmembers FILE --label COLUMN."
+            )
+        return tables.read()
+
+    def _collected(
+        self,
+        model: Path,
+        members: Path,
+        nonmembers: Path,
+        tables: _LossTables,
+        features: str | None,
+        *,
+        quiet: bool,
+    ) -> tuple[str, Losses]:
+        from auditor import collectors
+        from auditor.cli.collect import RecordTables
+
+        if re.match("https?:", str(model)):
+            raise InputError(
+                f"LOSSES must be a table, or a model in a file, got {str(model)!r}; for a served model, collect the losses first"
+                " (auditor collect), then audit them."
+            )
+        names = ("id_column", "group_column", "person_column", "memory")
+        own: dict[str, Any] = {name: getattr(tables, name) for name in names}
+        own |= {"label": self.label, "features": features, "members": members, "nonmembers": nonmembers}
+        records = RecordTables(**own).read_with(text_column=None)
+        source = f"{model.name} on {members.name} (members) and {nonmembers.name} (non-members)"
+        announce = console.announcer(quiet=quiet)
+        announce(f"Collecting the losses of {source}, as auditor collect does ...")
+        with temporary("losses.parquet") as path, console.progress(quiet=quiet) as move:
+            collectors.collect_to(
+                path,
+                collectors.ModelFile(model, trusted_types=self.trusted_types),
+                **records,
+                task=self.task,
+                classes=None if self.classes is None else shared.names("--classes", self.classes),
+                announce=announce,
+                progress=move or (lambda _stage, _done, _total: None),
+            )
+            return source, collectors.read_losses(path, memory=sys.float_info.max)
+
+
+@dataclass(frozen=True)
+class _Trust(Options, title="Further checks"):
+    """Data for further checks.
+
+    Attributes:
+        features: Feature columns of LOSSES, separated by commas, to check for shift and twins. With a model: its input columns.
+        reference: Losses of the same records under a model trained on neither group, for a placebo audit.
     """
 
     features: str | None = None
-    reference: Path | None = None
+    reference: Path | None = option(default=None, rare=True)
 
 
 @dataclass(frozen=True)
 class _RankedFiles(shared.ModelFiles):
-    """Every form of the result, and the records by how exposed they look.
+    """Every format of the result, and the records ordered by exposure.
 
     Attributes:
-        records: Write the records by how exposed they look (.csv or .parquet), for the data's owner only.
+        records: Write the records ordered by exposure (.csv or .parquet), for the data owner only.
     """
 
     records: Path | None = option(rare=True)
 
     def ranked(self, losses: Losses, *, seed: int) -> dict[Path, str | bytes]:
-        """Return the file of ranked records, where it is wanted."""
+        """Return the file of ranked records, if it is requested."""
         if self.records is None:
             return {}
         import numpy as np
@@ -236,30 +321,30 @@ class _RankedFiles(shared.ModelFiles):
         return {self.records: rank_records(losses, rng=np.random.default_rng(seed)).as_file(self.records)}
 
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
-        """Refuse what cannot be written, or not for its name, before any work is done."""
+        """Refuse outputs that cannot be written, or have a wrong extension, before any work."""
         super().check(inputs=inputs)
         shared.refuse_ending("--set records", self.records)
 
 
 @dataclass(frozen=True)
-class _Context(Options, title="What the report says of the model"):
-    """What is declared of the release.
+class _Context(Options, title="The report on the model"):
+    """The declared context of the release.
 
     Attributes:
-        context: What is declared of the release, for a reviewer: a file (TOML or JSON) with any of release, exposed,
+        context: Declared context of the release, for a reviewer: a file (TOML or JSON) with any of release, exposed,
             query_limits, privacy_unit, attacker, mitigations, owner, next_audit; in a configuration file also the table
             [audit.context].
     """
 
-    context: Path | None = option(rare=True)  # or a table of the file with settings
+    context: Path | None = option(rare=True)  # or a table of the configuration file
 
     @property
     def file(self) -> Path | None:
-        """The file with the context, if it is in one."""
+        """The file with the context, if there is one."""
         return self.context if isinstance(self.context, Path) else None
 
     def declared(self) -> choices.Context | None:
-        """Return what is declared of the release, or nothing where that was left open."""
+        """Return the declared context of the release, or None."""
         if self.context is None:
             return None
         raw, named = settings.table_of(self.context)
@@ -268,14 +353,15 @@ class _Context(Options, title="What the report says of the model"):
 
 _AUDIT = Of(
     AuditOptions,
-    common=("delta", "confidence", "coverage", "split", "seed", "model", "disclosure"),
-    without=("nonmember", "claim", "features", "reference", "context", "source", "command", "progress"),
-    title="How the audit is made",
+    common=("delta", "confidence", "coverage", "split", "model", "disclosure"),
+    without=("claim", "features", "reference", "context", "source", "command", "progress"),
+    title="The audit",
 )
 
 
 def audit(
     tables: _LossTables,
+    scored: _Scored,
     chosen: Annotated[dict[str, Any], _AUDIT],
     trust: _Trust,
     claimed: shared.ClaimOptions,
@@ -284,27 +370,26 @@ def audit(
     files: _RankedFiles,
     common: shared.Common,
 ) -> int:
-    r"""Audit a model from a table of per-record losses (smaller means a better prediction).
+    r"""Audit a model from a table of per-record losses (smaller means a better prediction), or from the model itself.
 
     Examples:
-        What does a table of losses give away?
+        How much does the model leak, by a table of its losses?
           auditor audit losses.csv --html report.html
 
-        Members and non-members in two files, with scores where larger is more like
-        a member:
+        Members and non-members in two files, with scores that are larger for members:
           auditor audit --members train.csv --nonmembers holdout.csv \
             --loss-column score --higher-is-member
 
-        Is what is claimed true? Membership was drawn at random, so it can be judged:
+        Test a claim; membership was drawn at random, so that it can be judged:
           auditor audit losses.csv --split random --claim-epsilon 2 --claim-delta 1e-5
 
-        Stop a pipeline when the model gives away too much:
+        Stop a pipeline if the model leaks too much:
           auditor audit losses.csv --fail-if "epsilon_bound.clopper_pearson > 1" \
             --fail-if "bayes_security.upper < 0.9" --json result.json --quiet
 
-        Say how good the model is, to compare it with others later (auditor compare):
-          auditor audit losses.csv --model "release 7" \
-            --set "utility=0.87:test accuracy" --json result.json
+        Collect the losses of a model on two tables of records, and audit it:
+          auditor audit model.skops --members train.csv --nonmembers holdout.csv \
+            --label diagnosis --html report.html
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
@@ -313,17 +398,21 @@ def audit(
     """
     from auditor.api import audit_of
 
-    wanted = gates.parsed()
     files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, context.file))
-    # Built before anything is read, since it refuses options that cannot be used.
+    if re.fullmatch(r"[\d.]+", str(chosen.get("threshold"))):
+        raise InputError(
+            f"--set threshold must be the rule that selects the threshold of the certified bound, got {chosen['threshold']}; to stop a"
+            " pipeline at a limit, use --fail-if, such as --fail-if 'auc.lower > 0.6'."
+        )
+    # Built before any file is read, since it refuses invalid options.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):
-        goes = "with --split random or bernoulli: without, there is none"
+        goes = "with --split random or bernoulli: other splits have no such test"
         shared.refuse_values(chosen, _AUDIT, "one_run_test", goes=goes)
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:
-        source, losses = opened.read()
+        source, losses = scored.read(opened, trust.features, quiet=common.quiet)
         features = opened.read_features(trust.features)
     reference = None if trust.reference is None else tables.read_table(trust.reference)
     announce("Auditing ...")
@@ -335,6 +424,7 @@ def audit(
                 features=features,
                 reference=reference,
                 source=source,
+                model=options.model or (tables.losses.name if tables.losses and all(tables.files) else None),
                 command=console.command_line(),
                 progress=move and partial(move, "Fitting mixtures"),
             ),
@@ -342,22 +432,23 @@ def audit(
     result = settings.recorded(result)
     more = files.ranked(losses, seed=options.seed) | files.cards(result)
     if files.records is not None:
-        announce(f"{files.records.name} lists every record: it is for the data's owner only.")
-    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=more)
+        announce(f"{files.records.name} lists every record: share it with the data owner only.")
+    return files.write_all(gates.on(result), quiet=common.quiet, more=more)
 
 
-# --- The command `auditor report`: a stored result again, a folder of them as pages, or whether one is as it was written ---
+# --- The command `auditor report`: show a stored result, publish a folder of results, or verify a result ---
 
 
 @dataclass(frozen=True)
 class _Stored(Options, title="The result"):
-    """A stored result, or a folder of them.
+    """A stored result, or a folder of results.
 
     Attributes:
         result: Result of an audit (.json), of this release or an older one; or a folder of results, which becomes a site: an
-            index, a page for each, and a comparison.
-        out: Of a folder: where the pages go, a new or an empty folder, or an earlier site, which is replaced; default: site.
-        verify: Check that the result is as it was written, and with --losses that they give its numbers, to 1e-9.
+            index with the decisions, a page for each result, and the history of each model. For a folder, --html names a new
+            or empty folder, or an earlier site, which is replaced; default: site.
+        out: Same as --html, for a folder of results.
+        verify: Check that the result is unaltered; with --losses, also that the losses reproduce its numbers, to 1e-9.
     """
 
     result: Path = argument("RESULT")
@@ -366,11 +457,11 @@ class _Stored(Options, title="The result"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SameLosses(_LossTables, title="The losses that it was made of, for --verify"):
-    """The losses to audit again, in the order in which they were audited.
+class _SameLosses(_LossTables, title="The audited losses, for --verify"):
+    """The losses to audit again, in their original order.
 
     Attributes:
-        losses: Table of losses, as auditor audit read it: the numbers are computed again from it.
+        losses: Table of losses, as for auditor audit; the numbers are computed again from it.
     """
 
     losses: Path | None = None
@@ -383,79 +474,83 @@ def report(
     files: shared.ModelFiles,
     common: shared.Common,
 ) -> int:
-    r"""Show a stored result again, make a site of a folder of them, or verify one; without the losses.
+    r"""Show a stored result, publish a folder of results as a site, or verify a result.
 
-    A hash shows that nothing changed since the result was written, and not who wrote it.
+    A hash proves that the result is unchanged since it was written. It does not prove who wrote it.
 
     Examples:
-        Make the page of a stored result again:
+        Write the page of a stored result:
           auditor report result.json --html report.html
 
-        Ask a gate of it, and keep the answer for the pipeline's own pages:
+        Check a gate, and write the outcome for the pages of the pipeline:
           auditor report result.json --fail-if "auc.lower > 0.6" --junit gates.xml \
             --markdown summary.md
 
-        Share all results of a team as files that need no server:
-          auditor report results --out public
+        Publish all results of a team as files that need no server:
+          auditor report results --html public --open
 
-        Did anybody change this result? Do these losses give its numbers?
+        Is the result unaltered? Do the losses reproduce its numbers?
           auditor report result.json --verify
           auditor report result.json --verify --losses losses.csv
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed, the claim is refuted, or a
-        result is not as it was written; 2 bad input; 3 a gate cannot be evaluated,
-        the claim could not be judged (unless --set allow-unjudged), or the result
-        does not keep what --verify needs. If several apply: 2, then 1, then 3.
+        result was altered; 2 bad input; 3 a gate cannot be evaluated, the claim
+        could not be judged (unless --set allow-unjudged), or the result lacks the
+        data for --verify. If several apply: 2, then 1, then 3.
     """
     is_folder = stored.result.is_dir()
     if stored.result.is_file():
         shared.refuse(stored, "out", goes="with a folder of results, got a file as RESULT; leave it out")
     if not stored.verify:
         shared.refuse(
-            tables, "losses", "members", "nonmembers", goes="with --verify: it is what the result was made of"
+            tables, "losses", "members", "nonmembers", goes="with --verify, for the losses of the result"
         )
     if is_folder or stored.verify:
-        goes = "with one result that is shown" + (", got a folder" if is_folder else ", got --verify")
-        shared.refuse(files, *vars(files), goes=goes)
-        shared.refuse(gates, *vars(gates), goes=goes)
+        goes = "with one result to show" + (", got a folder" if is_folder else ", got --verify")
+        for_folder = {"html", "open"} if is_folder and not stored.verify else set()
+        shared.refuse(files, *(vars(files).keys() - for_folder), goes=goes)
+        shared.refuse(
+            gates, *(vars(gates).keys() - {"policy", "severity"}), goes=goes
+        )  # these may be of a project
     if is_folder and stored.verify:
-        raise InputError("--verify goes with one result, got a folder; name a result in it.")
+        raise InputError("--verify goes with one result, got a folder; name a result in the folder.")
     if is_folder:
-        return _site(stored, quiet=common.quiet)
+        return _site(stored, files, gates, quiet=common.quiet)
     if stored.verify:
         return _verify(stored.result, tables, quiet=common.quiet)
     from auditor.api import read_result
 
-    wanted = gates.parsed()
     files.check(inputs=(stored.result,))
     result = read_result(stored.result)
-    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=files.cards(result))
+    return files.write_all(gates.on(result), quiet=common.quiet, more=files.cards(result))
 
 
-def _site(stored: _Stored, *, quiet: bool) -> int:
-    """Make one static site of a folder of results: an index, a page for each, and a comparison."""
+def _site(stored: _Stored, files: shared.ModelFiles, gates: shared.ClaimGates, *, quiet: bool) -> int:
+    """Write a static site for a folder of results: an index, a page for each result, and the history of each model."""
     from auditor.report.folder import site
 
-    out = stored.out or Path("site")
-    written = site(stored.result, out)
+    out = files.html or stored.out or Path("site")
+    written = site(stored.result, out, limited=gates.on)
     if not quiet:
-        last = [f"Wrote {len(written.pages)} pages.", f"Begin with {out / written.pages[0]}"]
+        last = [f"Wrote {len(written.pages)} pages.", f"Start with {out / written.pages[0]}"]
         lines = [*(f"Skipped: {reason}" for reason in written.skipped), *last]
         console.say("".join(f"{clean(line)}\n" for line in lines))
+    if files.open:
+        console.open_page(out / written.pages[0])
     return ExitCode.DONE
 
 
 def _verify(path: Path, tables: _SameLosses, *, quiet: bool) -> int:
-    """Check that a result is as it was written, and with its losses that they give its numbers."""
+    """Check that a result is unaltered and, with losses, that they reproduce its numbers."""
     from auditor.results.reading import raw_result
 
     _, raw, content = raw_result(path)
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
-    kept = take_hash(raw)
-    outcomes = [_compared("content", kept, kept and content_hash(json.loads(content)))]
+    stored = take_hash(raw)
+    outcomes = [_compared("content", stored, stored and content_hash(json.loads(content)))]
     if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
-        outcomes.append((False, "Altered since it was written, before its present hash was made."))
+        outcomes.append((False, "The result was altered after it was written, before its present hash."))
     if any(tables.files):
         with tables.at_hand() as opened:
             _, losses = opened.read()
@@ -469,20 +564,20 @@ def _verify(path: Path, tables: _SameLosses, *, quiet: bool) -> int:
 
 
 _NEARLY = 1e-9
-_MOST = 20  # numbers that differ are listed
+_MOST = 20  # listed differences
 _COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
 
 
-def _compared(what: str, kept: object, now: object) -> tuple[bool | None, str]:
-    """Whether a hash is the one that the result keeps, null where it keeps none; and that in words."""
-    if not kept:
-        return None, f"SHA-256 of the {what}: no hash kept in this result."
-    same = kept == now
-    return same, f"SHA-256 of the {what}: {now}{'' if same else f', but the result keeps {kept!s:.64}'}."
+def _compared(what: str, stored: object, now: object) -> tuple[bool | None, str]:
+    """Return whether a hash matches the stored one, None if none is stored, with a sentence."""
+    if not stored:
+        return None, f"SHA-256 of the {what}: no hash in this result."
+    same = stored == now
+    return same, f"SHA-256 of the {what}: {now}{'' if same else f', but the result has {stored!s:.64}'}."
 
 
 def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
-    """Whether the audit of these losses, made again, gives the numbers of the result; each that differs by itself."""
+    """Return whether a new audit of these losses reproduces the numbers, with a sentence for each difference."""
     from auditor import api
     from auditor.results.disclosure import as_shared
     from auditor.results.reading import read_result
@@ -490,17 +585,17 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     result = read_result(path)
     choices, split = result.provenance.get("choices"), result.data.get("split")
     own = split == "bernoulli" and result.data.get("inclusion") is None and losses.inclusion is None
-    reason = "each record had odds of its own; give the losses a column inclusion" if own else ""
+    reason = "the odds of membership vary by record; add a column inclusion" if own else ""
     if split == "propensity":
-        reason = "estimated odds rest on features, which no result keeps"
+        reason = "the estimated propensities depend on features, which a result does not store"
     if not choices:
-        reason = "the result does not keep the settings for that"
+        reason = "the result does not store its settings"
     if reason:
         return [(None, f"Numbers: not computed again, since {reason}.")]
     again = api.audit(losses, **{"disclosure": "insiders", **AuditOptions.restored(choices)})
-    if "disclosure" not in choices:  # of an older release: reading applied the rules to full digits
+    if "disclosure" not in choices:  # an older release: the reader applied the rules to full digits
         again = as_shared(replace(again, data={**again.data, "disclosure": None}))
-    # A verdict rests on checks too, and these may need files that nobody gave.
+    # A verdict depends on checks too, which may need further files.
     judged = not (choices.get("features") or choices.get("reference"))
     old, new = (_numbers(item, judged=judged) for item in (result, again))
     differing: list[tuple[bool | None, str]] = [
@@ -510,11 +605,11 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     ]
     if differing:
         return [*differing[:_MOST], (False, f"Numbers: {len(differing):,} of {len(new):,} differ.")]
-    return [(True, f"Numbers: all {len(new):,} were computed again, and agree to 1e-9.")]
+    return [(True, f"Numbers: all {len(new):,} were computed again and agree to 1e-9.")]
 
 
 def _numbers(result: AuditResult, *, judged: bool) -> dict[str, Any]:
-    """Every number of a result by its name and place."""
+    """Return every number of a result by its name and position."""
     outcome = {name: result.data.get(name) for name in _COUNTS}
     under = [(f"under {outcome.policy}", item) for outcome in result.policies for item in outcome.estimates]
     for place, (label, item) in enumerate([*result.by_slice, *under]):

@@ -1,4 +1,4 @@
-"""The command `auditor canaries`: from a table of records, or a text, to canaries with a fair coin each."""
+"""The command `auditor canaries`: canaries from a table of records, or from a text, with one fair coin each."""
 
 import shlex
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Records(InMemory, title="The records"):
-    """What the canaries are made from.
+    """Source of the canaries.
 
     Attributes:
-        table: Table of records that are not trained on otherwise (.csv, .parquet, .npz, .arrow); none for --kind text.
+        table: Table of records that are not used for training otherwise (.csv, .parquet, .npz, .arrow); none for --kind text.
         label: Column of labels.
         features: Feature columns, separated by commas; default: all but the label, id, group and person.
     """
@@ -45,16 +45,16 @@ class _Records(InMemory, title="The records"):
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind(Options, title="The canaries"):
-    """What they are.
+    """Kind and number of the canaries.
 
     Attributes:
-        kind: Real records with a wrong label; with a pattern too; with numbers far outside the data; or texts with a secret.
+        kind: Real records with a wrong label; records with a pattern; records with out-of-range numbers; or texts with a secret.
         size: Number of canaries.
-        pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern; repeatable. Default: every second number to its largest.
-        times: How many half ranges from the middle numbers are at least, for --kind out-of-range; default: 10.
-        template: Text with a # for each sign of its secret, for --kind text; default: The random number is #########.
-        alphabet: Signs of the secret, for --kind text; default: the digits.
-        seed: Of records and coins, for repetition: who knows it knows the coins; default: fresh randomness.
+        pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern; repeatable. Default: every second number to its maximum.
+        times: Minimum distance of the numbers from the midrange, in half ranges, for --kind out-of-range; default: 10.
+        template: Text with a # for each character of its secret, for --kind text; default: The random number is #########.
+        alphabet: Characters of the secret, for --kind text; default: the digits.
+        seed: Seed of records and coins, for reproducible output; it reveals the coins; default: fresh randomness.
     """
 
     kind: Literal["mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
@@ -94,7 +94,7 @@ class _Kind(Options, title="The canaries"):
         return making.mislabelled(features, labels, **chosen)
 
     def _stamped(self, features: Any) -> dict[str, Any] | None:
-        """The value of each feature of the pattern: a number where the feature holds numbers."""
+        """Return the value of each feature of the pattern, as a number for numeric features."""
         result: dict[str, Any] = {}
         for pair in self.pattern:
             name, sign, value = pair.partition("=")
@@ -105,19 +105,19 @@ class _Kind(Options, title="The canaries"):
                 result[name] = float(value) if getattr(kind, "kind", "O") in "iuf" else value
             except ValueError:
                 raise InputError(
-                    f"--pattern must give {name!r} a number, as the data do, got {value!r}."
+                    f"--pattern must be a number for {name!r}, whose column is numeric, got {value!r}."
                 ) from None
         return result or None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Files(Options, title="What is written"):
-    """Where canaries and coins go.
+class _Files(Options, title="Output"):
+    """Output files for canaries and coins.
 
     Attributes:
-        out: Where the canaries go (.csv, .parquet): id, features, label, and the coin as member, 1 or 0.
-        coins: Write id and member alone too (.csv, .parquet).
-        overwrite: Replace files that are there.
+        out: Output file of the canaries (.csv, .parquet): id, features, label, and the coin as member, 1 or 0.
+        coins: Also write id and member to a separate file (.csv, .parquet).
+        overwrite: Replace existing files.
     """
 
     out: Path
@@ -125,7 +125,7 @@ class _Files(Options, title="What is written"):
     overwrite: bool = False
 
     def check(self, table: Path | None) -> None:
-        """Refuse, before any work is done, files that cannot be written or would be lost."""
+        """Refuse files that cannot be written or would be lost, before any work."""
         from auditor.canaries import refuse_replacing
 
         paths = [path for path in (self.out, self.coins) if path is not None]
@@ -136,13 +136,13 @@ class _Files(Options, title="What is written"):
 
 
 def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) -> None:
-    r"""Make canaries, records made to be remembered, with a fair coin each that says which of them to train on.
+    r"""Generate canaries: unusual records, each with a fair coin that decides whether to train on it.
 
     Examples:
-        Wrong labels, on records that are not trained on otherwise:
+        Wrong labels, on records that are not used for training otherwise:
           auditor canaries spare.csv --label income --size 1000 --out canaries.csv
 
-        A pattern stamped on them, with the coins in a file of their own too:
+        Records with a pattern, and the coins in a separate file:
           auditor canaries spare.csv --label income --kind pattern --pattern age=99 \
             --size 1000 --out canaries.parquet --coins coins.csv
 
@@ -161,12 +161,12 @@ def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) ->
 
 
 def _way_on(planted: "Canaries", label: str | None, *, out: str) -> str:
-    """What was made, and what to do with it."""
+    """Return a summary of the canaries and the next steps."""
     column = "--text-column text" if label is None else f"--label {shlex.quote(label)}"
     return (
-        f"{len(planted):,} canaries in {out}, {int(planted.member.sum()):,} of them with member 1. Keep the file: without"
-        " the coins nothing can be audited.\n"
-        "Next: train on your own records and those with member 1, without the columns id and member. Then score all:\n"
+        f"{len(planted):,} canaries in {out}, {int(planted.member.sum()):,} of them with member 1. Keep the file: the audit"
+        " needs the coins.\n"
+        "Next: train on your own records and the canaries with member 1, without the columns id and member. Then score all canaries:\n"
         f"  auditor collect MODEL --records {out} {column} --out losses.parquet\n"
         "  auditor audit losses.parquet --split bernoulli:0.5 --html report.html\n"
     )

@@ -1,4 +1,4 @@
-"""The commands `auditor collect`, from a model and tables of records to losses, and `auditor summarise`, to their counts."""
+"""The commands `auditor collect`, from a model and tables of records to losses, and `auditor summarise`, from losses to counts."""
 
 import shlex
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from auditor.collectors.texts.scores import SCORES
 from auditor.core.errors import InputError
 from auditor.core.options import from_text
 
-_TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
+_TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may contain weights only
 
 # --- The options ---
 
 
 @dataclass(frozen=True)
 class RecordTables(shared.Columns, shared.InMemory, title="The records"):
-    """The tables of records, by the group that they hold.
+    """The tables of records of each group.
 
     Attributes:
-        label: Column of true labels; several, separated by commas, for --task multi-label.
-        features: Feature columns, separated by commas; default: all that are nothing else, in the order of the file.
-        members: Records the model was trained on (.csv, .parquet, .npz, .arrow, or a folder of .parquet).
-        nonmembers: Records from the same population that it never saw.
-        records: One table of both, with --member-column, instead of the two.
+        label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column.
+        features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
+        members: Training records of the model (.csv, .parquet, .npz, .arrow, or a folder of .parquet). Needs --nonmembers.
+        nonmembers: Records from the same population that the model has not seen. Needs --members.
+        records: One table of both groups, with --member-column, instead of two tables.
         member_column: Column of membership in --records, 0 or 1.
     """
 
@@ -42,23 +42,23 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     member_column: str = "member"
 
     def _columns(self, text_column: str | None) -> dict[str, Any]:
-        """What a `RecordTable` is given of its columns; of texts, that they are all of a record."""
+        """Return the columns of a `RecordTable`, as its arguments."""
         columns: dict[str, Any] = {
-            "id": self.id_column or None,  # '' is none
+            "id": self.id_column or None,  # '' means none
             "group": self.group_column or None,
             "person": self.person_column or None,
             "memory": self.memory,
         }
         if text_column is not None:
-            refuse(self, "label", "features", goes="without --text-column: a text is all of its record")
+            refuse(self, "label", "features", goes="without --text-column: the text is the whole record")
             return {**columns, "features": text_column}
         if self.label is None:
-            raise InputError("--label must name the column of true labels (or --text-column that of texts).")
+            raise InputError("--label must name the column of labels (or --text-column the column of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
         return {**columns, "label": shared.names("--label", self.label), "features": features}
 
     def read_with(self, *, text_column: str | None) -> dict[str, Any]:
-        """Return the tables of records by the group that they hold."""
+        """Return the tables of records of each group, as arguments of `collect_to`."""
         from auditor.collectors import RecordTable
 
         columns = self._columns(text_column)
@@ -77,11 +77,11 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
 
 @dataclass(frozen=True)
 class LossesFile(Options, title="The losses"):
-    """Where the losses go.
+    """Output file of the losses.
 
     Attributes:
-        out: Where the losses go (.parquet).
-        overwrite: Replace losses of another collection in the same file.
+        out: Output file of losses (.parquet).
+        overwrite: Replace a file with the losses of another collection.
     """
 
     out: Path
@@ -90,20 +90,20 @@ class LossesFile(Options, title="The losses"):
 
 @dataclass(frozen=True)
 class Scoring(Options, title="The model"):
-    """What the model predicts.
+    """The model, its task and its outputs.
 
     Attributes:
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
-            a served one (https://...).
-        task: What the model was trained to predict: classification (default), multi-label, regression, or gaussian, where
-            it returns mean and standard deviation (gaussian:1.5 where the latter is known).
-        classes: Label of each output column, separated by commas; default: the model's, or 0, 1, ...
-        output: What the model returns; default: found out.
-        policies: What it might answer instead, separated by commas: digits=N, topK, label. The same outputs are scored under
-            each too, without further requests, and the audit says what it would help.
-        repeats: Ask the model so often for every record and average, if it answers at random; default: 1.
-        batch_size: Records for each call of the model, and of each checkpoint.
-        allow_shared_rows: Go on where many rows are in both groups.
+            a served model (https://...).
+        task: Task of the model: classification (default), multi-label, regression, or gaussian for a model that returns
+            mean and standard deviation (gaussian:1.5 for a fixed standard deviation).
+        classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
+        output: Kind of the model outputs; default: inferred.
+        policies: Alternative output policies, separated by commas: digits=N, topK, label. The same outputs are also scored
+            under each policy, without further requests, and the audit states the effect.
+        repeats: Number of queries for each record, whose outputs are averaged, for a randomised model; default: 1.
+        batch_size: Number of records in each call of the model and in each checkpoint.
+        allow_shared_rows: Continue although many rows are in both groups.
     """
 
     model: str = argument("MODEL")
@@ -117,11 +117,11 @@ class Scoring(Options, title="The model"):
 
     @property
     def is_served(self) -> bool:
-        """Whether the model is behind an address."""
+        """Whether the model is served at an address."""
         return self.model.lower().startswith(("http://", "https://"))
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `collect_to` takes of it."""
+        """Return the arguments for `collect_to`."""
         return {
             "task": from_text("task", self.task or "classification", TASKS),
             "classes": self.labels(),
@@ -139,11 +139,11 @@ class Scoring(Options, title="The model"):
 
 @dataclass(frozen=True)
 class Texts(Options, title="A language model"):
-    """What of a text is scored.
+    """The texts, and their score.
 
     Attributes:
-        text_column: Column of texts: MODEL is a language model.
-        score: Of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores stand beside it.
+        text_column: Column of texts, for a language model as MODEL.
+        score: Score of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores are written as further columns.
     """
 
     text_column: str | None = None
@@ -152,15 +152,15 @@ class Texts(Options, title="A language model"):
 
 @dataclass(frozen=True)
 class Served(Options, title="A served model"):
-    """What an address needs beside its connection.
+    """Requests and responses of a served model.
 
     Attributes:
-        accept_labels: Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit.
-        request_template: JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}}
-            (objects by column), or {{row}} or {{record}} (one a request), as in '{"inputs": {{rows}}}'.
-        response_path: Where the outputs are in an answer, for --request-template, as in outputs.0.scores or
+        accept_labels: Accept a server that returns labels only (name them with --classes), for a weaker audit of the 0/1 loss.
+        request_template: JSON of a request with one placeholder for the records: {{rows}} (lists of cells), {{records}}
+            (objects by column), or {{row}} or {{record}} (one record in each request), as in '{"inputs": {{rows}}}'.
+        response_path: Path of the outputs in a response, for --request-template, as in outputs.0.scores or
             results.*.probs.
-        header_variable: Header from an environment variable, HEADER=VARIABLE; repeatable.
+        header_variable: HTTP header from an environment variable, HEADER=VARIABLE; repeatable.
     """
 
     accept_labels: bool = False
@@ -169,18 +169,18 @@ class Served(Options, title="A served model"):
     header_variable: tuple[str, ...] = option(default=(), rare=True)
 
     def arguments(self, scoring: Scoring) -> dict[str, Any]:
-        """Return what an `Endpoint` takes of it."""
+        """Return the arguments for an `Endpoint`."""
         result: dict[str, Any] = {}
         if self.header_variable:
             result["header_variables"] = dict(map(_header, self.header_variable))
         if self.accept_labels:
             classes = scoring.labels()
             if classes is None:
-                raise InputError("--accept-labels goes with --classes, which names the labels; give them.")
+                raise InputError("--accept-labels goes with --classes, which names the labels; add it.")
             whole = all(name.lstrip("-").isdigit() for name in classes)
             result["labels"] = [int(name) for name in classes] if whole else classes
         if self.request_template is None:
-            refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
+            refuse(self, "response_path", goes="with --request-template, for the responses to its requests")
             return result
         from auditor.collectors.served.protocols import Template
         from auditor.collectors.tables.sources import readable
@@ -191,11 +191,11 @@ class Served(Options, title="A served model"):
 
 
 def _header(pair: str) -> tuple[str, str]:
-    """The header of a pair, and the environment variable that holds its value."""
+    """Return the header of a pair, and the environment variable with its value."""
     name, _, variable = (part.strip() for part in pair.partition("="))
     if not (name and variable):
         raise InputError(
-            f"--set header-variable must be HEADER=VARIABLE, the name of an environment variable, got {pair!r}."
+            f"--set header-variable must be HEADER=VARIABLE, a header and the name of an environment variable, got {pair!r}."
         )
     return name, variable
 
@@ -213,12 +213,12 @@ _LANGUAGE = Of(LanguageModelFile, without=("path", "score"), title="A language m
 
 @dataclass(frozen=True)
 class Engines(Options, title="The run"):
-    """What does the work.
+    """The engine of the computation.
 
     Attributes:
         engine: This process, or a Ray cluster.
-        workers: Processes at work at a time, for --engine ray; default: 2.
-        ray_address: Of a running Ray cluster, whose machines see the same files; default: Ray is started here.
+        workers: Number of parallel processes, for --engine ray; default: 2.
+        ray_address: Address of a running Ray cluster whose machines have access to the same files; default: start Ray here.
     """
 
     engine: Literal["local", "ray"] = "local"
@@ -226,9 +226,9 @@ class Engines(Options, title="The run"):
     ray_address: str | None = option(rare=True)
 
     def chosen(self) -> Any:
-        """Return what does the work, if it is not this process."""
+        """Return the engine, or None for this process."""
         if self.engine == "local":
-            refuse(self, "workers", "ray_address", goes="with --engine ray: this process is one")
+            refuse(self, "workers", "ray_address", goes="with --engine ray: the local engine is one process")
             return None
         from auditor.collectors.streaming.engines import RayEngine
 
@@ -251,23 +251,23 @@ def collect(
     engines: Engines,
     common: shared.Common,
 ) -> None:
-    r"""Score records by a model and write a table of losses; a run that was stopped goes on where it stopped.
+    r"""Score records with a model and write a table of losses; an interrupted run continues where it stopped.
 
     Examples:
         Losses of a model in a file, on two tables with a column of true labels:
           auditor collect model.skops --members train.csv --nonmembers holdout.csv \
             --label diagnosis --out losses.parquet
 
-        Of a served model; the token comes from an environment variable:
+        Losses of a served model, with the token from an environment variable:
           auditor collect https://models.example.org/v2/models/income/infer \
             --token-variable INCOME_TOKEN --members train.csv \
             --nonmembers holdout.csv --label income --out losses.parquet
 
-        Of a PyTorch state dict, built by your own function:
+        Losses of a PyTorch state dict, with a function that builds the module:
           auditor collect weights.pt --factory my_project:build --members train.csv \
             --nonmembers holdout.csv --label y --out losses.parquet
 
-        Of a language model, on texts:
+        Losses of a language model on texts:
           auditor collect ./my-language-model --members seen.csv \
             --nonmembers unseen.csv --text-column text --out losses.parquet
 
@@ -276,13 +276,12 @@ def collect(
             --workers 8 --out losses.parquet
 
     Exit codes:
-        0 done; 2 bad input; 130 interrupted (start it again: it goes on where it
-        stopped).
+        0 done; 2 bad input; 130 interrupted (run the command again to continue).
     """
     from auditor import collectors
 
     if texts.text_column is not None:
-        why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
+        why = "without --text-column: the score of a text depends on its tokens only; leave it out"
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "request_template", "response_path", goes=why)
         shared.refuse_values(connection, _CONNECTION, "output_name", goes=why)
@@ -311,10 +310,10 @@ def _model(
     served: Served,
     connection: dict[str, Any],
 ) -> Any:
-    """The model: a file, an endpoint, or what scores texts."""
+    """Return the model: a file, an endpoint, or a scorer of texts."""
     place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
     if texts.text_column is None:
-        refuse(texts, "score", goes="with --text-column: it is about the score of a text")
+        refuse(texts, "score", goes="with --text-column, for the score of a text")
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
@@ -345,15 +344,15 @@ def _completions(place: str, connection: dict[str, Any], served: Served, scoring
     chosen = {**connection, **served.arguments(scoring)}
     protocol, model = chosen.pop("protocol", "completions"), chosen.pop("model", "")
     if protocol != "completions":
-        raise InputError(f"--protocol goes without --text-column but for completions, got {protocol!r}.")
+        raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
     return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score)
 
 
 def _summary(report: Any, *, name: str) -> str:
-    """What a person reads in the end."""
+    """Return the summary of a collection."""
     groups = f"{report.n_member:,} members and {report.n_nonmember:,} non-members"
     if not report.scored_now:
-        first = f"{name} was complete already: losses of {groups}; nothing was scored."
+        first = f"{name} was already complete: losses of {groups}; nothing was scored."
     else:
         before = f" ({report.resumed:,} of them by an earlier run)" if report.resumed else ""
         first = f"{report.n_member + report.n_nonmember:,} losses in {name}: {groups}{before}."
@@ -365,21 +364,21 @@ def _summary(report: Any, *, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- The command `auditor summarise`: losses of any number of records become counts that add up ---
+# --- The command `auditor summarise`: losses of any number of records become additive counts ---
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryFiles(shared.LossColumns, title="The losses"):
-    """What is counted, and where the counts go.
+    """The losses to count, and the output file.
 
     Attributes:
         files: Tables of losses (.csv, .parquet, ...), folders of .parquet parts, summaries to add, or addresses that fsspec
-            knows (s3://...).
-        out: Where the summary goes (.parquet).
-        bits: How many bits of a loss decide its bin, 13 to 24; sign and exponent take 12. Default: 22, bins of up to 1/1,024
-            of their value.
-        every_bin: Keep every bin, for a part that is added to others; a bin with one record nearly gives its loss. Default:
-            neighbouring bins are merged until each holds 0 or at least 10 members, and 0 or at least 10 non-members.
+            supports (s3://...).
+        out: Output file of the summary (.parquet).
+        bits: Number of leading bits of a loss that define its bin, 13 to 24; sign and exponent take 12. Default: 22, for bins
+            of a relative width of at most 1/1,024.
+        every_bin: Keep every bin, for a part to add to others; a bin with one record almost discloses its loss. Default: merge
+            neighbouring bins until each contains 0 or at least 10 members, and 0 or at least 10 non-members.
     """
 
     files: tuple[str, ...] = argument("FILES")
@@ -389,20 +388,20 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
 
 
 def summarise(counted: SummaryFiles, engines: Engines, common: shared.Common) -> None:
-    r"""Count losses in bins, in constant memory: a summary that auditor audit takes, to share or to add to others.
+    r"""Count losses in bins, in constant memory: a summary for auditor audit, to share or to add to others.
 
     Examples:
-        Any number of records, in parts (or in a folder of parts):
+        Any number of records, in several files (or in a folder of files):
           auditor summarise part-1.parquet part-2.parquet --out summary.parquet
 
-        A part to add to others keeps every bin; the sum of two is merged:
+        Keep every bin of a part to add to others; the sum is merged:
           auditor summarise part-1.parquet --every-bin --out north.parquet
           auditor summarise north.parquet south.parquet --out both.parquet
 
         Many records, in several processes:
           auditor summarise all.parquet --engine ray --workers 8 --out summary.parquet
 
-        From an address, by fsspec (pip install 'privacy-auditor[remote]'):
+        From an address, with fsspec (pip install 'privacy-auditor[remote]'):
           auditor summarise https://data.example.org/losses.parquet --out summary.parquet
     """
     from auditor.collectors import Summary
@@ -424,7 +423,7 @@ def summarise(counted: SummaryFiles, engines: Engines, common: shared.Common) ->
         name = str(counted.out)
         merged = (
             f"{every.bin.size:,} bins became {result.bin.size:,}, each with 0 or at least 10 members, and 0 or at least 10 non-members:"
-            " losses within one bin are no longer distinguished, which can only lower a bound. Parts to add need --every-bin.\n"
+            " losses within one bin are no longer distinguished, which can only lower a bound. Use --every-bin for parts to add.\n"
         )
         counts = f"{result.n_member:,} members and {result.n_nonmember:,} non-members in {result.bin.size:,} bins: {name}.\n"
         console.say(

@@ -1,4 +1,4 @@
-"""The terminal: what is printed to standard output, and what of the work is told on standard error."""
+"""The terminal: results on standard output, and progress and errors on standard error."""
 
 import codecs
 import io
@@ -19,34 +19,34 @@ from typing import Any
 from auditor.core.errors import OutputError, shown_place, without_credentials
 from auditor.core.numbers import COMMAND, UNSEEN, clean
 
-# --- The command line as given, for the provenance of what it makes ---
+# --- The command line, for the provenance of results ---
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 def remember(arguments: Sequence[str]) -> None:
-    """Keep what the process was given."""
+    """Store the arguments of the process."""
     _ARGUMENTS.set(tuple(arguments))
 
 
 def debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Whether tracebacks are requested."""
     return "--debug" in _ARGUMENTS.get()
 
 
 def cut_places(values: Iterable[Any]) -> None:
-    """Keep, of each path among these values and of each address, no more in the arguments than a result may show."""
+    """Shorten the paths and the addresses in the stored arguments to the part that a result may show."""
     parts = (part for value in values for part in (value if isinstance(value, list | tuple) else [value]))
     places = {str(part) for part in parts if isinstance(part, Path)}
 
-    def shown(value: str) -> str:
+    def shortened(value: str) -> str:
         return shown_place(value) if "://" in value or str(Path(value)) in places else value
 
     def cut(argument: str) -> str:
         name, sign, value = argument.partition("=")
-        whole = shown(argument)
+        whole = shortened(argument)
         return (
-            f"{name}{sign}{cut(value) if name == '--set' else shown(value)}"
+            f"{name}{sign}{cut(value) if name == '--set' else shortened(value)}"
             if sign and whole == argument
             else whole
         )
@@ -55,30 +55,30 @@ def cut_places(values: Iterable[Any]) -> None:
 
 
 def command_line() -> str:
-    """Return the command line as one would type it in the folder of its files."""
+    """Return the command line as a user types it in the folder of its files."""
     return shlex.join(["auditor", *_ARGUMENTS.get()])
 
 
-# --- Standard output, and what a terminal can show ---
+# --- Standard output, and the characters of a terminal ---
 
 
 _BEGUN = re.compile(r"(?m)^(\s*)(?=::|section_(?:start|end):)")  # commands that begin a line
 _UNSEEN = re.compile(f"(?!\n)[{UNSEEN}]|{COMMAND}")
-_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")  # which our own tables hold, and no text that they show
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")  # used by our tables, and by no text in them
 
 
 def _no_commands(text: str) -> str:
-    """The same text, which commands neither a terminal nor a build server."""
+    """Return the text without commands for a terminal or a build server."""
     parts = _COLOUR.split(text) if colour() else [text]
     parts[::2] = [_UNSEEN.sub(lambda sign: f"⟨U+{ord(sign[0]):04X}⟩", part) for part in parts[::2]]
     return _BEGUN.sub(r"\1\\", "".join(parts))
 
 
 def say(text: str) -> None:
-    """Print to standard output; a name that the text begins a line with cannot command a build server.
+    """Print to standard output; a name at the start of a line cannot command a build server.
 
     Raises:
-        OutputError: It is closed or full. A reader that went away (as ``head`` does) is no error.
+        OutputError: Standard output is closed or full. A reader that stops early, such as ``head``, is no error.
     """
     if sys.stdout is None:
         raise OutputError("standard output is closed; open it, or write to files and add --quiet.")
@@ -86,19 +86,19 @@ def say(text: str) -> None:
         sys.stdout.write(_no_commands(text))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads any more: let the interpreter's own flush at exit go nowhere.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - kept until the exit
+        # The reader has stopped: discard the flush of the interpreter at exit.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open until the exit
     except OSError as error:
         raise OutputError(f"standard output cannot be written: {error.strerror or error}.") from None
 
 
 def hand_out(data: str) -> None:
-    """Print JSON to standard output so that it stays JSON and commands no terminal: what it may not hold becomes escapes.
+    """Print JSON to standard output with escapes for unsafe characters, so that it cannot command a terminal.
 
-    Those are controls, signs that hide or turn the direction, and, where its encoding lacks any sign, all beyond ASCII.
+    Unsafe are control, invisible and bidirectional characters, and all non-ASCII characters if the encoding lacks one.
 
     Raises:
-        OutputError: As :func:`say`.
+        OutputError: Standard output is closed or full, as in :func:`say`.
     """
     data = _escaped(data, f"(?!\n)[{UNSEEN}\u200c\u200d]")
     data = re.sub(COMMAND, r"\\u0023", data)
@@ -111,12 +111,12 @@ def hand_out(data: str) -> None:
 
 
 def _escaped(data: str, signs: str) -> str:
-    """The same JSON with those signs as escapes; U+007F is ASCII, so that `json` leaves it alone."""
+    """Return the JSON with these characters escaped; `json` does not escape U+007F, which is ASCII."""
     return re.sub(signs, lambda sign: json.dumps(sign[0])[1:-1].replace("\x7f", "\\u007f"), data)
 
 
 def colour() -> bool:
-    """Whether standard output wants colours: a terminal that is not dumb (https://no-color.org, https://force-color.org)."""
+    """Whether to print colours to standard output: a terminal that is not dumb (https://no-color.org, https://force-color.org)."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -125,11 +125,11 @@ def colour() -> bool:
 
 
 def width(*, least: int = 80) -> int:
-    """Columns of the terminal, or the least that what is shown needs; in a pipe, enough for every table."""
+    """Return the columns of the terminal, at least the minimum of the output; in a pipe, enough for every table."""
     return max(least, shutil.get_terminal_size((110, 24)).columns)
 
 
-# What stands for a sign that a terminal's encoding lacks; a question mark, which means "unknown" here, for all others.
+# Replacements for characters that the encoding of a terminal lacks; all others become a question mark.
 _PLAIN_SIGNS = {
     "✓": "+",
     "✕": "x",
@@ -144,7 +144,7 @@ _PLAIN_SIGNS = {
 
 
 def forgive_unknown_signs() -> None:
-    """Let a terminal that cannot show a sign show a plain one or a question mark instead of failing."""
+    """Print a plain character or a question mark in place of one that the terminal cannot show."""
     codecs.register_error("plain-signs", _plainly)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -152,9 +152,9 @@ def forgive_unknown_signs() -> None:
 
 
 def keep_warnings_inside() -> None:
-    """Show none of Python's warnings, which name a source file: what a user must know, a command says.
+    """Hide the warnings of Python, which name source files; commands print the messages for users.
 
-    In the processes that this one starts neither. Who asks for warnings (``-W``, ``PYTHONWARNINGS``) gets them.
+    Child processes hide them too. ``-W`` and ``PYTHONWARNINGS`` still enable them.
     """
     if not sys.warnoptions:
         os.environ["PYTHONWARNINGS"] = "ignore"
@@ -168,23 +168,31 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
     return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
 
 
-# --- What is told on standard error ---
+def open_page(path: Path) -> None:
+    """Open a page in the browser, if there is one."""
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        explain([f"No browser is available; open {path.resolve()} manually."])
+
+
+# --- Standard error ---
 
 
 def explain(sentences: Iterable[str]) -> None:
-    """Tell of errors, and why the exit code is not 0, one line each; with --quiet too, since nothing else would."""
+    """Print errors and the reasons for a nonzero exit code, one line each; with --quiet too."""
     if sys.stderr is None:
         return
     for sentence in sentences:
         try:
-            shown = " ".join(clean(without_credentials(sentence)).split())
-            print(_no_commands(shown), file=sys.stderr)  # noqa: T201 - this is the terminal
+            line = " ".join(clean(without_credentials(sentence)).split())
+            print(_no_commands(line), file=sys.stderr)  # noqa: T201 - this is the terminal
         except OSError:
-            return  # nobody can be told; the exit code remains
+            return  # standard error is closed; the exit code remains
 
 
 def announcer(*, quiet: bool) -> Callable[[str], None]:
-    """Return what tells of progress: on standard error, and only to a terminal."""
+    """Return a function that reports progress on standard error if it is a terminal."""
     if not _is_watched(quiet=quiet):
         return lambda _: None
     return lambda line: explain([line])
@@ -192,9 +200,9 @@ def announcer(*, quiet: bool) -> Callable[[str], None]:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield what moves the bar of a stage (words, done, total): on standard error, nothing if quiet.
+    """Yield a function that updates the progress of a stage (words, done, total) on standard error; None if quiet.
 
-    A new stage takes the place of the one before. Off a terminal it is a line every half minute.
+    A new stage replaces the previous one. Without a terminal, progress is one line every half minute.
     """
     if not _is_watched(quiet=quiet) or os.environ.get("TERM") == "dumb":
         yield None if quiet else _in_lines(time.monotonic())
@@ -204,7 +212,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     terminal: Any = nullcontext(sys.stderr)
-    with suppress(OSError):  # a stream of its own stays while a model runs and descriptor 2 leads elsewhere
+    with suppress(OSError):  # a separate stream remains valid while a model redirects descriptor 2
         terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     with (
         terminal as file,
@@ -224,7 +232,7 @@ _SECONDS = 30.0  # between two lines of progress
 
 
 def _in_lines(last: float) -> Callable[[str, int, int], None]:
-    """Return what prints a line of progress where the last one is long ago."""
+    """Return a function that prints a line of progress at most every half minute."""
 
     def move(words: str, done: int, total: int) -> None:
         nonlocal last
@@ -236,5 +244,5 @@ def _in_lines(last: float) -> Callable[[str, int, int], None]:
 
 
 def _is_watched(*, quiet: bool) -> bool:
-    """Whether somebody looks at standard error."""
+    """Whether to report progress: standard error is a terminal."""
     return not quiet and sys.stderr is not None and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""The command that needs nothing of one's own: `auditor demo`."""
+"""The command `auditor demo`, which needs no data of the user."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from auditor.core.options import DPSGD, RandomSplit, StatedClaim
 if TYPE_CHECKING:
     from auditor.results.document import AuditResult
 
-# --- The demo: three classifiers on the digits that come with scikit-learn, audited and shown side by side ---
+# --- The demo: an audit of three classifiers on the digits data of scikit-learn ---
 #
-# Half of the records, drawn at random, train all models; the other half are the non-members. So the split is a random
-# one, every training record is scored, and nothing is tuned: the page shows what the audit finds.
+# A random half of the records trains all models; the other half are the non-members. The split is random, every training
+# record is scored, and no parameter is tuned for the demo.
 
 
-_PROMISED = 0.5  # epsilon, of a forest that was trained without any noise
+_PROMISED = 0.5  # epsilon, claimed for a forest that was trained without noise
 _CLASSES = 10
 
 
@@ -29,8 +29,8 @@ def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None)
     """Train and audit a model with a false claim, one without a claim, and one with a true claim.
 
     Args:
-        seed: Of the split, the training and the audits.
-        announce: Told what is being done, one line at a time.
+        seed: Seed of the split, the training and the audits.
+        announce: Function that reports progress, one line at a time.
     """
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
@@ -63,7 +63,7 @@ def run_demo(*, seed: int = 0, announce: Callable[[str], None] = lambda _: None)
 
 
 def _trained_privately(training: DPSGD, features: Any, labels: Any, *, seed: int) -> Callable[[Any], Any]:
-    """DP-SGD of Abadi et al. 2016 for a logistic regression: coins for batches, clipped gradients, noise of their sum."""
+    """Train a logistic regression with DP-SGD (Abadi et al. 2016): Poisson batches, clipped gradients, Gaussian noise."""
     import numpy as np
     from scipy.special import softmax
 
@@ -72,7 +72,7 @@ def _trained_privately(training: DPSGD, features: Any, labels: Any, *, seed: int
     for _ in range(training.steps):
         batch = rng.random(len(labels)) < training.sampling_rate
         x, error = features[batch], softmax(features[batch] @ weights, axis=1) - wanted[batch]
-        # The gradient of one record is the product of the two, and so is its norm.
+        # The gradient of a record is the product of both, and its norm is the product of their norms.
         norms = np.linalg.norm(x, axis=1) * np.linalg.norm(error, axis=1)
         clipped = x.T @ (error / np.maximum(1.0, norms / clip)[:, None])
         noise = rng.normal(0.0, training.noise_multiplier * clip, weights.shape)
@@ -80,42 +80,45 @@ def _trained_privately(training: DPSGD, features: Any, labels: Any, *, seed: int
     return lambda rows: softmax(rows @ weights, axis=1)
 
 
-# --- The command `auditor demo`: three classifiers on data that comes with scikit-learn ---
+# --- The command `auditor demo` ---
 
 
 @dataclass(frozen=True)
 class _Demo(Options, title="The demo"):
-    """Where the page goes.
+    """Options of the demo.
 
     Attributes:
         html: Write the report as one offline HTML page.
-        seed: Of the split, the training and the audits.
+        open: Open the page in the browser.
+        seed: Seed of the split, the training and the audits.
     """
 
     html: Path = Path("auditor-demo.html")
+    open: bool = False
     seed: int = 0
 
 
 def demo(wanted: _Demo, common: Common) -> None:
-    """Audit three classifiers on data that comes with scikit-learn, and write one page comparing them.
+    """Audit three classifiers on bundled data of scikit-learn, and compare them on one page.
 
     Examples:
-        See a whole audit, of three models on data that is here already:
+        Run a complete audit of three models on bundled data:
           auditor demo
 
-        Put the page elsewhere:
+        Write the page to another file:
           auditor demo --html "my first audit.html"
     """
     from auditor.report import html
-    from auditor.report.terminal import audit_text
+    from auditor.report.terminal import one_line
 
     check_writable([wanted.html], inputs=settings.used_file())
     results = run_demo(seed=wanted.seed, announce=console.announcer(quiet=common.quiet))
     write_all(
         {wanted.html: html.render(results, title="Privacy audit: three classifiers on the digits data")}
     )
-    if common.quiet:
-        return
-    for result in results:
-        console.say(audit_text(result, width=console.width(least=30), color=console.colour()) + "\n")
-    console.say(f"Report: {wanted.html.resolve()}\n")
+    if not common.quiet:
+        width, color = console.width(least=30), console.colour()
+        console.say("".join(one_line(result, width=width, color=color) for result in results))
+        console.say(f"Report: {wanted.html.resolve()}\n")
+    if wanted.open:
+        console.open_page(wanted.html)

@@ -1,8 +1,9 @@
-"""Groups of options that several commands have, each described once."""
+"""Groups of options that several commands share, each described once."""
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,8 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import ExitCode, InputError
 from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.core.values import Losses, Verdict
-from auditor.verdicts.gates import Gate, GateOutcome, exit_code, judged, parse, standing
+from auditor.verdicts.limits import exit_code, limits, outcomes, with_limits
+from auditor.verdicts.severities import cut_points
 
 _RARE: dict[str, Any] = {"rare": True}
 
@@ -26,19 +28,19 @@ def is_used(value: Any) -> bool:
 
 
 def used(group: Options, *names: str) -> list[str]:
-    """Return which of these options of a group were used, as one types them."""
+    """Return the used ones among these options of a group, as a user types them."""
     rare = {item.name for item in dataclasses.fields(group) if item.metadata.get("rare")}  # type: ignore[arg-type]  # a dataclass
     return [spelled(name, rare=name in rare) for name in names if is_used(getattr(group, name))]
 
 
 def refuse(group: Options, *names: str, goes: str) -> None:
-    """Refuse these options of a group, which mean nothing here; ``goes`` says with what they go, and why."""
+    """Refuse these options of a group, which have no effect here; ``goes`` states where they belong, and why."""
     for name in used(group, *names):
         raise InputError(f"{name} goes {goes}.")
 
 
 def refuse_values(values: Mapping[str, Any], group: Of, *names: str, goes: str) -> None:
-    """Refuse these options of a dataclass of the package, where they were given, which mean nothing here."""
+    """Refuse these options of a dataclass of the package, which have no effect here."""
     for name in names:
         if is_used(values.get(name)):
             here = dict(group.renamed).get(name, name)
@@ -46,16 +48,16 @@ def refuse_values(values: Mapping[str, Any], group: Of, *names: str, goes: str) 
 
 
 def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:
-    """Refuse files, where they were given, of other kinds than these."""
+    """Refuse files with other extensions than these."""
     for path in paths:
         if path is not None and path.suffix.lower() not in endings:
             raise InputError(
-                f"{option} must end in {' or '.join(endings)}, got {str(path)!r}; name the file so."
+                f"{option} must end in {' or '.join(endings)}, got {str(path)!r}; rename the file."
             )
 
 
 def spelled(name: str, *, rare: bool = False) -> str:
-    """Return an option as one types it.
+    """Return an option as a user types it.
 
     >>> spelled("claim_epsilon"), spelled("claim_mu", rare=True)
     ('--claim-epsilon', '--set claim-mu')
@@ -63,18 +65,18 @@ def spelled(name: str, *, rare: bool = False) -> str:
     return f"{'--set ' if rare else '--'}{name.replace('_', '-')}"
 
 
-# --- Of every command ---
+# --- Options of every command ---
 
 
 @dataclass(frozen=True)
 class Common(Options, title="General"):
-    """What is printed beside the result, and where settings are; ``--debug`` is read before the command runs.
+    """Verbosity and the configuration file; ``--debug`` is read before the command runs.
 
     Attributes:
-        quiet: Print nothing but errors (and JSON, where it is wanted).
-        config: Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, of this folder or
-            the nearest one above it that has either, up to the root of the repository.
-        no_config: Take no settings from any file.
+        quiet: Print errors only (and JSON, if requested).
+        config: Read settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, in this folder or
+            the nearest parent folder with either, up to the root of the repository.
+        no_config: Read no settings from a file.
         debug: Show the traceback of an error.
     """
 
@@ -84,17 +86,17 @@ class Common(Options, title="General"):
     debug: bool = False
 
 
-# --- Of several commands ---
+# --- Options of several commands ---
 
 
 @dataclass(frozen=True)
 class Columns(Options):
-    """Who a record is.
+    """Columns that identify records.
 
     Attributes:
-        id_column: Column of record ids, if there is one.
-        group_column: Column of groups to report by (class, region), if any.
-        person_column: Column of data subjects, if there is one.
+        id_column: Column of record ids, if present.
+        group_column: Column of groups to report by (class, region), if present.
+        person_column: Column of data subjects, if present.
     """
 
     id_column: str = option(default="id", **_RARE)
@@ -102,25 +104,40 @@ class Columns(Options):
     person_column: str = option(default="person", **_RARE)
 
 
+def _bytes(text: str) -> float:
+    """Parse a number of bytes, or a size with a unit."""
+    from pydantic import ByteSize, TypeAdapter
+
+    with suppress(ValueError):
+        return float(text)
+    try:
+        return float(TypeAdapter(ByteSize).validate_python(text))
+    except ValueError:
+        raise InputError(
+            f"must be a number of bytes or a size such as 1GB or 512MiB, got {text!r}."
+        ) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class InMemory(Options):
-    """How large a table may be.
+    """The limit on the size of a table.
 
     Attributes:
-        memory: Bytes that a table may take once decoded; a larger one is refused before it is read.
+        memory: Maximum size of a decoded table, in bytes or with a unit (512MB, 2GiB); default: 1GB. A larger table is
+            refused before it is read.
     """
 
-    memory: float = option(default=MEMORY, **_RARE)
+    memory: float = option(default=MEMORY, convert=_bytes, **_RARE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossColumns(InMemory):
-    """Where the losses are in a table of both groups.
+    """Columns of the losses in a table of both groups.
 
     Attributes:
         loss_column: Column of losses.
         member_column: Column of membership, 0 or 1.
-        higher_is_member: The column is a score: larger means more like a member.
+        higher_is_member: The column is a score; a larger score is more typical of a member.
     """
 
     loss_column: str = "loss"
@@ -128,7 +145,7 @@ class LossColumns(InMemory):
     higher_is_member: bool = False
 
     def columns(self) -> dict[str, Any]:
-        """Return what a reader of losses is told of the columns."""
+        """Return the columns as arguments of `read_losses`."""
         named = {name: value for name, value in vars(self).items() if name.endswith("_column")}
         return {**named, "higher_is_member": self.higher_is_member, "memory": self.memory}
 
@@ -141,32 +158,32 @@ class LossColumns(InMemory):
         table = open_table(data, memory=self.memory)
         if is_summary(table):
             present = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
-            refuse(self, *present, goes="with a table of losses: a summary is counts of its own")
+            refuse(self, *present, goes="with a table of losses: a summary contains counts")
             return Summary.read(data).losses
         return read_losses(table, **self.columns())
 
 
 def names(name: str, text: str) -> list[str]:
-    """Return the names between the commas, none of them empty."""
+    """Return the names between the commas; an empty name is refused."""
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise InputError(
-            f"{name} must be names with one comma between each two, got {text!r}, which has an empty name; take it out."
+            f"{name} must be names separated by single commas, got {text!r} with an empty name; remove it."
         )
     return parts
 
 
-# --- What is claimed ---
+# --- The claim ---
 
 
 def _rate(typed: object) -> float | Fraction:
-    """A rate as a number, or as one number over another: batch size over records."""
+    """Parse a rate: a number, or a ratio such as batch size over records."""
     text = str(typed)
     try:
         rate = float(Fraction(text) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(f"must be a number, or one over another such as 256/60000, got {text!r}.") from None
-    # A fraction keeps every digit: of 1e999999999 that would be a billion.
+        raise InputError(f"must be a number or a ratio such as 256/60000, got {text!r}.") from None
+    # A fraction keeps every digit, which for 1e999999999 would be a billion.
     return Fraction(text) if "/" in text else rate
 
 
@@ -175,14 +192,15 @@ class Training(Options):
     """A DP-SGD description.
 
     Attributes:
-        noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
-        sampling_rate: DP-SGD: chance that a record is in a step, also as batch size over records, such as 256/60000.
-        steps: DP-SGD: number of steps.
-        sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
-            accounted as if by coins.
-        epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
-        schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
-        records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
+        noise_multiplier: DP-SGD: noise standard deviation over the clipping norm. Needs --sampling-rate and --steps.
+        sampling_rate: DP-SGD: probability that a record is in a step, also as batch size over records, such as 256/60000.
+            Needs --noise-multiplier and --steps.
+        steps: DP-SGD: number of steps. Needs --noise-multiplier and --sampling-rate.
+        sampler: Sampling of batches: independent inclusion of each record (poisson, default), batches of a fixed size, or
+            consecutive batches of shuffled records, accounted as if poisson.
+        epochs: DP-SGD: number of passes over the records, instead of --steps; a pass has records over batch size steps, rounded up.
+        schedule: DP-SGD in phases: a table with noise_multiplier, sampling_rate and, optionally, steps.
+        records_per_person: Convert a claim for records, by group privacy, to a claim for people with up to this number of records.
     """
 
     noise_multiplier: float | None = None
@@ -195,32 +213,32 @@ class Training(Options):
     records_per_person: int | None = option(**_RARE)
 
     def sampling(self) -> choices.Sampling:
-        """Return how batches are drawn."""
+        """Return the sampling of batches."""
         return choices.SAMPLERS[self.sampler]()
 
     def unit(self) -> choices.PrivacyUnit:
-        """Return for whom the claim is made: for people where the number of their records is given."""
+        """Return the privacy unit of the claim: a person if the number of records per person is set."""
         return choices.PrivacyUnit("record" if self.records_per_person is None else "person")
 
     def described(self) -> choices.DPSGD:
-        """Return a DP-SGD description, for those for whom the claim is made."""
+        """Return the DP-SGD description, for the privacy unit of the claim."""
         people: Any = {"unit": self.unit(), "records_per_person": self.records_per_person}
         return dataclasses.replace(self._steps(), **people)
 
     def _steps(self) -> choices.DPSGD:
-        """Three numbers for all steps, or a table of steps."""
+        """Return the DP-SGD description, from three numbers or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
         there = used(self, *parameters, "epochs")
         if self.schedule is not None:
             if there:
                 raise InputError(
-                    f"--set schedule describes every step, so it cannot stand beside {', '.join(there)}; give one of the two."
+                    f"--set schedule describes every step and cannot be combined with {', '.join(there)}; give one of the two."
                 )
             from auditor.collectors import read_schedule
 
             return read_schedule(self.schedule, sampling=self.sampling())
         wanted = list(map(spelled, parameters))
-        # Epochs stand in for steps.
+        # Epochs replace steps.
         missing = [name for name in wanted if name not in (*there, "--steps" if self.epochs else "")]
         if missing:
             raise InputError(
@@ -231,11 +249,11 @@ class Training(Options):
         )
 
     def _counted(self) -> int | None:
-        """The number of steps, as given or by epochs; the batches of a pass, and steps, are rounded up, which promises less."""
+        """Return the number of steps, or of epochs times batches; both are rounded up, which weakens the promise."""
         if self.epochs is None:
             return self.steps
         if self.steps is not None:
-            raise InputError("--set epochs stands in place of --steps; give one of the two.")
+            raise InputError("--set epochs replaces --steps; give one of the two.")
         rate = validate.fraction("sampling_rate", self.sampling_rate, one=True)
         share: Any = self.sampling_rate
         batches = math.ceil(1 / share) if isinstance(share, Fraction) else 1 / rate
@@ -243,17 +261,17 @@ class Training(Options):
 
 
 @dataclass(frozen=True)
-class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-SGD"):
-    """One claim or none: stated in epsilon and delta, as a curve of them, or as a DP-SGD description.
+class ClaimOptions(Training, title="The claim: an epsilon, a curve, or DP-SGD"):
+    """At most one claim: stated as epsilon and delta, as a privacy curve, or as a DP-SGD description.
 
     Attributes:
-        claim_epsilon: Claimed epsilon.
-        claim_delta: Delta of the claim.
+        claim_epsilon: Claimed epsilon. Needs --claim-delta.
+        claim_delta: Delta of the claim, 0 for pure differential privacy. Needs --claim-epsilon.
         claim_mu: Claimed mu of Gaussian differential privacy.
         claim_rho: Claimed rho of zero-concentrated differential privacy.
-        claim_points: Claimed points of one curve, each epsilon:delta, such as 0.5:1e-3,2:1e-6.
-        claim_adjacency: Of the claim; default: add-remove.
-        claim_unit: What two neighbours differ in: a record (default), or all records of a person.
+        claim_points: Claimed points of one privacy curve, each epsilon:delta, such as 0.5:1e-3,2:1e-6.
+        claim_adjacency: Adjacency of the claim; default: add-remove. Needs --claim-epsilon.
+        claim_unit: Privacy unit, in which two neighbours differ: a record (default), or all records of a person.
     """
 
     claim_epsilon: float | None = None
@@ -261,11 +279,11 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
     claim_mu: float | None = option(**_RARE)
     claim_rho: float | None = option(**_RARE)
     claim_points: str | None = option(**_RARE)
-    claim_adjacency: choices.Adjacency | None = None
+    claim_adjacency: choices.Adjacency | None = option(default=None, **_RARE)
     claim_unit: choices.PrivacyUnit | None = option(**_RARE)
 
     def unit(self) -> choices.PrivacyUnit:
-        """Return for whom the claim is made, as said or by what else was given."""
+        """Return the privacy unit of the claim, as stated or implied by other options."""
         return self.claim_unit or super().unit()
 
     def claim(self) -> choices.TrainingClaim | None:
@@ -301,11 +319,11 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
 
 
 def _pairs(text: str) -> list[list[str]]:
-    """Return what stands on both sides of the colon of each point; the claim reads the numbers."""
+    """Return both sides of the colon of each point; the claim parses the numbers."""
     pairs = [part.split(":") for part in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004
         raise InputError(
-            f"--set claim-points must be epsilon:delta with commas between, such as 0.5:1e-3,2:1e-6, got {text!r}."
+            f"--set claim-points must be epsilon:delta pairs separated by commas, such as 0.5:1e-3,2:1e-6, got {text!r}."
         )
     return pairs
 
@@ -314,48 +332,58 @@ def _pairs(text: str) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Gates(Options, title="When to stop a pipeline"):
-    """Conditions on the result that set the exit code.
+class Gates(Options, title="Limits that stop a pipeline"):
+    """Conditions on the result that set the decision and the exit code.
 
     Attributes:
-        fail_if: Exit 1 when true, such as 'epsilon_star.gaussian > 1', 'auc.lower > 0.6', 'verdict == refuted' or
-            'checks.shift == fail'; exit 3 when it cannot be evaluated; repeatable.
+        policy: Conditions that must hold for a release, such as 'advantage.upper < 0.1; no group above 0.2; claim not refuted': exit
+            1 if a condition fails, 3 if one cannot be evaluated.
+        fail_if: Condition that must not hold: exit 1 if it is true, such as 'epsilon_star.gaussian > 1', 'auc.lower >
+            0.6', 'verdict == refuted' or 'checks.shift == fail'; exit 3 if it cannot be evaluated; repeatable.
+        severity: Lower limit of the advantage from which a leak is slight, marked and severe, in this order, one option for
+            each, such as 0.05, 0.2 and 0.5.
     """
 
+    policy: str | None = None
     fail_if: tuple[str, ...] = ()
+    severity: tuple[float, ...] = option(default=(), **_RARE)
 
-    def parsed(self) -> list[Gate]:
-        """Return the gates, each read before any work is done."""
-        return [parse(text) for text in self.fail_if]
+    def __post_init__(self) -> None:
+        """Refuse conditions that cannot be parsed, before any work."""
+        limits({"policy": self.policy, "gates": self.fail_if or None})
+        if self.severity:
+            cut_points(self.severity)
 
-    def judged(self, result: Any, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
-        """Return what becomes of each gate, and what stops a pipeline without one."""
+    def on(self, result: Any) -> Any:
+        """Return the result with these limits; missing ones are unchanged."""
         allowed = getattr(self, "allow_unjudged", False)
-        return (*judged(result, gates), *standing(result, allow_unjudged=allowed))
+        return with_limits(
+            result, self.policy, self.fail_if, allow_unjudged=allowed, severity=self.severity or None
+        )
 
 
 @dataclass(frozen=True)
 class ClaimGates(Gates):
-    """Those of a command that judges a claim.
+    """Limits of a command that judges a claim.
 
     Attributes:
-        allow_unjudged: Exit 0, and not 3, where the claim could not be judged (not evaluable or inconclusive).
+        allow_unjudged: Exit 0 instead of 3 if the claim could not be judged (not evaluable or inconclusive).
     """
 
     allow_unjudged: bool = option(default=False, **_RARE)
 
 
-# --- Where results go: checked before any work, written together or not at all, and the exit code explained ---
+# --- Output files: checked before any work, written together or not at all, with reasons for the exit code ---
 
 
-_LEAST = 30  # columns of a terminal that a result can be read on
+_LEAST = 30  # minimum columns of a terminal
 
 STANDARD = Path("-")  # input or output
 
 
 @dataclass(frozen=True)
-class JsonFile(Options, title="What is written"):
-    """The result as JSON: in a file, or at ``-``, standard output.
+class JsonFile(Options, title="Output"):
+    """The result as JSON, in a file or on standard output (``-``).
 
     Attributes:
         json: Write the result as JSON; - for standard output.
@@ -364,32 +392,34 @@ class JsonFile(Options, title="What is written"):
     json: Path | None = None
 
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
-        """Refuse what cannot be written, or would replace an input or the settings, before any work is done.
+        """Refuse outputs that cannot be written, or would replace an input or the settings, before any work.
 
         Args:
-            inputs: Files that are read, which no output may replace.
+            inputs: Input files, which no output may replace.
 
         Raises:
-            InputError: ``-`` for an output that goes to a file.
+            InputError: An output other than JSON is ``-``.
             OutputError: A path cannot be written, is an input, or is named twice.
         """
         for name, path in vars(self).items():
             if path == STANDARD and name != "json":
                 raise InputError(
-                    f"{spelled(name)} - is not offered: it goes to a file; name one, or use --json - for the data."
+                    f"{spelled(name)} - is not offered: name a file, or use --json - for the data."
                 )
+        if getattr(self, "open", False) and vars(self)["html"] is None:
+            raise InputError("--open needs the page of --html FILE; add it.")
         paths = [path for path in vars(self).values() if isinstance(path, Path) and path != STANDARD]
         check_writable(paths, inputs=[*(path for path in inputs if path is not None), *used_file()])
 
     def write(
-        self, data: str, *, shown: str, quiet: bool, texts: Mapping[Path, str | bytes] | None = None
+        self, data: str, *, summary: str, quiet: bool, texts: Mapping[Path, str | bytes] | None = None
     ) -> None:
-        """Write all files together; print what a person reads, unless the JSON goes to standard output.
+        """Write all files together; print the summary, unless the JSON goes to standard output.
 
         Args:
             data: The JSON.
-            shown: What a person reads.
-            quiet: Whether that is left out.
+            summary: Text for the terminal.
+            quiet: Whether to omit the summary.
             texts: Other files with their contents.
         """
         files = dict(texts or {})
@@ -398,51 +428,53 @@ class JsonFile(Options, title="What is written"):
             console.hand_out(data)
         elif not quiet:
             written = [str(path) for path in (*files, self.json) if path is not None]
-            console.say(shown + (f"Wrote {', '.join(written)}.\n" if written else ""))
+            console.say(summary + (f"Wrote {', '.join(written)}.\n" if written else ""))
 
 
 @dataclass(frozen=True)
 class PageFiles(JsonFile):
-    """The result as a page too.
+    """The result as JSON and as a page.
 
     Attributes:
         html: Write the report as one offline HTML page.
+        open: Open the page in the browser.
     """
 
     html: Path | None = None
+    open: bool = False
 
 
 @dataclass(frozen=True)
 class AuditFiles(PageFiles):
-    """Every form of the result of an audit.
+    """The formats of the result of an audit.
 
     Attributes:
         markdown: Write a summary for a pull request (Markdown).
-        junit: Write claim, gates and checks as test results (JUnit XML).
-        sarif: Write what needs a look as SARIF 2.1.0, for code hosts.
+        junit: Write the claim, gates and checks as test results (JUnit XML).
+        sarif: Write the findings that need review as SARIF 2.1.0, for code hosts.
+        full: Print the full result instead of at most twelve lines.
     """
 
     markdown: Path | None = None
     junit: Path | None = None
     sarif: Path | None = None
+    full: bool = False
 
     def write_all(
         self,
         result: Any,
-        gates: Sequence[GateOutcome],
         *,
         quiet: bool,
         more: Mapping[Path, str | bytes] | None = None,
         text: str | None = None,
     ) -> ExitCode:
-        """Make every text first, so that the files appear together or not at all; print, explain, return the exit code.
+        """Write all files together or not at all, print the summary and the reasons, and return the exit code.
 
         Args:
-            result: What the audit found.
-            gates: What became of the gates.
-            quiet: Whether only JSON that was asked for, and the reason for an exit code other than 0, are printed.
+            result: Result of the audit.
+            quiet: Whether to print only requested JSON and the reasons for a nonzero exit code.
             more: Other files with their contents, written with the rest.
-            text: What a person reads first; default: the result as text.
+            text: Text for the terminal; default: the result as text.
         """
         makers = (
             (self.html, result.to_html),
@@ -450,16 +482,31 @@ class AuditFiles(PageFiles):
             (self.junit, result.to_junit),
             (self.sarif, result.to_sarif),
         )
-        texts = dict(more or {}) | {path: make(gates=gates) for path, make in makers if path is not None}
-        shown = "" if quiet or self.json == STANDARD else _shown(result, gates, text)
-        self.write(result.to_json(), shown=shown, quiet=quiet, texts=texts)
-        console.explain(_reasons(result, gates))
-        return exit_code(result, gates)
+        texts = dict(more or {}) | {path: make() for path, make in makers if path is not None}
+        summary = "" if quiet or self.json == STANDARD else self._summary(result, text)
+        self.write(result.to_json(), summary=summary, quiet=quiet, texts=texts)
+        console.explain(_reasons(result))
+        if self.open and self.html is not None:
+            console.open_page(self.html)
+        return exit_code(result, outcomes(result))
+
+    def _summary(self, result: Any, text: str | None) -> str:
+        from auditor.report.terminal import audit_text, limits_text
+
+        if text:
+            return f"{text}\n{limits_text(result)}"
+        report = "" if self.html is None else f"Report: {self.html}   "
+        at_hand = self.json if isinstance(self.json, Path) and self.json != STANDARD else "RESULT.json"
+        places = (
+            f"{report}Details: auditor report {at_hand} --full" if self.json else f"{report}Details: --full"
+        )
+        width, color = console.width(least=_LEAST), console.colour()
+        return audit_text(result, width=width, color=color, full=self.full, places=places)
 
 
 @dataclass(frozen=True)
 class ModelFiles(AuditFiles):
-    """Those of the audit of one model, which has a card too.
+    """The formats of the result of one model, which include a model card.
 
     Attributes:
         model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
@@ -468,27 +515,19 @@ class ModelFiles(AuditFiles):
     model_card: Path | None = option(**_RARE)
 
     def cards(self, result: Any) -> dict[Path, str | bytes]:
-        """Return the card that was asked for, by where it goes."""
+        """Return the requested model card by its path."""
         if self.model_card is None:
             return {}
         if not hasattr(result, "to_model_card"):
-            raise InputError("--set model-card is for the audit of one model; leave it out here.")
+            raise InputError("--set model-card is for the audit of one model; leave it out.")
         return {self.model_card: result.to_model_card()}
 
 
-def _shown(result: Any, gates: Sequence[GateOutcome], text: str | None) -> str:
-    from auditor.report.terminal import audit_text
-
-    passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
-    shown = text or audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)
-    return f"{shown}{passed}\n"
-
-
-def _reasons(result: Any, gates: Sequence[GateOutcome]) -> list[str]:
-    """Why the exit code is not 0: the refuted claim, then the gates that failed, then those that cannot be evaluated."""
+def _reasons(result: Any) -> list[str]:
+    """Return the reasons for a nonzero exit code: the refuted claim, failed limits, then undecided limits."""
     from auditor.report.findings import verdict_sentence
 
-    stopped = sorted((item for item in gates if not item.passed), key=lambda item: item.code)
-    outcome = [item.sentence for item in stopped]
+    stopped = sorted((item for item in outcomes(result) if not item.passed), key=lambda item: item.code)
+    reasons = [item.sentence for item in stopped]
     refuted = result.verdict is Verdict.REFUTED
-    return [f"The claim is refuted. {verdict_sentence(result)}", *outcome] if refuted else outcome
+    return [f"The claim is refuted. {verdict_sentence(result)}", *reasons] if refuted else reasons

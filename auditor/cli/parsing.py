@@ -1,11 +1,11 @@
-"""From dataclasses of options to a parser: a command is a function, and each of its parameters a group of options."""
+"""The parser of the command line: a command is a function, and each of its parameters is a dataclass of options."""
 
 import dataclasses
 import importlib
 import re
 import textwrap
 import typing
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
@@ -19,17 +19,17 @@ from auditor.core.errors import InputError
 from auditor.core.lazy import docstring
 from auditor.core.verb import descriptions
 
-SET = "--set"  # how rare options are given
-_WIDTH = 100  # no line is longer than can be read
+SET = "--set"  # prefix of rare options
+_WIDTH = 100  # maximum columns of a line of help
 
 
 class Options:
-    """Options that belong together: a frozen dataclass, whose docstring says what the help writes of each attribute."""
+    """A group of options: a frozen dataclass, whose docstring contains the help text of each attribute."""
 
     title: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, title: str | None = None) -> None:
-        """Keep what the help writes above the group."""
+        """Store the title of the group in the help."""
         cls.title = title or cls.title
 
 
@@ -37,27 +37,27 @@ def option(*, default: Any = None, **more: Any) -> Any:
     """Return a field of a group.
 
     Args:
-        default: Of the option.
-        more: ``rare=True`` where it is given by ``--set``, ``short`` for a letter, ``convert`` for a function of the text.
+        default: Default value of the option.
+        more: ``rare=True`` for an option of ``--set``, ``short`` for a letter, ``convert`` for a function of the text.
     """
     return dataclasses.field(default=default, metadata=more)
 
 
 def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
-    """Return a field of a group that has no dashes, by the name that texts call it."""
+    """Return a field of a group for a positional argument, with its name in the help."""
     return dataclasses.field(default=default, metadata={"argument": metavar})
 
 
 @dataclass(frozen=True)
 class Of:
-    """A parameter whose options are fields of a dataclass of the package; the command gets those that were given, by name.
+    """A parameter whose options are fields of a dataclass of the package; the command receives the typed ones, by name.
 
     Attributes:
-        options: The dataclass, or its place where only this command should load it.
-        common: Its fields that are options of their own; the others are given by ``--set``.
-        without: Its fields that no text can give, or that the command makes itself.
-        title: What the help writes above them.
-        renamed: What a field is called here, where the command has another option of its name.
+        options: The dataclass, or its import path if only this command should load it.
+        common: Fields with an option of their own; the others are options of ``--set``.
+        without: Fields that have no text form, or that the command sets itself.
+        title: Title of the group in the help.
+        renamed: Other names of fields, where the command has another option with the same name.
     """
 
     options: Any
@@ -80,12 +80,12 @@ class Option:
     """One option of a command.
 
     Attributes:
-        name: As in Python.
+        name: Name in Python.
         kind: Type of its value.
-        default: `dataclasses.MISSING` where it must be given.
-        words: What the help says.
-        title: Of its group.
-        about: What else its field says; see `option`.
+        default: Default value; `dataclasses.MISSING` if the option is required.
+        words: Help text.
+        title: Title of its group.
+        about: Metadata of its field; see `option`.
     """
 
     name: str
@@ -97,22 +97,22 @@ class Option:
 
     @property
     def rare(self) -> bool:
-        """Whether it is given by ``--set``."""
+        """Whether it is an option of ``--set``."""
         return bool(self.about.get("rare"))
 
     @property
     def spelled(self) -> str:
-        """What stands on the command line."""
+        """The option on the command line."""
         return str(self.about.get("argument") or f"{SET}.{self.key}" if self.rare else self.dashed)
 
     @property
     def key(self) -> str:
-        """Its name in a file of settings."""
+        """The name in a configuration file."""
         return self.name.replace("_", "-")
 
     @property
     def dashed(self) -> str:
-        """The name with dashes, or that of an argument."""
+        """The name with dashes, or the name of a positional argument."""
         return str(self.about.get("argument", f"--{self.key}"))
 
     @property
@@ -122,24 +122,24 @@ class Option:
 
     @property
     def count(self) -> int | None:
-        """How many values follow it at once, where that is not one."""
+        """Number of values of the option; None for one."""
         parts = typing.get_args(self.kind)
         return len(parts) if typing.get_origin(self.kind) is tuple and ... not in parts else None
 
     @property
     def repeats(self) -> bool:
-        """Whether it may be given several times."""
+        """Whether the option is repeatable."""
         return typing.get_origin(self.kind) in (tuple, list)
 
 
 @cache
 def options_of(command: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return the options in the groups of a command, in their order."""
+    """Return the options of a command, in their order."""
     return tuple(item for _, group in _groups(command) for item in _of_group(group))
 
 
 def packed(command: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a command, from the values of the options that were given."""
+    """Return the arguments of a command, from the values of the typed options."""
     result: dict[str, Any] = {}
     for name, group in _groups(command):
         own = {item.name: values[item.name] for item in _of_group(group) if item.name in values}
@@ -174,7 +174,7 @@ def _of_group(group: Any) -> Iterator[Option]:
 
 
 def _typed(hint: Any) -> Any:
-    """What a text becomes on the command line: of several types the one that a text can be, else a text."""
+    """Return the type of an option on the command line: of several types, one with a text form."""
     parts = [part for part in typing.get_args(hint) if part is not NoneType]
     if typing.get_origin(hint) not in (typing.Union, UnionType):
         return hint
@@ -185,7 +185,7 @@ def _typed(hint: Any) -> Any:
     )
 
 
-# --- The parser, and what it says ---
+# --- The parser and its messages ---
 
 
 def parser(command: Callable[..., Any], name: str) -> Any:
@@ -193,7 +193,7 @@ def parser(command: Callable[..., Any], name: str) -> Any:
     from cyclopts import App
 
     def run(**_: Any) -> None:
-        """Stand for the command."""
+        """Serve as a placeholder for the command."""
 
     arguments = [_parameter(item) for item in options_of(command)]
     vars(run)["__signature__"] = Signature(sorted(arguments, key=lambda item: item.kind))
@@ -212,7 +212,8 @@ def _parameter(item: Option) -> Argument:
     from cyclopts import Parameter
 
     positional = "argument" in item.about
-    names = [item.spelled, *([f"-{item.about['short']}"] if "short" in item.about else [])]
+    short = [f"-{item.about['short']}"] if "short" in item.about else []
+    names = list(dict.fromkeys((item.spelled, item.dashed, *short)))
     more: dict[str, Any] = {} if positional else {"group": _section(item.title or "Options")}
     convert = item.about.get("convert") or _CONVERTERS.get(_element(item.kind))
     if convert is not None:
@@ -224,11 +225,11 @@ def _parameter(item: Option) -> Argument:
         show=not item.rare,
         show_default=False,
         consume_multiple=positional and item.repeats,
-        allow_repeating=True,  # the last one counts
+        allow_repeating=True,  # the last value is used
         **more,
     )
     required = item.default is dataclasses.MISSING
-    # Of others no default is said here: only what was given reaches the command.
+    # Other options have no default here, so that only typed options reach the command.
     own = item.is_flag or (item.repeats and isinstance(item.default, tuple))
     default = item.default if own else None
     return Argument(
@@ -241,14 +242,14 @@ def _parameter(item: Option) -> Argument:
 
 @cache
 def _section(title: str) -> Any:
-    """The part of the help with this title, in the order in which they are made."""
+    """Return the section of the help with this title; sections are in order of creation."""
     from cyclopts import Group
 
     return Group.create_ordered(title)
 
 
 def _element(kind: Any) -> Any:
-    """The type of a value, or of each value of a tuple."""
+    """Return the type of a value, or of each value of a tuple."""
     return typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
 
 
@@ -274,11 +275,22 @@ def _whole(text: str) -> int:
 _CONVERTERS: dict[Any, Callable[[str], Any]] = {float: _number, int: _whole}
 
 
-def given(command: Callable[..., Any], name: str, tokens: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the options that these tokens give, by name.
+def parsed(
+    command: Callable[..., Any],
+    name: str,
+    tokens: Sequence[str],
+    others: Callable[[], Mapping[str, Callable[..., Any]]] = dict,
+) -> dict[str, Any]:
+    """Return the values of the options in these tokens, by name.
+
+    Args:
+        command: The command.
+        name: Its name.
+        tokens: Arguments of the command.
+        others: Function that returns the other commands by name, among which an unknown option is looked up.
 
     Raises:
-        InputError: Something that the command does not take; the sentence names it, and the nearest.
+        InputError: The command does not accept an argument; the message names it and the nearest option.
     """
     from cyclopts import CycloptsError
 
@@ -287,17 +299,22 @@ def given(command: Callable[..., Any], name: str, tokens: Sequence[str]) -> dict
         _, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         if isinstance(error.__cause__, InputError):
-            named = getattr(getattr(error, "argument", None), "name", "")
+            typed = getattr(getattr(error, "token", None), "keyword", None)
+            named = str(typed or getattr(getattr(error, "argument", None), "name", ""))
             raise InputError(f"{named.replace(f'{SET}.', f'{SET} ')} {error.__cause__}") from None
-        raise InputError(f"{_sentence(command, error, words)} See 'auditor {name} --help'.") from None
+        sentence = _sentence(command, error, words)
+        if type(error).__name__ == "UnknownOptionError":
+            sentence = _unknown(command, sentence, others())
+        raise InputError(f"{sentence} See 'auditor {name} --help'.") from None
     return dict(bound.arguments)
 
 
 def _rare_ones(command: Callable[..., Any], tokens: Sequence[str]) -> Iterator[str]:
-    """The tokens with each ``--set NAME=VALUE`` as the option that it is."""
+    """Yield the tokens, with each ``--set NAME=VALUE`` replaced by its option."""
     rare = {item.key: item for item in options_of(command) if item.rare}
     common = {item.key: item for item in options_of(command) if not item.rare}
-    valued = {item.dashed for item in common.values() if not item.is_flag and "argument" not in item.about}
+    every = [*common.values(), *rare.values()]
+    valued = {item.dashed for item in every if not item.is_flag and "argument" not in item.about}
     short = {f"-{item.about['short']}" for item in common.values() if "short" in item.about}
     waiting = iter(_joined(tokens, valued, {*short, "-h"}))
     for word in waiting:
@@ -307,21 +324,21 @@ def _rare_ones(command: Callable[..., Any], tokens: Sequence[str]) -> Iterator[s
         if word != SET and not word.startswith(f"{SET}="):
             yield word
             continue
-        said = next(waiting, "") if word == SET else word.removeprefix(f"{SET}=")
-        name, sign, value = said.partition("=")
+        setting = next(waiting, "") if word == SET else word.removeprefix(f"{SET}=")
+        name, sign, value = setting.partition("=")
         key = name.strip().replace("_", "-")
         if not key:
-            raise InputError(f"{SET} must be NAME=VALUE, got {said!r}; --help-all lists the names.")
+            raise InputError(f"{SET} must be NAME=VALUE, got {setting!r}; --help-all lists the names.")
         if key in common:
-            raise InputError(f"{SET} is for rare options, got {said!r}; write {common[key].dashed}.")
-        item = rare[validate.known(SET, key, rare)]
+            raise InputError(f"{SET} is for rare options, got {setting!r}; write {common[key].dashed}.")
+        item = rare[validate.one_of(SET, key, rare)]
         if not sign and not item.is_flag:
-            raise InputError(f"{SET} must be NAME=VALUE, got {said!r}.")
+            raise InputError(f"{SET} must be NAME=VALUE, got {setting!r}.")
         yield item.spelled + (f"={value}" if sign else "")
 
 
 def typed_texts(tokens: Sequence[str]) -> dict[str, str]:
-    """Return the text of each option among these tokens, by its name in a file of settings; of a flag, what follows it."""
+    """Return the text of each option among these tokens, by its name in a configuration file; for a flag, the next token."""
     result: dict[str, str] = {}
     for word, following in zip(tokens, [*tokens, ""][1:], strict=True):
         if word == "--":
@@ -336,7 +353,7 @@ def typed_texts(tokens: Sequence[str]) -> dict[str, str]:
 
 
 def _joined(tokens: Sequence[str], valued: Container[str], short: Container[str]) -> Iterator[str]:
-    """Yield the tokens, a value with one dash joined to its option; a dash alone stands for standard output."""
+    """Yield the tokens, with a value that begins with a dash joined to its option; a single dash is standard output."""
     option = ""
     for word in tokens:
         is_value = bool(option) and re.match(r"-(?!-)", word) is not None and word not in short
@@ -350,25 +367,66 @@ def _joined(tokens: Sequence[str], valued: Container[str], short: Container[str]
 
 
 def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) -> str:
-    """What the parser could not take, as one sentence that names the option as one types it."""
+    """Return the error of the parser as one sentence, with the option as a user types it."""
     words = " ".join(str(error).split()).replace(f"{SET}.", f"{SET} ").rstrip(".")
     token = getattr(getattr(error, "token", None), "keyword", None) or ""
     options = {item.spelled: item for item in options_of(command)}
-    rare = next((item for item in options.values() if item.rare and item.dashed == token), None)
-    if rare is not None:
-        return f"{token} is a rare option: write {SET} {rare.key}=VALUE."
     missing = options.get(getattr(getattr(error, "argument", None), "name", ""))
     if type(error).__name__ == "MissingArgumentError" and missing is not None:
         if missing.dashed in tokens:
             return f"{missing.dashed} needs {f'{missing.count} values' if missing.count else 'a value, got none'}."
         return f"{missing.dashed} must be given: {missing.words[:1].lower()}{missing.words[1:]}"
     if type(error).__name__ == "UnusedCliTokensError":
-        return f"{error.unused_tokens[0]!r} is one argument too many; the options of a command begin with two dashes."
-    return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}"
+        return f"{error.unused_tokens[0]!r} is one argument too many; options begin with two dashes."
+    other = next((item.dashed for item in options.values() if item.key in _SYNONYMS.get(token[2:], ())), None)
+    hint = f" Or did you mean {other}?" if other else ""
+    return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}{hint}"
+
+
+# Synonyms, by the names of commands and options; of several, the first existing one is suggested.
+_OTHER_WORDS = {
+    "fail-if audit": "scan check evaluate gate threshold limit policy",
+    "members collect": "train training in-sample",
+    "nonmembers audit": "test holdout non-members out-of-sample",
+    "losses collect": "score predict",
+    "out html report json": "report output out page save",
+    "label label-column": "target labels",
+    "claim-epsilon claim": "epsilon eps",
+    "model": "name title",
+    "confidence": "alpha",
+    "compare": "diff",
+    "power": "plan size sample-size",
+    "demo": "example tutorial quickstart init",
+    "report": "verify",
+}
+_SYNONYMS = {word: names.split() for names, words in _OTHER_WORDS.items() for word in words.split()}
+
+
+def meant(word: str, names: Iterable[str]) -> str | None:
+    """Return the intended command or option: a synonym, or the nearest name."""
+    listed, word = list(names), word.lower()
+    near = word if word in _SYNONYMS else validate.nearest(word, [*listed, *_SYNONYMS]) or ""
+    ways = (near, *_SYNONYMS.get(near, ()), validate.nearest(word, listed))
+    return next((name for name in ways if name in listed), None)
+
+
+def _unknown(command: Callable[..., Any], sentence: str, others: Mapping[str, Callable[..., Any]]) -> str:
+    """Return a sentence on an unknown option that names the intended option, or another command with it."""
+    token = sentence.removeprefix("unknown option: ").split()[0].rstrip(".").partition("=")[0]
+    key = token.lstrip("-").replace("_", "-")
+    homes = [name for name, other in others.items() if key in {item.key for item in options_of(other)}]
+    if homes and key not in _SYNONYMS:
+        two = "; collect the losses first, then audit them" * (
+            command.__name__ == "audit" and "collect" in homes
+        )
+        return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}{two}."
+    options = {item.key: item.dashed for item in options_of(command)}
+    word = meant(key, options)
+    return f"unknown option: {token}.{f' Did you mean {options[word]}?' if word else ''}"
 
 
 def help_text(command: Callable[..., Any], name: str, *, rare: bool) -> str:
-    """Return the help of a command: what it does, its options by group, and its examples; ``rare`` describes the rare ones too."""
+    """Return the help of a command: summary, options by group, and examples; ``rare`` also describes the rare options."""
     words, title, examples = docstring(command).partition("\n\nExamples:\n")
     options = options_of(command)
     arguments = " ".join(item.dashed for item in options if "argument" in item.about)
@@ -376,7 +434,8 @@ def help_text(command: Callable[..., Any], name: str, *, rare: bool) -> str:
     for item in sorted(options, key=lambda item: "argument" not in item.about):
         if not item.rare:
             section = "Arguments" if "argument" in item.about else item.title or "Options"
-            sections.setdefault(section, []).append(_row(_headed(item), item.words))
+            words_of = f"{item.words} Required." if item.default is dataclasses.MISSING else item.words
+            sections.setdefault(section, []).append(_row(_headed(item), words_of))
     hidden = [item for item in options if item.rare]
     if hidden:
         names = ", ".join(item.key for item in hidden)
@@ -384,8 +443,8 @@ def help_text(command: Callable[..., Any], name: str, *, rare: bool) -> str:
         long = [_row(f"{SET} {item.key}{_shape(item)}", item.words) for item in hidden]
         sections["Rare options"] = long if rare else short
     body = "\n\n".join("\n".join([f"{head}:", *rows]) for head, rows in sections.items())
-    shown = (title + examples).strip().replace("\n    ", "\n  ")
-    return f"Usage: auditor {name} [OPTIONS] {arguments}".rstrip() + f"\n\n{words}\n\n{body}\n\n{shown}\n"
+    ending = (title + examples).strip().replace("\n    ", "\n  ")
+    return f"Usage: auditor {name} [OPTIONS] {arguments}".rstrip() + f"\n\n{words}\n\n{body}\n\n{ending}\n"
 
 
 def _headed(item: Option) -> str:
@@ -394,7 +453,7 @@ def _headed(item: Option) -> str:
 
 
 def _shape(item: Option, sign: str = "=") -> str:
-    """The type of a value, as the help shows it; nothing for a flag."""
+    """Return the type of a value for the help; empty for a flag."""
     parts = [part for part in typing.get_args(item.kind) if part not in (NoneType, ...)]
     if item.is_flag:
         return ""

@@ -1,11 +1,11 @@
-"""Settings from a file become the defaults of the command line, and results say which did.
+"""Settings from a configuration file: defaults of the command line, which results record.
 
 The file is `auditor.toml`, or the table `[tool.auditor]` of `pyproject.toml`. Each command has a table, whose keys are its
-long options without dashes. The command line wins over the file, and the file over the defaults. Paths are meant from the
-file's own folder; whatever else a setting says is read by its option, as if it had been typed.
+long options without dashes. The command line overrides the file, and the file overrides the defaults. Paths are relative to
+the folder of the file. Every other value is parsed by its option, as if it were typed.
 
-Which file was used is told: to a terminal before the work, in the result's provenance, beside an error about what the
-file sets, and where the exit code stops a pipeline that the file gave gates or a claim.
+The file is reported to a terminal before the work, in the provenance of the result, in an error about one of its
+settings, and with a nonzero exit code if the file contains gates or a claim.
 """
 
 import json
@@ -28,42 +28,53 @@ from auditor.core.files import read_bytes
 
 T = TypeVar("T", bound=Any)
 
-# Why these belong on the command line alone.
+# Options for the command line only, with the reason.
 REFUSED = {
     "config": "it names the file itself",
-    "no-config": "it is about the file itself",
+    "no-config": "it disables the file itself",
     "debug": "it is read before any file",
     "factory": "it runs code",
     "ray-address": "machines that work for you run code",
     "trust-pickle": "it lets a model run code",
     "trusted-types": "it lets a model run code",
 }
-_TABLE = "context"  # what a file may hold as a table of its own
-# What can stop a pipeline, beside what is claimed.
-_STOPPING = {"fail-if", "fail-if-worse", "noise-multiplier", "sampling-rate", "steps", "schedule", "sampler"}
-# What writes a file; ``records`` does in ``audit`` alone, elsewhere it names a table to read.
+_COMMON = ("policy", "severity")  # keys outside the tables, for the commands about one model
+_OF_MODELS = ("audit", "report")
+_TABLE = "context"  # a key that may be a table
+# Options that can stop a pipeline, besides claims.
+_STOPPING = {
+    "policy",
+    "fail-if",
+    "fail-if-worse",
+    "noise-multiplier",
+    "sampling-rate",
+    "steps",
+    "schedule",
+    "sampler",
+}
+# Options that write a file; ``records`` writes one in ``audit`` only, and elsewhere names an input table.
 OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "model-card"}
 
 
 @dataclass(frozen=True)
 class _Used:
-    """A file, and what a command takes from it.
+    """A configuration file, and the settings that a command uses.
 
     Attributes:
-        file: Its path, as seen from the current directory; empty where none is used.
-        table: Of the command, in brackets.
-        settings: The keys that count with their values as they stand there, and of a path or an address what a result shows.
-        overruled: Keys that the command line overruled.
+        file: Path relative to the current directory; empty without a file.
+        table: Name of the table of the command, in brackets.
+        settings: The used keys with their values in the file; paths and addresses are shortened as in a result.
+        overridden: Keys that the command line overrides.
     """
 
     file: str
     table: str
     settings: Mapping[str, Any]
-    overruled: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
-        """Where the settings stand, in words."""
+        """The place of the settings, in words."""
         return f"{self.table} of {self.file!r}"
 
 
@@ -77,19 +88,19 @@ def tokens_of(
     name: str,
     typed: Mapping[str, str],
 ) -> tuple[list[str], Any]:
-    """Return what a file of settings says of a command, as one would type it, and the context that it states as a table.
+    """Return the settings of a file for a command, as typed arguments, and the context if it is a table.
 
     Args:
-        command_of: From a name to the command.
-        names: Of all commands.
-        name: Of the command that runs.
-        typed: The text of each option that was typed. They overrule the file; gates stay, since typed ones are added to them.
+        command_of: Function from a name to the command.
+        names: Names of all commands.
+        name: Name of the command that runs.
+        typed: Text of each typed option. Typed options override the file; typed gates are added to its gates.
 
     Raises:
-        InputError: A file that cannot be read or says what no option takes, or an output outside its folder.
+        InputError: The file cannot be read, a value is invalid, or an output is outside its folder.
     """
     if "config" in typed and "no-config" in typed:
-        raise InputError("--config and --no-config contradict each other; give one of them.")
+        raise InputError("--config and --no-config contradict each other; give one of the two.")
     if typed.get("config") == "":
         raise InputError("--config needs a value, got none.")
     file = None
@@ -97,10 +108,13 @@ def tokens_of(
         file = _named(Path(typed["config"])) if "config" in typed else nearest()
     if file is None:
         return [], None
-    own = _checked(file, {options: command_of(options) for options in names}).get(name, {})
     by_key = {item.key: item for item in options_of(command_of(name))}
+    tables = _checked(file, {options: command_of(options) for options in names})
+    own = {key: tables[key] for key in _COMMON if key in tables and name in _OF_MODELS} | dict(
+        tables.get(name, {})
+    )
     counts = {key: value for key, value in own.items() if key == "fail-if" or key not in typed}
-    shown, tokens = dict(counts), []
+    recorded_values, tokens = dict(counts), []
     table = f"[{file.prefix}{name}]"
     for key, value in counts.items():
         if key == _TABLE and isinstance(value, dict):
@@ -108,19 +122,19 @@ def tokens_of(
         item = by_key[key]
         is_path = Path in (item.kind, *getattr(item.kind, "__args__", ()))
         where = f"configuration file {str(file.path)!r}: the key {key!r} in table {table}"
-        parts = _said(item, value, where=where)
+        parts = _as_texts(item, value, where=where)
         if is_path:
             parts = [part if part == "-" else str(file.path.parent / part) for part in parts]
             _refuse_outside(file, name, key, parts, table)
         if isinstance(value, str) and (is_path or "://" in value):
-            shown[key] = shown_place(value)
+            recorded_values[key] = shown_place(value)
         tokens += [item.spelled, *parts] if item.count else [y for x in parts for y in _as_typed(item, x)]
-    _USED.set(_Used(str(file.path), table, shown, tuple(key for key in own if key not in counts)))
+    _USED.set(_Used(str(file.path), table, recorded_values, tuple(key for key in own if key not in counts)))
     return tokens, counts.get(_TABLE) if isinstance(counts.get(_TABLE), dict) else None
 
 
-def _said(item: Option, value: Any, *, where: str) -> list[str]:
-    """A setting as texts that the command line would say."""
+def _as_texts(item: Option, value: Any, *, where: str) -> list[str]:
+    """Return a setting as texts of the command line."""
     parts = value if isinstance(value, list) and item.repeats else [value]
     if any(isinstance(part, dict | list) or isinstance(part, bool) != item.is_flag for part in parts):
         wanted = "true or false" if item.is_flag else "one value, neither true nor false"
@@ -136,7 +150,7 @@ def _as_typed(item: Option, part: str) -> list[str]:
 
 
 def _refuse_outside(file: "File", command: str, key: str, paths: Sequence[str], table: str) -> None:
-    """Refuse an output outside the folder of the file, links followed; the command line may name one."""
+    """Refuse an output outside the folder of the file, after resolving links; the command line may name one."""
     if key not in OUTPUTS or (key == "records" and command != "audit"):
         return
     folder = file.path.parent.resolve()
@@ -148,28 +162,28 @@ def _refuse_outside(file: "File", command: str, key: str, paths: Sequence[str], 
             )
 
 
-# --- The file: where it is looked for, read and checked as a whole, before any work ---
+# --- The file: search, reading and complete validation, before any work ---
 #
-# The nearest folder that has `auditor.toml`, or the table `[tool.auditor]` in its `pyproject.toml`, decides alone: settings
-# of several files are never mixed. The search ends with the first folder that is the root of a repository (it has `.git`),
-# the home folder or the root of the file system, which is looked at too.
+# Settings come from the nearest folder with `auditor.toml`, or with the table `[tool.auditor]` in `pyproject.toml`; settings
+# of several files are never combined. The search includes, and ends with, the first folder that is the root of a repository
+# (it contains `.git`), the home folder or the root of the file system.
 
 OWN, _PROJECT = "auditor.toml", "pyproject.toml"
 _LARGEST = 64_000  # bytes
-_LARGEST_PROJECT = 1_000_000  # it is not ours alone
-_PARTS = 32  # of a dotted key: time grows with their square
-_PART = r"""(?:"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+'|(?<![\w-])[\w-]{1,99}+)"""  # longer ones are few
+_LARGEST_PROJECT = 1_000_000  # shared with other tools
+_PARTS = 32  # maximum parts of a dotted key: parsing time is quadratic
+_PART = r"""(?:"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+'|(?<![\w-])[\w-]{1,99}+)"""  # a file has room for few longer ones
 _DOTTED = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_PARTS}}}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that was read, and what it says; nothing of it is checked yet.
+    """A configuration file and its unchecked content.
 
     Attributes:
-        path: As it was named.
-        prefix: Of its tables: ``tool.auditor.`` in pyproject.toml.
-        tables: Of all commands.
+        path: Path as typed.
+        prefix: Prefix of its tables: ``tool.auditor.`` in pyproject.toml.
+        tables: Tables of all commands.
     """
 
     path: Path
@@ -178,11 +192,11 @@ class File:
 
 
 def nearest() -> File | None:
-    """Return the nearest file with settings, if there is one.
+    """Return the nearest configuration file, if there is one.
 
     Raises:
-        InputError: A folder on the way has two such files, or one that cannot be read; or the file is somebody else's, in
-            a folder where everyone can write.
+        InputError: A folder on the path has two such files, or one that cannot be read; or the file belongs to another
+            user, in a folder where everyone can write.
     """
     for depth, folder in enumerate(_folders()):
         result = _in_folder(folder)
@@ -194,14 +208,14 @@ def nearest() -> File | None:
 
 
 def _folders() -> Iterator[Path]:
-    """The folders to look in, as seen from the current one."""
+    """Yield the folders to search, relative to the current one."""
     try:
         here = Path.cwd()
-    except OSError:  # somebody deleted it
+    except OSError:  # the folder was deleted
         return
     try:
         home = Path.home().resolve()
-    except (OSError, RuntimeError):  # there is none
+    except (OSError, RuntimeError):  # no home folder
         home = None
     for depth, folder in enumerate((here, *here.parents)):
         yield Path(*[os.pardir] * depth)
@@ -211,31 +225,31 @@ def _folders() -> Iterator[Path]:
 
 def _in_folder(folder: Path) -> File | None:
     own, project = folder / OWN, folder / _PROJECT
-    of_project = _read(project) if os.path.isfile(project) else None  # noqa: PTH113 - no error where nobody may look
+    of_project = _read(project) if os.path.isfile(project) else None  # noqa: PTH113 - no error without permission
     if not os.path.lexists(own):
         return of_project
     if of_project is not None:
         raise InputError(
-            f"both {str(own)!r} and [tool.auditor] in {str(project)!r} hold settings; remove one, or say which with"
+            f"both {str(own)!r} and [tool.auditor] in {str(project)!r} contain settings; remove one, or choose one with"
             " --config."
         )
     return _named(own)
 
 
 def _check_owner(path: Path, folder: Path) -> None:
-    """Refuse what another user put above us, as into /tmp: settings say which files are written."""
+    """Refuse a file of another user in a folder above, such as /tmp: settings choose which files are written."""
     if not hasattr(os, "geteuid"):
         return
     everyone = folder.stat().st_mode & stat.S_IWOTH
     if everyone and path.lstat().st_uid not in (0, os.geteuid()):
         raise InputError(
-            f"configuration file {str(path)!r} belongs to another user and stands in a folder where everyone can write;"
-            " name it with --config if it is meant, or read none with --no-config."
+            f"configuration file {str(path)!r} belongs to another user and is in a folder where everyone can write;"
+            " name it with --config to use it, or add --no-config to ignore it."
         )
 
 
 def _named(path: Path) -> File:
-    """Return a file that holds settings."""
+    """Return a file, which must contain settings."""
     result = _read(path)
     if result is None:
         raise InputError(f"configuration file {str(path)!r} has no table [tool.auditor].")
@@ -243,7 +257,7 @@ def _named(path: Path) -> File:
 
 
 def _read(path: Path) -> File | None:
-    """Return what a file says; nothing of a pyproject.toml that does not speak of us, which may be as it likes."""
+    """Return the content of a file; None for a pyproject.toml without our table, which is not checked."""
     most = _LARGEST_PROJECT if path.name == _PROJECT else _LARGEST
     content = read_bytes(path, what="configuration file", most=most)
     named = f"configuration file {str(path)!r}"
@@ -256,7 +270,7 @@ def _read(path: Path) -> File | None:
 
 
 def table_of(source: Any) -> tuple[Any, str]:
-    """Return what a small file says, JSON by its ending or else TOML, or a table as it is; and how errors name it."""
+    """Return the content of a small file, JSON by extension or else TOML, or a table unchanged; and its name in errors."""
     if isinstance(source, dict):
         return source, "table [audit.context]"
     from auditor.results.reading import json_value
@@ -266,7 +280,7 @@ def table_of(source: Any) -> tuple[Any, str]:
 
 
 def _of_toml(content: bytes, *, named: str) -> dict[str, Any]:
-    """Return the tables of a file, if it is TOML."""
+    """Return the tables of a TOML file."""
     try:
         text = content.decode("utf-8-sig")
         dotted = _DOTTED.search(text)
@@ -278,24 +292,26 @@ def _of_toml(content: bytes, *, named: str) -> dict[str, Any]:
         raise InputError(f"{named} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
     except RecursionError:
         raise InputError(f"{named} is nested too deeply to be a configuration.") from None
-    except ValueError as error:  # TOMLDecodeError is one; so is a number of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         if isinstance(error, InputError):
             raise
         raise InputError(f"{named} is not valid TOML: {validate.one_line(error)}.") from None
 
 
 def _checked(file: File, commands: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the tables of a file, if every one is a command's and every key in them an option of it."""
+    """Return the tables of a file, each of which must name a command, with options of this command as keys."""
     named = f"configuration file {str(file.path)!r}:"
     if not isinstance(file.tables, dict):
         raise InputError(f"{named} [tool.auditor] must be a table, not a single value.")
     for table, settings in file.tables.items():
+        if table in _COMMON:
+            continue
         if not isinstance(settings, dict):
             raise InputError(
-                f"{named} the key {reprlib.repr(table)} stands outside every table; put it below the line"
-                f" [{file.prefix}audit], or that of another command."
+                f"{named} the key {reprlib.repr(table)} is outside every table, where only {' and '.join(_COMMON)} may be; move"
+                f" it below the line [{file.prefix}audit], or the line of another command."
             )
-        command = commands[validate.known(f"{named} the name of a table", table, commands)]
+        command = commands[validate.one_of(f"{named} the name of a table", table, commands)]
         options = {item.key: item for item in options_of(command)}
         for key in settings:
             where = f"{named} table [{file.prefix}{table}]"
@@ -312,32 +328,32 @@ def _checked(file: File, commands: Mapping[str, Any]) -> Mapping[str, Mapping[st
     return file.tables
 
 
-# --- What the command that runs takes from it: told to people, kept in results, and never written over ---
+# --- The used settings: reported to people, recorded in results, and protected from outputs ---
 
 
 def forget() -> None:
-    """Begin a new command line, which has taken nothing from a file yet."""
+    """Reset the used settings for a new command line."""
     _USED.set(_NONE)
 
 
 def used_file() -> tuple[Path, ...]:
-    """Return the file with settings that this command reads, or nothing: no output may take its place."""
+    """Return the configuration file of this command, if any, which no output may replace."""
     file = _USED.get().file
     return (Path(file),) if file else ()
 
 
-def tell_what_is_used(*, quiet: bool) -> None:
-    """Tell a terminal which file is used."""
+def announce_use(*, quiet: bool) -> None:
+    """Report the configuration file to a terminal."""
     used = _USED.get()
     if not used.file:
         return
     sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
-    more = f"; the command line overrules {', '.join(used.overruled)}" if used.overruled else ""
+    more = f"; the command line overrides {', '.join(used.overridden)}" if used.overridden else ""
     console.announcer(quiet=quiet)(f"Settings: {used.place} {sets}{more}.")
 
 
-def tell_what_stopped(code: Any) -> None:
-    """Tell which gates and claims came from a file, where the exit code may be theirs."""
+def explain_stop(code: Any) -> None:
+    """Print the gates and claims from a file that may have caused the exit code."""
     used = _USED.get()
     keys = [key for key in used.settings if key in _STOPPING or key.startswith("claim-")]
     if keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
@@ -345,7 +361,7 @@ def tell_what_stopped(code: Any) -> None:
 
 
 def recorded(result: T) -> T:
-    """Return a result whose provenance says what this command took from a file; the same result where that is nothing.
+    """Return a result whose provenance records the used settings; the same result without settings.
 
     Args:
         result: A frozen dataclass with ``provenance``, such as `auditor.AuditResult`.
@@ -359,7 +375,7 @@ def recorded(result: T) -> T:
 
 
 def located(sentence: str) -> str:
-    """Return a sentence with the place added, if it speaks of an option that a file has set, or of none by its name."""
+    """Return a sentence with the place of its settings, if it names an option that a file sets, or no option."""
     used = _USED.get()
     if not used.settings:
         return sentence

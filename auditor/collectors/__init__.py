@@ -1,4 +1,4 @@
-"""Family: anything becomes `Losses` (columns, files, models of every kind, endpoints, texts, callables).
+"""Family: converts anything to `Losses` (columns, files, models of every kind, endpoints, texts, callables).
 
 Importing it loads numpy only; everything heavier is imported in the functions that need it.
 """

@@ -1,4 +1,4 @@
-"""Several audits beside each other: did a release get worse, and which strategy pays for its utility?"""
+"""Several audits beside each other: whether a release got worse, and which strategy pays for its utility."""
 
 from auditor.core.lazy import face
 

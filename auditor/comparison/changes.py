@@ -1,4 +1,4 @@
-"""differences(): what changed between two audits, from their results alone or with their losses."""
+"""differences(): changes between two audits, from their results alone or with their losses."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,17 +8,17 @@ from typing import Any
 
 from auditor.comparison import runs as audited
 from auditor.core import validate
-from auditor.core.numbers import about, count, distinct, given, percent, rounded, unit
+from auditor.core.numbers import about, as_stated, count, distinct, percent, rounded, unit
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.document import AuditResult, find
 from auditor.verdicts.judging import failed_validity, why_blind
 
-# --- One quantity in two audits, and what both together show of it ---
+# --- One quantity in two audits, and the conclusion from both ---
 
 
 class Change(StrEnum):
-    """What two audits show about a change; an approximate interval has no verdict."""
+    """Result of comparing two audits; an approximate interval has no verdict."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -29,23 +29,23 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One quantity in two audits, and what can be said about its change.
+    """One quantity in two audits, and the conclusion about its change.
 
     Attributes:
-        name: Of the estimate.
-        old: Its value in the older audit, or null.
-        new: Its value in the newer audit, or null.
-        value: new - old; null where they are not comparable.
-        lower: Lower end of the interval of the true difference, or null.
-        upper: Upper end, or null.
-        confidence: With which that interval and those of all other rows that are judged hold at once; null where there is
+        name: Name of the estimate.
+        old: Its value in the older audit, or None.
+        new: Its value in the newer audit, or None.
+        value: new - old; None if they are not comparable.
+        lower: Lower end of the interval of the true difference, or None.
+        upper: Upper end, or None.
+        confidence: Confidence level with which that interval and those of all other rows that are judged hold at once; None if there is
             none.
         verdict: Whether the interval shows a change, and in which direction; larger is worse in every row compared.
         sentence: The same in words.
         reason: How the interval was found, or why there is none.
-        assumptions: What must hold for the interval.
-        subject: What the quantity is about.
-        delta: The deltas of the old and of the new value; null where there is none.
+        assumptions: Assumptions of the interval.
+        subject: Subject of the quantity.
+        delta: The deltas of the old and of the new value; None if there is none.
         decides: Whether it is one of those, fixed in advance, that decide whether a release got worse.
     """
 
@@ -67,14 +67,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Headline:
-    """What the rows that decide show together.
+    """Conclusion from the rows that decide, taken together.
 
     Attributes:
         verdict: Worse if any of them is; else not comparable if any is not; else better if any is.
         sentence: The same in words, naming the rows that showed it.
-        confidence: With which it holds; null where nothing is stated.
+        confidence: Confidence level with which it holds; None if nothing is stated.
         reason: How it was found, or why there is nothing to state.
-        assumptions: What must hold for it.
+        assumptions: Assumptions of the verdict.
     """
 
     verdict: Change
@@ -87,13 +87,13 @@ class Headline:
 # --- Did this release get worse? The differences between two audits, from their results alone or with their losses ---
 #
 # Two releases are usually scored on the same records, so that their intervals depend on each other in a way that the
-# results do not tell. With [l_i, u_i] an interval of each audit at error alpha/2,
+# results do not contain. With [l_i, u_i] an interval of each audit at error alpha/2,
 #
 #     l_new - u_old <= new - old <= u_new - l_old    with probability 1 - alpha or more
 #
 # whatever they share: it can only fail where one of the two intervals fails (union bound). The intervals are computed
 # again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
-# The losses of both tell what the results do not: then `auditor.comparison.paired` compares them record by record.
+# The losses of both contain more than the results: then `auditor.comparison.paired` compares them record by record.
 
 PAIRED = "advantage.paired"  # decides alone where the losses were given
 _WORDS = {
@@ -123,7 +123,7 @@ _DELONG = (
 def differences(
     old: AuditResult, new: AuditResult, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
-    """Return what changed between two audits, one row for each quantity that either of them has.
+    """Return the changes between two audits, one row for each quantity that either of them has.
 
     The rows of `COMPARED` decide, come first and are always there; then the others in the order of the newer result, which
     are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone, and the AUC's
@@ -134,9 +134,9 @@ def differences(
     Args:
         old: The audit of the older release.
         new: The audit of the newer release, by any records: the same, others, or some of both.
-        together: With how many newer audits, 1 or more, the older one is compared, this one among them: each audit gets a
+        together: Number of newer audits, 1 or more, that the older one is compared with, including this one: each audit gets a
             part of the error (union bound), so that the stated confidence is that of all these comparisons.
-        losses: What was audited, of the older and of the newer release, with the same ids: compared record by record.
+        losses: Audited losses of the older and of the newer release, with the same ids: compared record by record.
 
     Raises:
         InputError: Not two results of audits, ``together`` is not 1 or more, or losses that are not of the same records.
@@ -147,8 +147,8 @@ def differences(
     >>> others = rng.normal(size=5000)
     >>> old = audit(Losses(member=rng.normal(-0.1, 1, 5000), nonmember=others))
     >>> new = audit(Losses(member=rng.normal(-1.0, 1, 5000), nonmember=others))
-    >>> found = headline(differences(old, new))
-    >>> str(found.verdict), found.confidence
+    >>> result = headline(differences(old, new))
+    >>> str(result.verdict), result.confidence
     ('worse', 0.95)
     """
     for name, result in (("old", old), ("new", new)):
@@ -165,12 +165,12 @@ def differences(
     return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
 
 
-def headline(found: Iterable[Difference]) -> Headline:
-    """Return whether a release got worse: what the rows that decide show.
+def headline(differences: Iterable[Difference]) -> Headline:
+    """Return whether a release got worse, by the rows that decide.
 
     Where one of them is not comparable the others can say that it is worse, and nothing else.
     """
-    rows = [item for item in found if item.decides]
+    rows = [item for item in differences if item.decides]
     order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
     verdict = next(one for one in order if any(item.verdict is one for item in rows))
     words = [item for item in rows if item.verdict is verdict]
@@ -191,7 +191,7 @@ def headline(found: Iterable[Difference]) -> Headline:
 
 @dataclass(frozen=True)
 class _Releases:
-    """The audits of two releases, and with how many newer ones the older is compared."""
+    """The audits of two releases, and the number of newer ones that the older is compared with."""
 
     old: AuditResult
     new: AuditResult
@@ -202,7 +202,7 @@ class _Releases:
         return self.old.data, self.new.data
 
     def difference(self, name: str, refusal: str | None) -> Difference:
-        """Of one quantity, from what both results keep."""
+        """Return the difference of one quantity from the data that both results keep."""
         old, new = (find(result, name) for result in (self.old, self.new))
         reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
         if old is None or new is None or old.value is None or new.value is None or reason is not None:
@@ -214,14 +214,14 @@ class _Releases:
             for item, at in zip((old, new), self.data, strict=True)
         )
         if first is None or second is None:
-            return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
+            return _not_comparable(name, old, new, "a result does not keep the data for its interval")
         reason = (
             f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
             f" other end of the other: holds for all rows at once{self._for_all}, whatever the two audits share"
         )
         ends = second[0] - first[1], second[1] - first[0]
         judged = self._judged(name, (old.value, new.value), ends, confidence)
-        # Less what holds of a row alone: here the members of a census count as draws.
+        # Without the assumptions of a row alone: here the members of a census count as draws.
         both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
         own = dict.fromkeys(text for assumptions in both for text in assumptions)
         return replace(judged, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
@@ -231,7 +231,7 @@ class _Releases:
         return "" if self.together == 1 else f", for all {self.together} comparisons together"
 
     def _judged(self, name: str, values: audited.Ends, at: audited.Ends, confidence: float) -> Difference:
-        """With the verdict that is read off its interval, of three digits unless both audits are for insiders."""
+        """Return the row with the verdict of its interval, to three digits unless both audits are for insiders."""
         value = values[1] - values[0]
         if audited.is_public(*self.data):
             nearest = partial(rounded, toward="nearest")
@@ -255,7 +255,7 @@ class _Releases:
         )
 
     def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> tuple[Difference, ...]:
-        """Of the same records: the row that decides, and the AUC, whose interval is approximate."""
+        """Return the differences for the same records: the row that decides, and the AUC, whose interval is approximate."""
         from auditor.comparison.paired import attack_change, auc_change, same_records
 
         confidence = min(float(data.get("confidence") or 0.0) for data in self.data)
@@ -348,7 +348,8 @@ def _about_different_things(old: Estimate, new: Estimate) -> str | None:
     if old.delta == new.delta:
         return None
     options = None not in (old.delta, new.delta)
-    texts = distinct(old.delta or 0.0, new.delta or 0.0) if options else map(given, (old.delta, new.delta))
+    pair = old.delta, new.delta
+    texts = distinct(old.delta or 0.0, new.delta or 0.0) if options else map(as_stated, pair)
     return f"the values are stated at different deltas, {' and '.join(texts)}"
 
 
@@ -356,7 +357,7 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
     if old.name == "bayes_security":
         return (
             "only an upper end is known, since stronger attackers may exist, and a difference of two upper bounds bounds"
-            " nothing; for attackers who threshold the loss, the row advantage says what changed"
+            " nothing; for attackers who threshold the loss, the row advantage shows the change"
         )
     if old.upper is not None and new.upper is not None:
         return f"only {' and '.join(audited.COMPARED)} are compared: which rows decide was fixed before any audit was seen"

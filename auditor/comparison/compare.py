@@ -1,4 +1,4 @@
-"""compare_audits(): several results become one comparison."""
+"""compare_audits(): combines several results into one comparison."""
 
 import json
 import os
@@ -13,14 +13,14 @@ from auditor.comparison.changes import Change, Difference, Headline, audits_refu
 from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.files import kept
+from auditor.core.files import saved
 from auditor.core.numbers import clean, plain, quoted, rounded
 from auditor.core.options import Disclosure
 from auditor.core.values import Estimate, Losses
 from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.results import metrics
 from auditor.results.disclosure import shared, shared_rows
-from auditor.results.document import AuditResult, find, input_hash
+from auditor.results.document import AuditResult, Saved, find, input_hash
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ _nearest = partial(rounded, toward="nearest")
 
 @dataclass(frozen=True, eq=False)
 class RunChange:
-    """What changed from the baseline to one other audit.
+    """Changes from the baseline to one other audit.
 
     Attributes:
         run: The other audit.
@@ -46,23 +46,23 @@ class RunChange:
 
     @property
     def headline(self) -> Headline:
-        """What the quantities that decide show together, fixed in advance."""
+        """Conclusion from the quantities that decide, fixed in advance."""
         return headline(self.differences)
 
 
 @dataclass(frozen=True, repr=False)
-class AuditsComparison:
+class AuditsComparison(Saved):
     """Several audits beside each other.
 
     Attributes:
         measure: Name of the estimate on the privacy axis.
-        measurements: What each audit says of it, in the order of the results.
+        measurements: Its value in each audit, in the order of the results.
         strategies: The averages over the instances of each strategy.
-        baseline: The audit that the others are set against, or null.
+        baseline: The audit that the others are set against, or None.
         changes: From the baseline to each other audit; empty without one.
-        no_landscape: Why there is no privacy-utility landscape, or null.
-        no_frontier: Why the strategies of the landscape have no frontier, or null.
-        no_order: Why the strategies cannot be put in an order of what they give away, or null.
+        no_landscape: Reason why there is no privacy-utility landscape, or None.
+        no_frontier: Reason why the strategies of the landscape have no frontier, or None.
+        no_order: Reason why the strategies cannot be ranked by their leakage, or None.
         pooled: The mean AUC and the mean advantage of audits of one kind, with how much they differ; for reading only.
     """
 
@@ -83,7 +83,7 @@ class AuditsComparison:
 
     @property
     def disclosure(self) -> Disclosure:
-        """Who may read it: everybody, unless all its audits are for insiders."""
+        """Audience of the comparison: everybody, unless all its audits are for insiders."""
         is_public = audited.is_public(*(run.result.data for run in self.runs))
         return Disclosure.PUBLIC if is_public else Disclosure.INSIDERS
 
@@ -117,7 +117,7 @@ class AuditsComparison:
     def got_worse(self) -> bool | None:
         """Whether any audit shows more leakage than the baseline, at a confidence that all of them share.
 
-        Null where that cannot be said: there is no baseline, or none is shown to be worse and one is not comparable.
+        None where that cannot be said: there is no baseline, or none is shown to be worse and one is not comparable.
         """
         verdicts = {item.headline.verdict for item in self.changes}
         if Change.WORSE in verdicts:
@@ -131,29 +131,29 @@ class AuditsComparison:
         return [_row(item, on) for item in self.measurements]
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the comparison as one offline HTML page; with a path, also write it there, whole or not at all.
+        """Return the comparison as one offline HTML page; with a path write it there, whole or not at all, and return the path.
 
         Raises:
             OutputError: The path cannot be written.
         """
         from auditor.report.comparison import render
 
-        return kept(render(self), path)
+        return saved(render(self), path)
 
     def landscape_figure(self) -> "Figure | None":
-        """Return the privacy-utility landscape as a matplotlib figure; null where there is none."""
+        """Return the privacy-utility landscape as a matplotlib figure; None if there is none."""
         from auditor.report.figures.landscape import landscape_figure
 
         return landscape_figure(self)
 
     def __str__(self) -> str:
-        """Return what the terminal shows."""
+        """Return the text of the terminal."""
         from auditor import report
 
         return str(report.comparison_text(self))
 
     def __repr__(self) -> str:
-        """Say in one line how many audits were compared, and by what."""
+        """Show in one line the number of audits compared, and the measure."""
         against = "" if self.baseline is None else f" against {clean(self.baseline.title)!r}"
         return f"AuditsComparison({len(self.runs)} audits by {self.measure}{against})"
 
@@ -194,12 +194,12 @@ class AuditsComparison:
         return dict(plain(result))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the JSON text; with a path, also write it there, whole or not at all.
+        """Return the JSON text; with a path write it there, whole or not at all, and return the path.
 
         Raises:
             OutputError: The path cannot be written.
         """
-        return kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
+        return saved(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
 
 
 def compare_audits(
@@ -215,14 +215,14 @@ def compare_audits(
     Args:
         results: Two or more results, or paths of result files; or the first of them.
         more: The others then.
-        about: What the results do not say themselves: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
+        about: Facts that the results do not contain: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
             dictionary of columns. Column ``result`` names the result (its file, its model, or its number from 1); any of
             ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
         baseline: The result that the others are set against: the result itself, its file, its model, or its number
             from 1. By default the first of exactly two; none where there are more.
         measure: Name of the estimate on the privacy axis. By default ``advantage``, whose interval holds for any law and
             puts the audits in an order as far as they are shown to differ.
-        losses: What the results were made of, in any order, where all audits are of the same records with the same
+        losses: Losses of the audits, in any order, if all audits are of the same records with the same
             membership, by id: then each is compared with the baseline record by record, which sees far smaller changes. A
             result keeps a hash of its losses, so that no others are taken for them.
 
@@ -241,8 +241,8 @@ def compare_audits(
     ...     )
     ...     for name, shift, accuracy in (("v1", 0.1, 0.84), ("v2", 1.0, 0.85))
     ... )
-    >>> found = compare_audits([old, new])
-    >>> found.got_worse, [item.name for item in found.frontier]
+    >>> comparison = compare_audits([old, new])
+    >>> comparison.got_worse, [item.name for item in comparison.frontier]
     (True, ['v1', 'v2'])
     """
     several: Any = [results, *more] if more else results
@@ -256,7 +256,7 @@ def compare_audits(
         runs = tuple(replace(run, result=shared(run.result)) for run in runs)
         base = base and runs[base.number - 1]
     names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
-    measure = audited.COMPARED[0] if measure is None else validate.known("measure", measure, names)
+    measure = audited.COMPARED[0] if measure is None else validate.one_of("measure", measure, names)
     measurements = audited.measured(runs, measure=measure)
     reason = _no_landscape(measurements)
     result = strategies(measurements, utilities=reason is None)
@@ -289,7 +289,7 @@ def _pooled(results: Sequence[AuditResult]) -> tuple[Estimate, ...]:
 
 
 def _losses_of(runs: Sequence[audited.Run], losses: Iterable[Any]) -> list[Losses]:
-    """The losses that each audit was made of, by the hash that its result keeps; none where none were given."""
+    """Return the losses of each audit, by the hash that its result keeps; empty if none were supplied."""
     by_hash: dict[str | None, Losses] = {}
     for place, item in enumerate(losses, start=1):
         if getattr(item, "bits", None) is not None:
@@ -301,7 +301,7 @@ def _losses_of(runs: Sequence[audited.Run], losses: Iterable[Any]) -> list[Losse
         key = input_hash(item)
         if all(run.sha256 != key for run in runs):
             raise InputError(
-                f"losses {place} must be what one of the results was made of, but no result has their hash; read them as the"
+                f"losses {place} must be the losses of one of the results, but no result has their hash; read them as the"
                 " audit did: the same table, columns and direction."
             )
         by_hash[key] = item
@@ -333,7 +333,7 @@ compare = compare_audits  # as the command is called
 
 
 def _no_landscape(measurements: Sequence[audited.Measurement]) -> str | None:
-    """Why the strategies have no places in one plane, if so."""
+    """Return why the strategies have no places in one plane, if they have none."""
     result = [item.run.utility for item in measurements if item.run.utility is not None]
     if not result:
         return "no utility was given"

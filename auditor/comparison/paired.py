@@ -23,7 +23,7 @@ it: q may be another in each group, and then those that the newer release alone 
 
 **The thresholds.** The same share of the non-members put aside lies below both, the share at which the sum of the two
 advantages is largest there. Near that place the advantage is flat and both thresholds err alike, so that two releases that
-leak alike are not told apart by where the thresholds fell; the best threshold of each, chosen apart, would say so.
+leak equally are not distinguished by the places of the thresholds; the best threshold of each, chosen apart, would say so.
 
 McNemar 1947; Clopper and Pearson 1934; the game is that of Yeom et al. 2018, Section 3.
 """
@@ -58,12 +58,12 @@ def same_records(old: Losses, new: Losses, *, people: str | None = None) -> Same
     """Return the losses of both in the order of the ids, so that the order in a file changes nothing.
 
     Args:
-        old: With ids.
-        new: With the same ids in each group, in any order.
+        old: Losses of the older audit, with ids.
+        new: Losses of the newer audit, with the same ids in each group, in any order.
         people: Where a unit is a person: which of the losses of a person stands for all, as in `OnePerPerson`.
 
     Raises:
-        InputError: Ids that are missing, not unique, or not the same in both; or persons that are not named.
+        InputError: Ids that are missing, not unique, or not the same in both; or people that are not named.
 
     >>> first = Losses(member=[1, 2], nonmember=[3, 4], id=(["a", "b"], ["c", "d"]))
     >>> second = Losses(member=[5, 6], nonmember=[7, 8], id=(["b", "a"], ["c", "d"]))
@@ -88,7 +88,7 @@ def same_records(old: Losses, new: Losses, *, people: str | None = None) -> Same
             raise InputError(
                 "losses must have a person column where an audit counts each person, got none; read them with it."
             )
-        # The persons of the older release stand for both, so that the same scores are made of the same records.
+        # The people of the older release are used for both, so that the same scores are made of the same records.
         by = OnePerPerson(people)
         first, second = (
             per_person(replace(item, person=first.person), choice=by).losses for item in (first, second)
@@ -97,7 +97,7 @@ def same_records(old: Losses, new: Losses, *, people: str | None = None) -> Same
 
 
 def _orders(old: Losses, new: Losses, group: str) -> tuple[Any, Any]:
-    """The positions of a group's records in both losses, sorted by id."""
+    """Return the positions of a group's records in both losses, sorted by id."""
     columns = codes(PerGroup(getattr(old.id, group), getattr(new.id, group)))
     called = {"member": "members", "nonmember": "non-members"}[group]
     for which, code in (("older", columns.member), ("newer", columns.nonmember)):
@@ -111,20 +111,20 @@ def _orders(old: Losses, new: Losses, group: str) -> tuple[Any, Any]:
     if apart:
         raise InputError(
             f"the {called} must be the same records in both audits to be compared record by record, got {apart:,} ids that"
-            " only one of them has; leave the losses out to compare what the results say."
+            " only one of them has; leave the losses out to compare the results alone."
         )
     by_name = np.argsort(columns.labels)
     return np.argsort(columns.member)[by_name], np.argsort(columns.nonmember)[by_name]
 
 
 class AttackChange(NamedTuple):
-    """What changed for the attacker of the module's docstring.
+    """Change of the success of the attacker in the module's docstring.
 
     Attributes:
         old: Advantage against the older release, of the records drawn.
         new: Against the newer one.
-        lower: Of new - old.
-        upper: Likewise.
+        lower: Lower end of the interval of new - old.
+        upper: Upper end of that interval.
         gained: Records on which the attacker is right in the newer release alone.
         lost: Records on which the attacker is right in the older release alone.
         drawn: Records drawn by the coins.
@@ -150,8 +150,8 @@ def attack_change(records: SameRecords, *, alpha: float) -> AttackChange:
 
     >>> rng = np.random.default_rng(0)
     >>> member, nonmember = rng.normal(-0.5, 1, 1000), rng.normal(0, 1, 1000)
-    >>> found = attack_change(SameRecords(np.stack([member, member - 1]), np.stack([nonmember] * 2)), alpha=0.05)
-    >>> found.lower > 0, found.lost
+    >>> change = attack_change(SameRecords(np.stack([member, member - 1]), np.stack([nonmember] * 2)), alpha=0.05)
+    >>> change.lower > 0, change.lost
     (True, 0)
     """
     rng = np.random.default_rng(0)
@@ -175,7 +175,7 @@ def attack_change(records: SameRecords, *, alpha: float) -> AttackChange:
 
 
 def _thresholds(member: Floats, nonmember: Floats) -> Floats:
-    """One threshold for each release, under which the same share of these non-members lies."""
+    """Return one threshold for each release, below which the same share of these non-members lies."""
     candidates: Floats = np.sort(nonmember, axis=1)
     hits, alarms = (
         np.stack(
@@ -249,6 +249,6 @@ def auc_change(records: SameRecords, *, alpha: float) -> tuple[float, float, flo
 
 
 def _share_below(losses: Floats, at: Floats) -> Floats:
-    """The share of the losses below each of these, ties counting half."""
+    """Return the share of the losses below each of these, ties counting half."""
     ordered = np.sort(losses)
     return (np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right")) / (2 * ordered.size)

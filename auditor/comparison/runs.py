@@ -1,4 +1,4 @@
-"""The audits of a comparison: where each was read, what is known beside it, and what it says of the measure."""
+"""The audits of a comparison: their sources, the facts declared beside them, and their values of the measure."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ import numpy as np
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given, rounded
+from auditor.core.numbers import as_stated, rounded
 from auditor.core.options import Adjacency, Disclosure, Utility
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
@@ -24,7 +24,7 @@ from auditor.results.document import AuditResult, ceiling, detail, find, made_at
 from auditor.results.metrics import metric
 from auditor.verdicts.judging import failed_validity, why_blind
 
-# --- The audits of a comparison, each with what is known beside it: where it was read, its model, strategy and utility ---
+# --- The audits of a comparison, each with further facts: its source, its model, strategy and utility ---
 
 
 _LEAST = 2
@@ -37,13 +37,13 @@ class Run:
 
     Attributes:
         number: Its place among the results, from 1.
-        result: What the audit found.
-        source: The file it was read from, or null.
-        path: The same with its folders as they were given, or null; never shown.
-        model: The model's name, or null.
-        strategy: What several audits of one way of training share, or null: then the audit stands for itself.
-        category: A kind of strategies, or null.
-        utility: How good the model is at its task, or null.
+        result: Result of the audit.
+        source: The file it was read from, or None.
+        path: The same with its folders as they were given, or None; never shown.
+        model: The model's name, or None.
+        strategy: Name shared by several audits of one way of training, or None: then the audit stands for itself.
+        category: A kind of strategies, or None.
+        utility: Performance of the model at its task, or None.
     """
 
     number: int
@@ -57,17 +57,17 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What a reader calls it: the model, or else the file, or else its number."""
+        """Title of the audit: the model, or else the file, or else the number."""
         return self.model or self.source or f"Audit {self.number}"
 
     @property
     def sha256(self) -> str | None:
-        """The hash of the losses that were audited, or null."""
+        """The hash of the losses that were audited, or None."""
         return _text(self.result.provenance.get("input_sha256"))
 
 
 def is_public(*data: Mapping[str, Any]) -> bool:
-    """Return whether everybody may read what is made of results with these data: not all of them are for insiders."""
+    """Return whether everybody may read the products of results with these data: not all of them are for insiders."""
     return any(item.get("disclosure") != Disclosure.INSIDERS for item in data)
 
 
@@ -93,7 +93,7 @@ def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[
 
 
 def _run(item: Any, place: int) -> Run:
-    """What a result, or a file of one, says of its model; whatever is not of its kind counts as not said."""
+    """Return the description of the model in a result, or in a file of one; a value of the wrong type counts as missing."""
     source = path = None
     if isinstance(item, str | os.PathLike):
         from auditor.results.reading import read_result
@@ -117,11 +117,11 @@ def _utility(x: Any) -> Utility | None:
     return Utility(float(value), name, higher_is_better=x.get("higher_is_better") is not False)
 
 
-def _refuse_twins(found: Sequence[Run]) -> None:
+def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse one result that is there twice; only audits of the same losses are looked at whole, each once."""
-    facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in found]
+    facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in runs]
     often, seen = Counter(facts), dict[str, Run]()
-    for run, key in zip(found, facts, strict=True):
+    for run, key in zip(runs, facts, strict=True):
         if often[key] > 1 and (other := seen.setdefault(_content(run.result), run)) is not run:
             raise InputError(
                 f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
@@ -130,7 +130,7 @@ def _refuse_twins(found: Sequence[Run]) -> None:
 
 
 def _content(result: AuditResult) -> str:
-    """The hash of all that a result says."""
+    """Return the hash of the whole content of a result."""
     content = json.dumps(result.to_dict(), sort_keys=True, default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -139,13 +139,13 @@ def _called(run: Run) -> str:
     return repr(run.path or run.title)
 
 
-def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
+def find_run(runs: Sequence[Run], key: Any, *, argument: str) -> Run:
     """Return the one audit of that name.
 
     Args:
-        found: The audits.
+        runs: The audits.
         key: A path or file name, a model's name, or the number of the result, counting from 1; or the result itself.
-        argument: What the sentence of an error calls it.
+        argument: Name of the argument in error sentences.
 
     Raises:
         InputError: There is no such audit, or there are several.
@@ -160,7 +160,7 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
         lambda run: numbered and (key == run.number or str(key).strip() == str(run.number)),
     )
     for way in ways:
-        hits = [run for run in found if way(run)]
+        hits = [run for run in runs if way(run)]
         if len(hits) > 1:
             numbers = " and ".join(str(run.number) for run in hits[:2])
             raise InputError(
@@ -168,17 +168,17 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
             )
         if hits:
             return hits[0]
-    shown = "a result that is not among them" if isinstance(key, AuditResult) else reprlib.repr(key)
-    raise InputError(f"{argument} must name one of the results, got {shown}{_nearest(found, key)}")
+    described = "a result that is not among them" if isinstance(key, AuditResult) else reprlib.repr(key)
+    raise InputError(f"{argument} must name one of the results, got {described}{_nearest(runs, key)}")
 
 
-def _nearest(found: Sequence[Run], key: Any) -> str:
-    names = list(dict.fromkeys(name for run in found for name in (run.source, run.model) if name))
+def _nearest(runs: Sequence[Run], key: Any) -> str:
+    names = list(dict.fromkeys(name for run in runs for name in (run.source, run.model) if name))
     close = validate.nearest(str(key), names)
     if close is not None:
         return validate.did_you_mean(close)
     listed = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
-    return f"; they are {listed or 'without names'}, or by number 1 to {len(found)}."
+    return f"; they are {listed or 'without names'}, or by number 1 to {len(runs)}."
 
 
 # --- A table that says more about each result of a comparison: its utility, strategy, category and model ---
@@ -187,11 +187,11 @@ def _nearest(found: Sequence[Run], key: Any) -> str:
 _COLUMNS = ("result", "utility", "utility_name", "higher_is_better", "strategy", "category", "model")
 
 
-def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
-    """Return the audits with what the table says about them; an empty cell leaves what the result says.
+def with_table(runs: Sequence[Run], about: Any) -> tuple[Run, ...]:
+    """Return the audits with the values of the table; an empty cell keeps the value in the result.
 
     Args:
-        found: The audits.
+        runs: The audits.
         about: The path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a dictionary of columns: ``result`` (a file
             name, a model's name, or the number of the result, from 1) and any of ``utility``, ``utility_name``,
             ``higher_is_better``, ``strategy``, ``category`` and ``model``.
@@ -204,7 +204,7 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
     table = open_table(about)
     names = list(table.names)
     for name in names:
-        validate.known(f"column of {table.place}", name, _COLUMNS)
+        validate.one_of(f"column of {table.place}", name, _COLUMNS)
         if names.count(name) > 1:
             raise InputError(f"{table.place} has {names.count(name)} columns named {name!r}; keep one.")
     if "result" not in names or len(names) == 1:
@@ -220,7 +220,7 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
         row = dict(zip(names, cells, strict=True))
         where = f"({validate.at_row(place, table.rows)}, of {table.place})"
         try:
-            run = _updated(found, row)
+            run = _updated(runs, row)
         except InputError as error:
             raise InputError(f"{str(error).rstrip('.')} {where}.") from None
         if run.number in updated:
@@ -229,21 +229,21 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
                 " result one row."
             )
         updated[run.number] = run
-    return tuple(updated.get(run.number, run) for run in found)
+    return tuple(updated.get(run.number, run) for run in runs)
 
 
 def _cell(value: Any) -> Any:
-    """A plain Python value, null for what is missing or blank."""
+    """Return a plain Python value, None for a missing or blank one."""
     if isinstance(value, str):
         return value.strip() or None
     return None if is_missing(value) else value
 
 
-def _updated(found: Sequence[Run], row: Mapping[str, Any]) -> Run:
-    """The audit that a row names, with what it says."""
+def _updated(runs: Sequence[Run], row: Mapping[str, Any]) -> Run:
+    """Return the audit that a row names, updated with the row."""
     if row["result"] is None:
         raise InputError("column 'result' must name a result in every row, got an empty cell.")
-    run = find_run(found, row["result"], argument="column 'result'")
+    run = find_run(runs, row["result"], argument="column 'result'")
     texts = {name: _words(name, row.get(name)) for name in ("strategy", "category", "model")}
     words: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
     return replace(run, **words, utility=_updated_utility(run.utility, row))
@@ -282,7 +282,7 @@ def _truth(cell: Any) -> bool | None:
     return words[word]
 
 
-# --- What each audit of a comparison says of the measure, and whether that can be set against the others ---
+# --- Value of the measure in each audit, and whether it can be compared with the others ---
 
 
 # Fixed before any audit is seen, and all of them decide whether a release got worse: each gets an equal part of the error,
@@ -296,14 +296,14 @@ _HALF = 0.0005  # by how much a published rate may have been rounded
 
 
 class Scale(NamedTuple):
-    """What two numbers must share before one can be called the larger.
+    """Properties that two numbers must share before one can be called the larger.
 
     Attributes:
-        delta: Of an epsilon, to nine digits; null for other measures.
-        adjacency: Of a number about the training algorithm, or null.
-        unit: What is counted: a record or a person.
-        method: How the number was made, or null where there is none.
-        members: What the members are: a sample, a census or a subset.
+        delta: Delta of an epsilon, rounded to nine digits; None for other measures.
+        adjacency: Adjacency of a number about the training algorithm, or None.
+        unit: Unit of the counts: a record or a person.
+        method: How the number was made, or None if there is none.
+        members: Coverage of the members: a sample, a census or a subset.
     """
 
     delta: float | None
@@ -315,16 +315,16 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What one audit says of the measure.
+    """Value of the measure in one audit.
 
     Attributes:
         run: The audit.
-        estimate: Of the measure, or null where the audit has none.
-        reason: Why the audit takes no part in the landscape and its frontier, or null.
-        marks: What a reader must know before comparing the value with the others.
+        estimate: Estimate of the measure, or None if the audit has none.
+        reason: Reason why the audit is left out of the landscape and its frontier, or None.
+        marks: Warnings about comparing the value with the others.
         ends: The interval of one of the two measures that decide; those of all audits hold at once, with
-            ``confidence``. Null for other measures, and where a result does not keep what its interval rests on.
-        confidence: The lowest of the audits; null where there are no ends.
+            ``confidence``. None for other measures, and if a result does not keep the data for its interval.
+        confidence: The lowest of the audits; None if there are no ends.
     """
 
     run: Run
@@ -336,12 +336,12 @@ class Measurement:
 
     @property
     def value(self) -> float | None:
-        """The value of the measure, or null."""
+        """The value of the measure, or None."""
         return None if self.estimate is None else self.estimate.value
 
     @property
     def day(self) -> str | None:
-        """The day on which the audit was made, such as ``2026-03-01``, or null."""
+        """The day on which the audit was made, such as ``2026-03-01``, or None."""
         made = made_at(self.run.result.provenance)
         return None if made is None else made.date().isoformat()
 
@@ -356,23 +356,23 @@ class Measurement:
 
     @property
     def ceiling(self) -> float | None:
-        """The largest lower bound that this audit could have certified, or null where the measure is none."""
+        """The largest lower bound that this audit could have certified, or None if the measure is none."""
         bound = self.estimate is not None and metric(self.estimate.name).lower_bound
         return ceiling(self.estimate) if bound else None
 
 
 def higher_is_better(runs: Iterable[Run]) -> bool:
-    """Whether a larger utility is a better model."""
+    """Return whether a larger utility is a better model."""
     return next((run.utility.higher_is_better for run in runs if run.utility is not None), True)
 
 
 def leakage(value: float, *, measure: str) -> float:
-    """Return the measure as a number that grows with what is given away, for the frontier."""
+    """Return the measure as a number that grows with the leakage, for the frontier."""
     return value if metric(measure).more_is_worse else -value
 
 
 def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
-    """Return what each audit says of the measure."""
+    """Return the value of the measure in each audit."""
     estimates = [find(run.result, measure) for run in runs]
     items = [Measurement(run, item, _reason(run, item)) for run, item in zip(runs, estimates, strict=True)]
     used = [item.scale for item in items if item.reason is None] or [item.scale for item in items]
@@ -411,7 +411,7 @@ def error_share(confidence: float, *, audits: int) -> float:
 
 
 def _most(values: Sequence[object]) -> tuple[object, ...]:
-    """The value that most of them have; none where two are as frequent."""
+    """Return the value that most of them have; none where two are as frequent."""
     counted = Counter(values).most_common(2)
     tie = len(counted) > 1 and counted[0][1] == counted[1][1]
     return () if tie else (counted[0][0],)
@@ -436,7 +436,7 @@ def _marks(item: Measurement, usual: Sequence[tuple[object, ...]]) -> tuple[str,
         return ()
     at, result = item.scale, [REJECTED] if detail(item.estimate, "fit", "rejected") else []
     words = (
-        f"delta {given(at.delta)}",
+        f"delta {as_stated(at.delta)}",
         f"adjacency {at.adjacency or 'not stated'}",
         f"counted by {at.unit}",
         "another method",
@@ -446,13 +446,13 @@ def _marks(item: Measurement, usual: Sequence[tuple[object, ...]]) -> tuple[str,
     return tuple(result)
 
 
-# --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---
+# --- The interval of one row of one audit at another error, from the data in its result; the members count as draws ---
 
 _MOST = 2**30  # records
 
 
 def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> Ends | None:
-    """Return both ends, or null where the result does not keep what they rest on.
+    """Return both ends, or None if the result does not keep the data for them.
 
     Of a result for everybody they hold those of its value before it was rounded, and are rounded outward.
 
@@ -491,7 +491,7 @@ def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def too_narrow(result: AuditResult) -> str | None:
-    """Return why the intervals of an audit are narrower than they say, or null."""
+    """Return why the intervals of an audit are narrower than they say, or None."""
     for check in result.checks:
         details = check.details
         if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:

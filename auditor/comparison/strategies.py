@@ -15,14 +15,14 @@ from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import distinct, given, number, rounded
+from auditor.core.numbers import as_stated, distinct, number, rounded
 from auditor.results.metrics import metric
 
 if TYPE_CHECKING:
     from auditor.comparison.runs import Run
 
 
-# --- The Pareto frontier of strategies in the plane of utility and privacy loss: which are worth choosing among? ---
+# --- The Pareto frontier of strategies in the plane of utility and privacy loss ---
 #
 # Negoescu et al. 2024, Section 4.2: no convex combination of other strategies has a higher utility or a higher privacy.
 # Taken exactly: strategy i is off the frontier if there are weights w >= 0 that sum to 1 with
@@ -60,7 +60,7 @@ def pareto_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) 
 
 
 def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[bool, ...]:
-    """Return which strategies are on the frontier: its corners, what is at the same place, and what lies between two.
+    """Return the strategies on the frontier: its corners, strategies at the same place, and strategies between two.
 
     Args:
         utility: Shape (n,), finite, more is better.
@@ -94,7 +94,7 @@ def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Po
 
 
 def _corners(points: Sequence[_Point]) -> list[_Point]:
-    """The corners, in ascending order of both."""
+    """Return the corners, in ascending order of both."""
     finite = {(u, loss) for u, loss in points if loss is not None}
     chain: list[_Exact] = []
     # Cheapest first; of equally cheap ones only the most useful rises above what came before.
@@ -110,12 +110,12 @@ def _corners(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _rise(first: _Exact, middle: _Exact, last: _Exact) -> Fraction:
-    """Above 0 where the utility grows faster after the middle than before it, 0 on a straight line."""
+    """Return a number above 0 if the utility grows faster after the middle than before it, 0 on a straight line."""
     return (last[0] - middle[0]) * (middle[1] - first[1]) - (middle[0] - first[0]) * (last[1] - middle[1])
 
 
 def _between(point: _Point, corners: Sequence[_Exact]) -> bool:
-    """Whether it lies on the straight line between two neighbouring corners."""
+    """Return whether the point lies on the straight line between two neighbouring corners."""
     u, loss = point
     if loss is None:
         return False
@@ -145,26 +145,26 @@ class Strategy:
 
     Attributes:
         number: Its place, from 1, in the order in which the results name them.
-        name: As given, or the name of its only model.
-        category: As given, or whether its audits were given a claim to judge.
+        name: Declared name, or the name of its only model.
+        category: Declared category, or whether its audits judged a claim.
         runs: Numbers of the results that the averages are over.
-        given: How many results were given.
-        measure: The measure over the instances, or null where none can be used.
-        utility: Their utility, or null where no instance has one.
+        audits: Number of results supplied.
+        measure: The measure over the instances, or None if none can be used.
+        utility: Their utility, or None if no instance has one.
         on_frontier: Whether it is on the Pareto frontier.
-        ceiling: Of lower bounds, the largest that each audit could have certified; null for other measures.
-        marks: What a reader must know before comparing it with the others.
+        ceiling: For lower bounds, the largest that each audit could have certified; None for other measures.
+        marks: Warnings about comparing it with the others.
         lower: No model of the strategy lies below it: the least lower end of their intervals, which hold at once for all
-            strategies; null where one of them has no interval.
-        upper: Likewise above.
-        confidence: With which all those intervals hold, or null.
+            strategies; None if one of them has no interval.
+        upper: No model of the strategy lies above it.
+        confidence: Confidence level with which all those intervals hold, or None.
     """
 
     number: int
     name: str
     category: str
     runs: tuple[int, ...]
-    given: int
+    audits: int
     measure: Spread | None
     utility: Spread | None
     on_frontier: bool = False
@@ -187,7 +187,7 @@ class Strategy:
 def strategies(measurements: Sequence[Measurement], *, utilities: bool = True) -> tuple[Strategy, ...]:
     """Return the strategies in the order of their first result, none of them ranked.
 
-    Results that take no part (see `Measurement.reason`) count in ``given`` only. An audit without a strategy stands for
+    Results that take no part (see `Measurement.reason`) count in ``audits`` only. An audit without a strategy stands for
     itself. Values on several scales have no mean.
 
     Args:
@@ -223,7 +223,7 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
         name=first.strategy or first.title,
         category=_category(group),
         runs=tuple(item.run.number for item in taken),
-        given=len(group),
+        audits=len(group),
         measure=None if mixed else spread([item.value for item in taken]),
         utility=spread(useful),
         ceiling=spread([item.ceiling for item in taken]),
@@ -266,7 +266,7 @@ def _refuse_twins(group: Sequence[Measurement]) -> None:
             )
 
 
-# --- Which of them are worth choosing among ---------------------------------------------------------
+# --- Strategies worth choosing among ---
 
 
 def ranked(
@@ -276,8 +276,8 @@ def ranked(
 
     Args:
         every: From `strategies`.
-        measurements: What they were made of.
-        measure: Which estimate.
+        measurements: Measurements of the strategies.
+        measure: Name of the estimate.
     """
     sign = 1.0 if higher_is_better(item.run for item in measurements) else -1.0
     points = {
@@ -293,12 +293,12 @@ def ranked(
 def why_no_order(
     every: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
 ) -> str | None:
-    """Return why the strategies cannot be put in an order by their intervals, or null where they can.
+    """Return why the strategies cannot be put in an order by their intervals, or None if they can.
 
     Args:
         every: From `strategies`.
-        measurements: What they were made of.
-        measure: Which estimate.
+        measurements: Measurements of the strategies.
+        measure: Name of the estimate.
     """
     used = [item for item in every if item.runs]
     if len(used) < 2:  # noqa: PLR2004
@@ -314,12 +314,12 @@ def why_no_order(
 def why_not_ranked(
     used: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
 ) -> str | None:
-    """Return why the values of these strategies are not on one scale, or null where they are.
+    """Return why the values of these strategies are not on one scale, or None if they are.
 
     Args:
         used: Some of `strategies`.
-        measurements: What they were made of.
-        measure: Which estimate.
+        measurements: Measurements of the strategies.
+        measure: Name of the estimate.
     """
     numbers = {number for item in used for number in item.runs}
     taken = [item for item in measurements if item.run.number in numbers]
@@ -356,6 +356,8 @@ def _several_scales(scales: Sequence[Scale]) -> str | None:
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004
         return None
-    low, high = ("none", given(deltas[-1])) if deltas[0] is None else distinct(deltas[0], deltas[-1] or 0.0)
+    low, high = (
+        ("none", as_stated(deltas[-1])) if deltas[0] is None else distinct(deltas[0], deltas[-1] or 0.0)
+    )
     span = f"{low} {'and' if len(deltas) == 2 else 'to'} {high}"  # noqa: PLR2004
     return f"the values are stated at different deltas ({span}), which are not on one scale; audit again at one delta"

@@ -1,4 +1,4 @@
-"""What every room stands on: values, choices, checked arguments, numbers as text, files written whole."""
+"""Base of every room: values, choices, checked arguments, numbers as text, files written whole."""
 
 from auditor.core.lazy import face
 

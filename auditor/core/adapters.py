@@ -1,4 +1,4 @@
-"""What other libraries recorded of a DP-SGD training, as noise multipliers, sampling rates and steps."""
+"""Adapters for the DP-SGD records of other libraries: noise multipliers, sampling rates and steps."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def steps_of(event: Any) -> Iterator[tuple[float, float, int]]:
 
 
 def _instead(event: Any, kind: str) -> str:
-    """How to claim what is read from no event, a clause."""
+    """Return a clause with the claim to state where an event has none."""
     if kind == "SampledWithoutReplacementDpEvent":
         return (
             "its accountants take the noise over how far a replaced record moves a sum, two clipping norms at most:"
@@ -78,4 +78,4 @@ def _instead(event: Any, kind: str) -> str:
         return f"one such tree of DP-FTRL is claimed by StatedClaim.from_mu({mu:.6g}), for a record that is left empty"
     if kind == "ZCDpEvent" and event.xi == 0:
         return f"claim it by StatedClaim.from_rho({event.rho:g})"
-    return "claim what its accountant promises by StatedClaim.from_points"
+    return "claim its accountant's promise by StatedClaim.from_points"

@@ -1,4 +1,4 @@
-"""What is claimed of a training: a DP-SGD description, or a promise taken at its word. Data; who accounts is elsewhere."""
+"""Claims about a training run: a DP-SGD description, or a stated promise. Data only; the accounting is elsewhere."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -11,9 +11,9 @@ import numpy as np
 from auditor.core import adapters, validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Adjacency, PrivacyUnit
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 
-# --- A DP-SGD training run: what was done, not what follows from it ---
+# --- Description of a DP-SGD training run, without its consequences ---
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Phase:
     Attributes:
         noise_multiplier: As in `DPSGD`.
         sampling_rate: As in `DPSGD`.
-        steps: How many.
+        steps: Number of steps.
     """
 
     noise_multiplier: float
@@ -71,7 +71,7 @@ class DPSGD:
     """DP-SGD: ``steps`` times the sum of clipped gradients of a random batch, plus N(0, (noise_multiplier x clip)^2).
 
     One number holds for all steps; a vector gives each step its own, and ``steps`` may then be left out. The vectors
-    must have been fixed before training: noise that was chosen by what earlier steps gave has no such accounting.
+    must have been fixed before training: noise that was chosen by the results of earlier steps has no such accounting.
 
     Attributes:
         noise_multiplier: Noise standard deviation over the clipping norm, above 0; a number or one for each step.
@@ -79,7 +79,8 @@ class DPSGD:
         steps: Number of steps, 1 or more.
         clipping_norm: Largest Euclidean norm of one record's gradient, above 0; a number or one for each step. What is
             promised to records does not depend on it, since the noise is a multiple of it.
-        sampling: `PoissonSampling` (default), `FixedSizeSampling` or `ShuffledBatches`.
+        sampling: ``poisson`` (`PoissonSampling`, the default), ``fixed-size`` (`FixedSizeSampling`) or ``shuffled``
+            (`ShuffledBatches`).
         unit: ``"record"`` (default), or ``"person"`` where the clipped gradient is that of all records of a person.
         records_per_person: With ``unit="person"``, for a run that clips each record: the largest number of records of a
             person, for whom its promise is converted (group privacy).
@@ -100,7 +101,7 @@ class DPSGD:
     sampling_rate: Any
     steps: Any = None  # an int once built
     clipping_norm: Any = 1.0
-    sampling: Sampling = PoissonSampling()
+    sampling: Any = PoissonSampling()  # a `Sampling` once built
     unit: PrivacyUnit = PrivacyUnit.RECORD
     records_per_person: int | None = None
 
@@ -119,6 +120,9 @@ class DPSGD:
         for name, column in columns.items():
             constant = isinstance(column, tuple) and len(set(column)) == 1
             object.__setattr__(self, name, column[0] if constant else column)
+        if isinstance(self.sampling, str):
+            drawn = SAMPLERS[validate.one_of("sampling", self.sampling, SAMPLERS)]()
+            object.__setattr__(self, "sampling", drawn)
         validate.instance("sampling", self.sampling, get_args(Sampling))
         _set_unit(self)
 
@@ -138,7 +142,7 @@ class DPSGD:
             engine: The `PrivacyEngine` after training, or any of its accountants.
             data_loader: The loader that the batches came from; its batch sampler shows how they were drawn. It is
                 `ShuffledBatches` where ``make_private`` had ``poisson_sampling=False``, which the engine does not keep.
-            sampling: How batches were drawn, in place of a loader. Without both it is `PoissonSampling`, the default of
+            sampling: Sampling of the batches, in place of a loader. Without both it is `PoissonSampling`, the default of
                 ``make_private``.
             clipping_norm: As in `DPSGD`; the accountant does not know it.
             unit: As in `DPSGD`.
@@ -160,7 +164,7 @@ class DPSGD:
             raise InputError("engine must have seen at least 1 step, got none; call this after training.")
         if data_loader is not None:
             if sampling is not None:
-                raise InputError("sampling is what data_loader shows, got both; leave one of them out.")
+                raise InputError("sampling is taken from data_loader, got both; leave one of them out.")
             sampling = PoissonSampling() if adapters.draws_coins(data_loader) else ShuffledBatches()
         drawn = sampling or PoissonSampling()
         return cls(
@@ -227,7 +231,7 @@ class DPSGD:
             epochs: Passes over the records, above 0; fractions count.
             used_microbatching: Whether several records share one clipped gradient, which halves the noise multiplier, as
                 in ``compute_dp_sgd_privacy_statement`` (whose default this is; ``compute_dp_sgd_privacy`` ignores it).
-            sampling: How batches were drawn: `ShuffledBatches` (default), or `PoissonSampling` if a pipeline sees to it.
+            sampling: Sampling of the batches: `ShuffledBatches` (default), or `PoissonSampling` if a pipeline sees to it.
             unit: As in `DPSGD`.
 
         Raises:
@@ -252,7 +256,7 @@ class DPSGD:
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """The steps, gathered by noise multiplier and sampling rate: their order changes no promise."""
+        """The steps, grouped by noise multiplier and sampling rate: their order changes no promise."""
         if self.constant:
             return (Phase(self.noise_multiplier, self.sampling_rate, self.steps),)
         columns = self.noise_multiplier, self.sampling_rate
@@ -309,14 +313,14 @@ def _column(name: str, values: Any) -> Any:
 
 def _range(value: Any) -> str:
     by_step = isinstance(value, tuple)
-    return f"{given(min(value))} to {given(max(value))} (by step)" if by_step else given(value)
+    return f"{as_stated(min(value))} to {as_stated(max(value))} (by step)" if by_step else as_stated(value)
 
 
-# --- What is claimed -----------------------------------------------------------------------------
+# --- Claims ---
 
 
 class _About(TypedDict, total=False):
-    """What else a stated curve has, as in `StatedCurve`; a choice goes in by its name too."""
+    """Further fields of a stated curve, as in `StatedCurve`; a choice may be given by its name."""
 
     adjacency: Any
     unit: Any
@@ -325,13 +329,13 @@ class _About(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StatedClaim:
-    """A claim taken at its word: the training algorithm is (epsilon, delta)-DP for the named adjacency.
+    """A stated claim, not accounted here: the training algorithm is (epsilon, delta)-DP for the named adjacency.
 
     Attributes:
         epsilon: In nats, 0 or more.
         delta: In [0, 1).
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
-        unit: ``"record"`` (default) or ``"person"``: what two neighbours differ in.
+        unit: ``"record"`` (default) or ``"person"``: the difference between two neighbours.
         records_per_person: With ``unit="person"``: the claim is made for records, and converted for people with at most so
             many (group privacy). A replace-one claim is converted for people with exactly so many.
 
@@ -426,13 +430,13 @@ class StatedClaim:
 
 @dataclass(frozen=True)
 class StatedCurve:
-    """A whole curve of (epsilon, delta) taken at its word; `StatedClaim` makes them.
+    """A stated curve of (epsilon, delta), not accounted here; `StatedClaim` makes them.
 
     Its epsilon is computed at a delta, as that of `DPSGD` is.
 
     Attributes:
-        mu: Of Gaussian differential privacy, above 0, or null.
-        rho: Of zero-concentrated differential privacy, above 0, or null.
+        mu: Mu of Gaussian differential privacy, above 0, or None.
+        rho: Rho of zero-concentrated differential privacy, above 0, or None.
         points: Pairs (epsilon, delta), or none. Exactly one of the three is given.
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
         unit: ``"record"`` (default) or ``"person"``.
@@ -462,15 +466,15 @@ class StatedCurve:
 
     @property
     def delta(self) -> float | None:
-        """The delta to state epsilon at where none is given: that of the first point; null for mu and rho."""
+        """The default delta to state epsilon at: the first point's; None for mu and rho."""
         return self.points[0][1] if self.points else None
 
     def in_words(self) -> str:
         """Return the claim as a phrase."""
         if self.mu is not None:
-            said = f"Gaussian differential privacy with mu {given(self.mu)}"
+            said = f"Gaussian differential privacy with mu {as_stated(self.mu)}"
         elif self.rho is not None:
-            said = f"zero-concentrated differential privacy with rho {given(self.rho)}"
+            said = f"zero-concentrated differential privacy with rho {as_stated(self.rho)}"
         elif len(self.points) <= _POINTS_IN_WORDS:
             said = " and ".join(_point_in_words(*point) for point in self.points)
         else:
@@ -498,7 +502,7 @@ def _points(points: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _point_in_words(epsilon: float, delta: float) -> str:
-    return f"epsilon {given(epsilon)} at delta {given(delta)}"
+    return f"epsilon {as_stated(epsilon)} at delta {as_stated(delta)}"
 
 
 TrainingClaim = DPSGD | StatedClaim | StatedCurve
@@ -534,7 +538,7 @@ def for_equal_groups(claim: TrainingClaim) -> bool:
 
 
 def delta_of(claim: TrainingClaim | None) -> float | None:
-    """Return the delta that a claim offers to state epsilon at, or null: DP-SGD has none of its own."""
+    """Return the delta that a claim offers to state epsilon at, or None: DP-SGD has none of its own."""
     return None if claim is None or isinstance(claim, DPSGD) else claim.delta
 
 

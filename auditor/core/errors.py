@@ -14,12 +14,12 @@ from urllib.parse import unquote_plus
 
 
 class ExitCode(IntEnum):
-    """What the process says to a pipeline.
+    """Exit codes of the process.
 
     0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
-    input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
-    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
-    could not have shown what the gate asks for), which never counts as passed; or a claim could not be judged, unless that
+    input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate needs a number that
+    this audit cannot give (a missing number, an undecided verdict or check, a failed validity check, an audit that
+    could not have reached the gate's limit), which never counts as passed; or a claim could not be judged, unless that
     is allowed; or the result was altered since it was written. Where several hold, 2 comes before 1, and 1 before 3.
     """
 
@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
 
 INTERRUPTED = 130  # the exit code: 128 and the number of the signal
 
-# --- Addresses: which hold credentials, where these would be read, and what of an address may be shown ---
+# --- Addresses: credentials in them, the place to read these from, and the part that may be shown ---
 
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d(-preview)?|v?\d+(\.\d+)+|.{0,5}")  # of an interface, or too short
 _ELSEWHERE = r"(?i)\b{}://(?!(localhost|127(\.\d+){{3}}|\[::1\])(:\d*)?([/?#]|$))"
@@ -40,7 +40,7 @@ _ADDRESS = re.compile(r"""(['"])?(?<!\w)([A-Za-z][\w+.-]+:/+)((?(1)(?:(?!\1).)*|
 
 
 def credentials(address: str) -> list[str]:
-    """Return what may be a credential in an address: a user and password, and any value of six or more characters.
+    """Return possible credentials in an address: a user and password, and any value of six or more characters.
 
     Names do not decide, since there are too many. A date or a version number is no credential.
 
@@ -72,15 +72,15 @@ def without_credentials(text: str) -> str:
     return _ADDRESS.sub(_bare, text) if ":/" in text else text
 
 
-def _bare(found: re.Match[str]) -> str:
-    quote, scheme, rest = found.groups("")
+def _bare(match: re.Match[str]) -> str:
+    quote, scheme, rest = match.groups("")
     place = re.split(r"[?#;](?=\S)", rest, maxsplit=1)[0]
     # A password may hold a question mark, and a query an at sign: which is which cannot be known.
     return quote + scheme + ("***" if "@" in rest[len(place) :] else place.rpartition("@")[2])
 
 
 def shown_place(place: str) -> str:
-    """Return what a result shows of a path, the name of the file, or of an address, its scheme.
+    """Return the displayed part of a path, the name of the file, or of an address, its scheme.
 
     >>> shown_place("https://user:word@host:8080/v2/models/income?sig=abcdef"), shown_place("/home/me/losses.csv")
     ('https://***', 'losses.csv')
@@ -90,7 +90,7 @@ def shown_place(place: str) -> str:
 
 
 def keep_from_logs() -> None:
-    """Let the packages that open addresses log them without what may be a credential."""
+    """Keep possible credentials out of the logs of the packages that open addresses."""
     for name in ("httpx", "fsspec", "fsspec.http"):
         logging.getLogger(name).addFilter(_logged)
 
@@ -112,6 +112,12 @@ class InputError(AuditorError, ValueError):
     """An argument or a file that cannot be used; the message names it, the place and the fix."""
 
 
+class UntrustedError(InputError):
+    """A file holds types that are not trusted; ``types`` has their names."""
+
+    types: tuple[str, ...] = ()
+
+
 class OutputError(AuditorError, OSError):
     """A place where a result should be written and cannot be."""
 
@@ -124,8 +130,8 @@ def import_optional(module: str, *, purpose: str, extra: str) -> ModuleType:
     """Return an optional module, or say in one sentence how it is installed.
 
     Args:
-        module: What to import: ``onnxruntime``.
-        purpose: What it is for, the subject of the sentence: "scoring an ONNX model".
+        module: Module to import: ``onnxruntime``.
+        purpose: Purpose, the subject of the sentence: "scoring an ONNX model".
         extra: The extra of this package that brings it, or, with a space in it, the packages to install.
     """
     try:

@@ -1,4 +1,4 @@
-"""Facts as enums: what is known of an audit by name; the words for them are made in `auditor.report`."""
+"""Facts as enums: named facts about an audit; the words for them are made in `auditor.report`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,11 @@ class Named(StrEnum):
             InputError: There is none of it.
         """
         what = re.findall("[A-Z][a-z]*", cls.__name__)[-1].lower()
-        return cls(validate.known(what, name, [str(item) for item in cls]))
+        return cls(validate.one_of(what, name, [str(item) for item in cls]))
 
 
 class Adjacency(Named):
-    """Which two training sets count as neighbours.
+    """Relation between neighbouring training sets.
 
     >>> Adjacency("replace-one") == "replace-one"
     True
@@ -31,6 +31,32 @@ class Adjacency(Named):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+class Decision(Named):
+    """Outcome of a review of a release, in the terms of trusted research environments."""
+
+    RELEASE = "release"
+    REVISE = "revise"
+    REFUSE = "refuse"
+
+
+class Basis(Named):
+    """Part of an interval that meets a limit: all of it, the estimate alone, its safer end alone, or neither all nor nothing."""
+
+    ALL = "all"
+    POINT = "point estimate"
+    SAFER_END = "safer end"
+    PART = "part"
+
+
+class Severity(Named):
+    """Size of a leak, from the lower limit of the membership advantage."""
+
+    NONE = "none shown"
+    SLIGHT = "slight"
+    MARKED = "marked"
+    SEVERE = "severe"
 
 
 class Attack(Named):
@@ -48,12 +74,12 @@ class Attack(Named):
 
     @property
     def column(self) -> str:
-        """The column of a table that marks the records on which the attack was run."""
+        """The column of a table that marks the records that were attacked."""
         return f"attack.{self}"
 
 
 class AttackState(Named):
-    """What became of an attack."""
+    """State of an attack."""
 
     RUN = "run"
     NOT_RUN = "not run"
@@ -64,12 +90,12 @@ Attacks = Mapping[Attack, AttackState]
 
 
 def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
-    """Return what became of each attack, from names of both."""
+    """Return the state of each attack, from the names of both."""
     return {Attack.named(name): AttackState.named(state) for name, state in dict(attacks).items()}
 
 
 def all_attacks(attacks: Attacks) -> dict[str, str]:
-    """Return what became of every attack, by name: that by the loss was run where no other was."""
+    """Return the state of every attack, by name: the attack by the loss was run if no other was."""
     by_loss = {} if AttackState.RUN in attacks.values() else {Attack.LOSS: AttackState.RUN}
     states = {**by_loss, **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
@@ -91,7 +117,7 @@ _FORMER = (
 
 
 def former_attacks(history: Iterable[str]) -> dict[Attack, AttackState]:
-    """Return what became of attacks by the history that an earlier release wrote."""
+    """Return the states of attacks from the history that an earlier release wrote."""
     steps = tuple(history)
     return {
         attack: state for attack, state, words in _FORMER if any(step.startswith(words) for step in steps)
@@ -106,7 +132,7 @@ class Tail(Named):
 
 
 class Disclosure(Named):
-    """Who may read a result.
+    """Audience of a result.
 
     ``PUBLIC`` results show nothing that few records make: see `auditor.results.disclosure`. ``INSIDERS`` results have every
     digit and every view, from which records of the audit can be recognised.
@@ -117,7 +143,7 @@ class Disclosure(Named):
 
 
 class PrivacyUnit(Named):
-    """What two neighbours differ in: one record, or all records of one person.
+    """Unit of neighbouring training sets: one record, or all records of one person.
 
     >>> PrivacyUnit("person") == "person"
     True
@@ -127,7 +153,7 @@ class PrivacyUnit(Named):
     PERSON = "person"
 
     def ending(self, records: int | None = None) -> str:
-        """Return what a claim in words ends with: nothing for the usual unit."""
+        """Return the end of a claim in words: empty for the usual unit."""
         if self is PrivacyUnit.RECORD:
             return ""
         some = "" if records == 1 else "s"

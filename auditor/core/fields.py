@@ -1,4 +1,4 @@
-"""What the fields of a result hold besides their type: marks for `Annotated`, which `pydantic` reads.
+"""Constraints on the fields of a result besides their types: marks for `Annotated`, which `pydantic` reads.
 
 Pydantic is imported when a result is read or its schema is made, and not before: an audit needs nothing of it.
 """
@@ -16,7 +16,7 @@ _MAY_HOLD_WORDS = frozenset((str, list, dict))
 
 
 class Must:
-    """What a value must be besides its type, as arguments of `pydantic.Field`: ``Must(ge=0)``."""
+    """Constraint on a value besides its type, as arguments of `pydantic.Field`: ``Must(ge=0)``."""
 
     def __init__(self, **keywords: Any) -> None:
         self.keywords = keywords
@@ -31,7 +31,7 @@ class Must:
 
 
 class OrInfinite:
-    """Of a number that may be infinite, for which JSON has the words ``inf`` and ``-inf``.
+    """Mark of a number that may be infinite, written ``inf`` or ``-inf`` in JSON.
 
     Attributes:
         least: The smallest that it may be.
@@ -51,7 +51,7 @@ class OrInfinite:
         return {"anyOf": [{"type": "number", "minimum": self.least}, {"const": "inf"}]}
 
     def _number(self, value: Any) -> float:
-        """The number, a whole one as it is."""
+        """Return the number, a whole one as it is."""
         from pydantic_core import PydanticKnownError
 
         number: Any = restored(value)
@@ -62,8 +62,12 @@ class OrInfinite:
         return number
 
 
+# Limits of a release stay, so that one that cannot be read stops it.
+_LIMITS = (("policy",), ("gates",), ("severity",))
+
+
 class Keys:
-    """An open object of which these keys are known: in a file, a value that is not of its kind counts as missing.
+    """An open object with these known keys: in a file, a value of the wrong type counts as missing.
 
     Attributes:
         of: A ``TypedDict`` of them; objects in it take no other keys.
@@ -92,7 +96,7 @@ class Keys:
         return described(result, self.of)
 
     def _read(self, value: Any, check: Any) -> dict[str, Any]:
-        """The object with its numbers, whole ones as they are, and null in place of what is not of its kind."""
+        """Return the object with its numbers, whole ones as they are, and None in place of values of the wrong kind."""
         from pydantic_core import ValidationError
 
         if not isinstance(value, dict):
@@ -102,13 +106,13 @@ class Keys:
             check(read)
         except ValidationError as error:
             for fault in error.errors(include_url=False, include_context=False, include_input=False):
-                if fault["type"] not in ("missing", "extra_forbidden"):
+                if fault["type"] not in ("missing", "extra_forbidden") and fault["loc"][:1] not in _LIMITS:
                     _forget(read, *fault["loc"])
         return read
 
 
 def _object(of: Any, handler: Any, *, closed: bool = False) -> Any:
-    """The schema of an object with the keys of a ``TypedDict``: pydantic takes those of `typing` from Python 3.12 on."""
+    """Return the schema of an object with the keys of a ``TypedDict``: pydantic takes those of `typing` from Python 3.12 on."""
     from pydantic_core import core_schema
 
     fields = {}
@@ -140,7 +144,7 @@ def _field(hint: Any, handler: Any) -> Any:
 
 
 def _forget(value: dict[str, Any], key: Any, *path: Any) -> None:
-    """Set what is there to null: of a list all of it."""
+    """Set the present value to None: of a list all of it."""
     inner = value.get(key)
     if path and isinstance(inner, dict):
         _forget(inner, *path)
@@ -160,7 +164,7 @@ def restored(value: Any) -> Any:
 
 
 def described(schema: dict[str, Any], of: Any) -> dict[str, Any]:
-    """Return the schema of an object with what the docstring of its type says of each key."""
+    """Return the schema of an object with the descriptions of the keys from the docstring of its type."""
     _, _, section = docstring(of).partition("Attributes:\n")
     lines = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.split("\n\n")[0], flags=re.MULTILINE)
     words = {name: re.sub(r"\s+", " ", text).replace("``", "") for name, text in lines}
@@ -181,11 +185,11 @@ Count = Annotated[int, Must(ge=0)]
 YesOrNo = Annotated[bool, Must()]
 
 
-# --- What is read of the details of estimates and checks: every one of them says more ---
+# --- Details of estimates and checks that are read; each has more ---
 
 
 class FitOfGroup(TypedDict, total=False):
-    """How the law of one group was fitted and tested."""
+    """Fitted law of one group, and its test."""
 
     mean: float
     components: float
@@ -207,7 +211,7 @@ class GridOfGroup(TypedDict, total=False):
 
 
 class Grids(TypedDict, total=False):
-    """Those of both groups."""
+    """Grids of both groups."""
 
     member: GridOfGroup
     nonmember: GridOfGroup
@@ -223,7 +227,7 @@ class FitDetails(TypedDict, total=False):
 
 
 class Place(TypedDict, total=False):
-    """Where on the curve a supremum is attained."""
+    """Point of the curve where a supremum is attained."""
 
     fpr: float
     fnr: float
@@ -232,7 +236,7 @@ class Place(TypedDict, total=False):
 
 
 class NoiseFloor(TypedDict, total=False):
-    """What two groups without any difference would give."""
+    """Values that two groups without any difference would give."""
 
     mean: float
     q95: float
@@ -246,7 +250,7 @@ class Supported(TypedDict, total=False):
 
 
 class CurvePoint(TypedDict, total=False):
-    """Where the claimed curve was contradicted most, as `auditor.estimators.joint_test.Judged` says."""
+    """Point where the claimed curve was contradicted most; see `auditor.estimators.joint_test.Judged`."""
 
     tail: str
     alarms: float
@@ -258,14 +262,14 @@ class CurvePoint(TypedDict, total=False):
 
 
 class Growth(TypedDict, total=False):
-    """The evidence against a claim as it grew: after so many pairs of runs, the log of the e-value."""
+    """The growth of the evidence against a claim: after so many pairs of runs, the log of the e-value."""
 
     pairs: list[float]
     log_evidence: list[float]
 
 
 class CurveRejected(TypedDict, total=False):
-    """Whether the whole trade-off curve of the claimed training is rejected, and could have been."""
+    """Rejection of the whole trade-off curve of the claimed training, and whether it was possible."""
 
     rejected: bool
     could_have_been: bool
@@ -280,12 +284,12 @@ class CurveRejected(TypedDict, total=False):
 
 
 class Placements(TypedDict):
-    """What an AUC's interval rests on, of the members' placements and of the non-members'.
+    """Statistics of the members' and the non-members' placements, for the interval of an AUC.
 
     The placement of a record is the share of the other group that lies on the right side of it, ties counting half.
 
     Attributes:
-        variances: Of their means, as DeLong has them.
+        variances: Variances of their means, as DeLong has them.
         least: The least of each group.
         largest: The largest.
     """
@@ -304,7 +308,7 @@ class Area(TypedDict):
 
 
 class EstimatedOdds(TypedDict):
-    """Where odds of membership were estimated: how many records taught them, were held back and are audited.
+    """Estimated odds of membership: numbers of records learnt from, held back and audited.
 
     Attributes:
         learnt_from: Records that the classifier saw.
@@ -312,8 +316,8 @@ class EstimatedOdds(TypedDict):
         kept: Those of them with estimated probabilities between the overlap and 1 less the overlap.
         overlap: In (0, 0.5).
         columns: Columns of numbers that the features make.
-        used: How many of them each classifier used: those that differ most in the records learnt from.
-        members: How many held members have estimated probabilities in each of equal parts of (0, 1).
+        used: Number of columns that each classifier used: those that differ most in the records learnt from.
+        members: Number of held members with estimated probabilities in each of equal parts of (0, 1).
         others: The same of the non-members.
         by_features: AUC on the kept records by the estimated odds.
         by_losses: AUC on the same by the losses.
@@ -334,7 +338,7 @@ class EstimatedOdds(TypedDict):
 
 
 class RowDetails(TypedDict, total=False):
-    """What is read of the details of a row, with its members as draws or not."""
+    """Details of a row that are read, with its members as draws or not."""
 
     reason: str
     ceiling: float
@@ -373,7 +377,7 @@ class AsDraws(RowDetails, total=False):
 
 
 class EstimateDetails(RowDetails, total=False):
-    """What is read of the details of estimates."""
+    """Details of estimates that are read."""
 
     finite: bool
     pure: bool
@@ -381,13 +385,13 @@ class EstimateDetails(RowDetails, total=False):
 
 
 class MixtureTested(TypedDict, total=False):
-    """Whether the mixture survives where the normals do not."""
+    """Result of testing the mixture where the normals are rejected."""
 
     rejected: bool
 
 
 class CheckDetails(TypedDict, total=False):
-    """What is read of the details of checks."""
+    """Details of checks that are read."""
 
     largest: float
     mixture: MixtureTested

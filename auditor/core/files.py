@@ -75,7 +75,7 @@ def _put(draft: Path, target: Path) -> None:
 
 
 def _undone(draft: Path, target: Path, old: Path) -> bool:
-    """Whether a file is as it was before its draft was put there: its copy is put back, or it is removed if there is none."""
+    """Return whether a file is restored to its state before the draft: its copy is put back, or it is removed if there was none."""
     with suppress(OSError):
         if old.exists() and not filecmp.cmp(old, target, shallow=False):
             _put(old, target)
@@ -107,7 +107,7 @@ def _synced_names(folder: Path) -> None:
 
 
 def drafts(folder: Path) -> list[Path]:
-    """Return what a process that was killed left unfinished."""
+    """Return the unfinished files of a process that was killed."""
     return sorted(path for path in folder.iterdir() if _OWN.fullmatch(path.name))
 
 
@@ -142,7 +142,7 @@ _HANDLES = Path("/dev/fd")  # of this process, by their numbers, to which /dev/s
 
 
 def _resolved(path: Path) -> Path:
-    """The file that the path leads to, through links; of an open handle its name among those."""
+    """Return the file that the path leads to, through links; of an open handle its name among those."""
     try:
         step = path
         for _ in range(40):  # more links in a row lead nowhere
@@ -186,7 +186,7 @@ def write_all(texts: Mapping[Path, str | bytes]) -> None:
     """Write every text, or every content in bytes, to its path, or none of them; a file that is replaced keeps its permissions.
 
     Each goes to a draft beside its target first. The targets are replaced only once all drafts are on disk, and are put back
-    where one of them cannot be replaced. What goes through a handle, as to /dev/stdout, goes last and stays.
+    where one of them cannot be replaced. Output through a handle, as to /dev/stdout, goes last and stays.
 
     Raises:
         OutputError: A path cannot be written.
@@ -254,7 +254,7 @@ def write_folder(path: Path, texts: dict[str, str]) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Whether the names of two folders were exchanged in one step, as Linux does on most disks."""
+    """Return whether the names of two folders were exchanged in one step, which Linux does on most disks."""
     with suppress(AttributeError, TypeError):  # another system
         # From AT_FDCWD to AT_FDCWD, with RENAME_EXCHANGE.
         return bool(ctypes.CDLL(None).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2) == 0)
@@ -268,14 +268,14 @@ if sys.platform == "win32":
     import msvcrt
 
     def take(handle: int, *, wait: bool = False) -> None:  # noqa: ARG001 - folders have no handles there
-        """Lock what is open for this process alone, until it is closed or the process ends."""
+        """Lock an open file for this process alone, until it is closed or the process ends."""
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
     def take(handle: int, *, wait: bool = False) -> None:
-        """Lock what is open for this process alone, until it is closed or the process ends."""
+        """Lock an open file for this process alone, until it is closed or the process ends."""
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
@@ -327,8 +327,8 @@ def temporary(name: str, content: IO[bytes] | None = None) -> Iterator[Path]:
         yield path
 
 
-def kept(text: str, path: Any) -> str:
-    """Return the text, written to the path, whole or not at all, if there is one.
+def saved(text: str, path: Any) -> str:
+    """Return the text; with a path write it there, whole or not at all, and return the path as text.
 
     Raises:
         InputError: The path is neither a text nor a path.
@@ -338,7 +338,7 @@ def kept(text: str, path: Any) -> str:
         if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
             raise InputError(f"path must be a text or a path, got {path!r}.")
         write_all({Path(path): text})
-    return text
+    return text if path is None else os.fspath(path)
 
 
 def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
@@ -363,7 +363,7 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
     return file.getvalue()
 
 
-# --- What is read within limits: tables in the memory that they may take, and small files ---
+# --- Reading within limits: tables within their memory, and small files ---
 
 
 MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless more is allowed
@@ -403,6 +403,6 @@ def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
         raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
     size = max(status.st_size, len(content))
     if size > most:
-        shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
-        raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")
+        limit = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
+        raise InputError(f"{named} is larger than {limit} ({size:,} bytes), the largest size that is read.")
     return content

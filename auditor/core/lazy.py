@@ -1,4 +1,4 @@
-"""What the package reads of its own files: the names that a folder offers, loaded when first used (PEP 562), and docstrings."""
+"""Reading of the package's own files: docstrings, and the names that a folder offers, loaded when first used (PEP 562)."""
 
 import ast
 import importlib
@@ -62,7 +62,7 @@ def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
 
 
 def _offered(room: str) -> Collection[str]:
-    """The public names of a room with a face of its own; of a plain module none, and it is not loaded."""
+    """Return the public names of a room with a face of its own; of a plain module none, and it is not loaded."""
     spec = find_spec(room)
     if spec is None or spec.submodule_search_locations is None:
         return ()

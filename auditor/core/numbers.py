@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 MISSING = "—"
 _ROUNDING = {"down": ROUND_FLOOR, "up": ROUND_CEILING, "nearest": ROUND_HALF_EVEN}
 _LARGE, _SMALL = 1e5, 1e-3  # outside of these a number is written with an exponent
-_MOST_DIGITS = 17  # what a double holds
+_MOST_DIGITS = 17  # digits of a double
 _LARGEST = sys.float_info.max
 _GIVEN_DIGITS = 6  # more than people type
 _Written = TypeVar("_Written")
@@ -39,7 +39,7 @@ def number(x: float | None, *, toward: str = "nearest", digits: int = 3) -> str:
 
 
 def rounded(x: float, *, toward: str, digits: int = 3) -> float:
-    """Return a number of so many significant digits; one just below 1 keeps the digits of what is left to 1.
+    """Return a number of so many significant digits; one just below 1 keeps the digits of its distance to 1.
 
     >>> rounded(0.12345, toward="up"), rounded(-2.3456, toward="up"), rounded(0.99996, toward="nearest")
     (0.124, -2.34, 0.99996)
@@ -53,10 +53,10 @@ def rounded(x: float, *, toward: str, digits: int = 3) -> float:
     return float(result)
 
 
-def given(x: float | None, *, digits: int = 3) -> str:
-    """Return a claimed number: as it was given where six digits hold it, rounded like any other where it was derived.
+def as_stated(x: float | None, *, digits: int = 3) -> str:
+    """Return a claimed number as stated if six digits hold it; round a derived one like any other.
 
-    >>> given(2.01352), given(2.0 / 3.0), given(1e-5)
+    >>> as_stated(2.01352), as_stated(2.0 / 3.0), as_stated(1e-5)
     ('2.01352', '0.667', '1e-5')
     """
     if x is None or _special(x) is not None:
@@ -67,7 +67,7 @@ def given(x: float | None, *, digits: int = 3) -> str:
 
 
 def percent(x: float | None, *, toward: str = "nearest") -> str:
-    """Return a rate as a percentage, with three digits of what is left to 100% where that is below 0.1%.
+    """Return a rate as a percentage, with three digits of its distance to 100% if that is below 0.1%.
 
     >>> percent(0.1234), percent(0.01), percent(0.99996), percent(1.0)
     ('12.3%', '1%', '99.996%', '100%')
@@ -97,7 +97,7 @@ def unit(x: float | None, *, toward: str = "nearest") -> str:
         return number(x, toward=toward)
     exact = Decimal(repr(float(x)))
     rounded = enough_digits(
-        lambda digits: _rounded(exact, digits=digits, toward=toward), lambda found: found != 1 or exact == 1
+        lambda digits: _rounded(exact, digits=digits, toward=toward), lambda value: value != 1 or exact == 1
     )
     return _trimmed(f"{rounded:f}") if rounded == exact else f"{rounded:f}"
 
@@ -110,26 +110,27 @@ def apart(claimed: float, bound: float) -> tuple[str, str]:
     """
     order = _sign(claimed, bound)
     return enough_digits(
-        lambda digits: (given(claimed, digits=digits), number(bound, toward="down", digits=digits)),
+        lambda digits: (as_stated(claimed, digits=digits), number(bound, toward="down", digits=digits)),
         lambda texts: _sign(*map(_parsed, texts)) == order,
     )
 
 
 def distinct(x: float, y: float) -> tuple[str, str]:
-    """Return two different numbers with as many digits as it takes to tell them apart.
+    """Return two different numbers with enough digits to distinguish them.
 
     >>> distinct(1e-5, 1.0004e-5)
     ('1e-5', '1.0004e-5')
     """
     return enough_digits(
-        lambda digits: (given(x, digits=digits), given(y, digits=digits)), lambda texts: texts[0] != texts[1]
+        lambda digits: (as_stated(x, digits=digits), as_stated(y, digits=digits)),
+        lambda texts: texts[0] != texts[1],
     )
 
 
 def enough_digits(
     written: Callable[[int], _Written], enough: Callable[[_Written], bool], *, least: int = 3
 ) -> _Written:
-    """Return what is written with as few digits as are enough, from the least number of them on."""
+    """Return the text with as few digits as are enough, from the least number of them on."""
     tried = map(written, range(least, _MOST_DIGITS + 1))
     return next(filter(enough, tried), written(_MOST_DIGITS))
 
@@ -203,7 +204,7 @@ _JOINED = f"{_JOINING}\u0622-\u0625\u0627\u0629\u062f-\u0632\u0648\u0688\u0691\u
 _APART = (
     f"(?<=[{_VIRAMAS}])\u200c(?=[{_INDIAN}])|(?<=[{_JOINING}])\u200c(?=[{_JOINED}])|(?<=[{_VIRAMAS}])\u200d"
 )
-# A number sign that begins what a build server takes for a command, wherever it stands in a line.
+# A number sign that begins a command of a build server, wherever it stands in a line.
 COMMAND = r"(?i:#(?=#\[|#vso\[|#teamcity\[))"
 _UNSAFE = re.compile(f"[{UNSEEN}]|(?!{_APART})[\u200c\u200d]|{COMMAND}")
 _LONGEST, _HEAD, _TAIL = 4_000, 3_000, 500  # characters of one text
@@ -230,13 +231,13 @@ def clean(text: object, *, most: int | None = None) -> str:
     >>> clean("abcdef", most=3)
     'abc…'
     """
-    shown = str(text)
-    if most is not None and len(shown) > most:
-        shown = f"{shown[:most]}…"
-    if len(shown) > _LONGEST:
-        left_out = len(shown) - _HEAD - _TAIL
-        shown = f"{shown[:_HEAD]} ⟨{left_out:,} characters left out⟩ {shown[-_TAIL:]}"
-    return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", shown)
+    result = str(text)
+    if most is not None and len(result) > most:
+        result = f"{result[:most]}…"
+    if len(result) > _LONGEST:
+        left_out = len(result) - _HEAD - _TAIL
+        result = f"{result[:_HEAD]} ⟨{left_out:,} characters left out⟩ {result[-_TAIL:]}"
+    return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", result)
 
 
 _PLAIN = re.compile(r"[\w+/()@=:#&,-]+(?:[ .][\w+/()@=:#&,-]+)*")

@@ -1,10 +1,11 @@
-"""The choices that change a number, as values: what was declared, and which rule was asked for.
+"""The choices that change a number, as values: declarations, and rules.
 
-A choice is data; who computes with it is elsewhere. Each is checked when it is built.
+A choice is data; the computations are elsewhere. Each is checked when it is built.
 """
 
 import datetime as dt
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -38,7 +39,7 @@ from auditor.core.facts import (
 )
 from auditor.core.numbers import plain
 
-# --- Which members were scored -------------------------------------------------------------------
+# --- Scored members ---
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class BernoulliSplit:
     """Each record was included by an independent coin of probability ``inclusion`` (for example a salted hash).
 
     The add/remove adjacency. ``inclusion`` lies in (0, 1): one number for all records, or a pair of columns (members,
-    non-members) aligned with the losses where records had odds of their own, as by Poisson sampling within strata; null
+    non-members) aligned with the losses where records had odds of their own, as by Poisson sampling within strata; None
     for the ``inclusion`` of the losses, or fair coins where they have none. Strata of fixed sizes, draws without
     replacement and bootstraps are no independent coins. Score every record that had a coin, or a sample of them drawn
     without looking at membership: a balanced sample of unbalanced coins has other odds.
@@ -169,9 +170,9 @@ NO_CHANCE = (UnknownSplit, Propensity)
 class IndependentRuns:
     """Several models were trained apart, so that the pairs (or the coins) of all of them are one audit together.
 
-    It declares that the split of each model was drawn anew and independently of all others, and of all other records;
+    It declares that the split of each model was drawn again, independently of all others, and of all other records;
     that no two training runs shared a seed or any other randomness, none was started from another's weights, and none was
-    kept or left out for what came of it; and that pairs are drawn anew in each. The same records may occur in several.
+    kept or left out for its result; and that pairs are drawn again in each. The same records may occur in several.
     It is not so for the folds of a cross-validation, nor for a split and its complement: there each record's coin decides
     about several models.
     """
@@ -187,7 +188,7 @@ class ClopperPearson:
 
 @dataclass(frozen=True)
 class Melded:
-    """One exact limit for the ratio of the two rates: never below what two limits give, and usually well above.
+    """One exact limit for the ratio of the two rates: never below two separate limits, and usually well above.
 
     At a threshold of fixed rank, the error rate of the ranked group has a known law, so that the hits of the other
     group can be tested against it directly [own]; the construction is that of Fay, Proschan and Brittain 2015.
@@ -220,6 +221,13 @@ _RankInterval = Calibrated | ClopperPearson | Melded
 ThresholdInterval = ClopperPearson | Katz | Jeffreys
 
 
+def _set_interval(rule: Any, kinds: tuple[type, ...]) -> None:
+    """Replace the name of an interval, such as ``clopper-pearson``, by its value, and refuse any other kind."""
+    names = {re.sub("(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in kinds}
+    object.__setattr__(rule, "interval", from_text("interval", rule.interval, names))
+    validate.instance("interval", rule.interval, kinds)
+
+
 # --- How a certified bound picks its threshold ----------------------------------------------------
 
 
@@ -230,36 +238,37 @@ class RankGrid:
     `Calibrated`, the default, looks at ranks 3% apart, the others at {0} and round(1.5^j) < n/2.
 
     ``tails`` is ``"both"``, ``"lower"`` (members are those with low loss) or ``"upper"`` (non-members are those
-    with high loss); both tails share the error probability. ``interval`` is `Calibrated`, `ClopperPearson` or `Melded`.
+    with high loss); both tails share the error probability. ``interval`` is `Calibrated`, `ClopperPearson` or `Melded`, or
+    its name.
 
-    >>> RankGrid("lower", interval=Melded())
+    >>> RankGrid("lower", interval="melded")
     RankGrid(tails='lower', interval=Melded())
     """
 
     tails: str = "both"
-    interval: _RankInterval = Calibrated()
+    interval: Any = Calibrated()  # a value once built
 
     def __post_init__(self) -> None:
-        validate.known("tails", self.tails, ("both", "lower", "upper"))
-        validate.instance("interval", self.interval, get_args(_RankInterval))
+        validate.one_of("tails", self.tails, ("both", "lower", "upper"))
+        _set_interval(self, get_args(_RankInterval))
 
 
 @dataclass(frozen=True)
 class FixedThreshold:
     """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
 
-    ``interval`` is `ClopperPearson`, or one of the approximate `Katz` and `Jeffreys`.
+    ``interval`` is `ClopperPearson`, or one of the approximate `Katz` and `Jeffreys`, or its name.
 
     >>> FixedThreshold(0.7).threshold
     0.7
     """
 
     threshold: float
-    interval: ThresholdInterval = ClopperPearson()
+    interval: Any = ClopperPearson()  # a value once built
 
     def __post_init__(self) -> None:
         validate.number("threshold", self.threshold)
-        validate.instance("interval", self.interval, get_args(ThresholdInterval))
+        _set_interval(self, get_args(ThresholdInterval))
 
 
 @dataclass(frozen=True)
@@ -281,11 +290,11 @@ class Split:
 ThresholdRule = RankGrid | FixedThreshold | Split
 
 
-# --- What counts as one unit ----------------------------------------------------------------------
+# --- Unit of the audit ---
 
 
 class Rows(Named):
-    """What several rows of one id are.
+    """Meaning of several rows with one id.
 
     >>> Rows("scorings") == "scorings"
     True
@@ -297,7 +306,7 @@ class Rows(Named):
 
 @dataclass(frozen=True)
 class _Units:
-    """How several rows become one score.
+    """Rule that combines several rows into one score.
 
     Attributes:
         by: ``mean`` (default), ``min`` or ``max`` of their losses.
@@ -309,7 +318,7 @@ class _Units:
     rows: Rows = Rows.RECORDS
 
     def __post_init__(self) -> None:
-        validate.known("by", self.by, ("min", "mean", "max"))
+        validate.one_of("by", self.by, ("min", "mean", "max"))
         object.__setattr__(self, "rows", Rows.named(self.rows))
 
 
@@ -329,7 +338,7 @@ class EachRecord(_Units):
 class OnePerPerson(_Units):
     """The records of one data subject become one score: the ``by`` (``min``, ``mean`` or ``max``) of their losses.
 
-    Records of one person are not independent, and privacy is promised to persons: intervals then count persons. People who
+    Records of one person are not independent, and privacy is promised to people: intervals then count people. People who
     have records in both groups, though membership was decided by person, are left out.
 
     >>> OnePerPerson("min").by
@@ -340,7 +349,7 @@ class OnePerPerson(_Units):
 Persons = EachRecord | OnePerPerson
 
 
-# --- Which family is fitted -----------------------------------------------------------------------
+# --- Fitted family ---
 
 
 @dataclass(frozen=True)
@@ -382,16 +391,16 @@ class AnyGuesses:
 OneRunTest = Steinke | FDP | AnyGuesses
 
 
-# --- What the model is good for -------------------------------------------------------------------
+# --- Utility of the model ---
 
 
 @dataclass(frozen=True)
 class Utility:
-    """How good the model is at its task, for the privacy-utility landscape of several audits.
+    """Performance of the model at its task, for the privacy-utility landscape of several audits.
 
     Attributes:
         value: Finite.
-        name: What it is, for example ``test accuracy``.
+        name: Name of the measure, for example ``test accuracy``.
         higher_is_better: Whether a larger value is a better model.
 
     Raises:
@@ -428,23 +437,23 @@ class Utility:
         return cls(value, name or "utility", higher_is_better=better != "lower")  # type: ignore[arg-type]  # read as a number
 
 
-# --- What is declared of the release, for a reviewer -----------------------------------------------
+# --- Declared context of the release, for a reviewer ---
 
 
 @dataclass(frozen=True)
 class Context:
-    """What is declared of a model's release. No number depends on it, and nothing of it is inferred.
+    """Declared context of a model's release. No number depends on it, and nothing in it is inferred.
 
-    What is left out is shown as "not stated".
+    Fields that are left out are shown as "not stated".
 
     Attributes:
         release: ``internal``, ``API``, ``open weights``, or other words.
-        exposed: What others get to see, such as labels, probabilities or weights.
-        query_limits: How many questions one caller may ask.
-        privacy_unit: Whose privacy is meant, such as a record, a person or a household.
-        attacker: What an attacker is thought to know and to have access to.
-        mitigations: What was done against leakage.
-        owner: Who answers for the model.
+        exposed: Exposed outputs, such as labels, probabilities or weights.
+        query_limits: Query limits for one caller.
+        privacy_unit: Privacy unit, such as a record, a person or a household.
+        attacker: Assumed knowledge and access of an attacker.
+        mitigations: Mitigations of leakage.
+        owner: Person or team responsible for the model.
         next_audit: When the next audit is due, as YYYY-MM-DD; a `datetime.date` goes in too.
 
     Raises:
@@ -479,7 +488,7 @@ class Context:
 
         Args:
             raw: A table of texts, as a TOML or JSON reader returns it.
-            named: What an error calls it.
+            named: Name in error sentences.
 
         Raises:
             InputError: It is no table, has a key that is none or one twice, or a value that is none.
@@ -487,7 +496,7 @@ class Context:
         if not isinstance(raw, Mapping):
             raise InputError(f"{named} must be a table of texts, got {raw!r:.80}.")
         options = [item.name for item in fields(cls)]
-        keys = [validate.known(f"{named}: the key", str(key)[:80].replace("-", "_"), options) for key in raw]
+        keys = [validate.one_of(f"{named}: the key", str(key)[:80].replace("-", "_"), options) for key in raw]
         stated = dict(zip(keys, raw.values(), strict=True))
         if len(stated) < len(raw):
             raise InputError(f"{named} states a field twice, with a dash and with an underscore; keep one.")
@@ -554,21 +563,21 @@ def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) ->
     if not isinstance(value, str):
         return value
     word, _, rest = value.partition(":")
-    kind = kinds[validate.known(name, word.strip(), kinds)]
+    kind = kinds[validate.one_of(name, word.strip(), kinds)]
     made: Any = getattr(kind, "func", kind)
     taken = len(getattr(kind, "args", ())), set(getattr(kind, "keywords", ()))
     free = [item.name for item in fields(made) if item.name not in taken[1]][taken[0] :]
-    given_fields: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, map(str.strip, rest.split(","))):
         field_name, sign, text = part.partition("=")
         if not sign and part not in free:
-            field_name, text = next((item for item in free if item not in given_fields), ""), part
+            field_name, text = next((item for item in free if item not in values), ""), part
         if field_name not in free:
             has = f"has the fields {', '.join(free)}" if free else "has no fields"
             raise InputError(f"{name} must be one of {', '.join(kinds)}, and {word!r} {has}, got {value!r}.")
-        given_fields[field_name] = _scalar(text) if text else True
+        values[field_name] = _scalar(text) if text else True
     try:
-        return kind(**given_fields)
+        return kind(**values)
     except TypeError:
         required = [
             item.name for item in fields(made) if item.default is MISSING and item.default_factory is MISSING
@@ -611,7 +620,7 @@ def stored(choice: Any) -> Any:
 
 
 def restored(raw: Any) -> Any:
-    """Return the choice that `stored` made JSON of; only classes of this module are built, whatever is asked for.
+    """Return the choice that `stored` made JSON of; only classes of this module are built, whatever the JSON names.
 
     Raises:
         InputError: There is no such choice, or not with these fields.
@@ -623,7 +632,7 @@ def restored(raw: Any) -> Any:
         return tuple(map(restored, raw))
     if not isinstance(raw, dict):
         return raw
-    made = _STORED[validate.known("stored choice", raw.get("choice"), _STORED)]
+    made = _STORED[validate.one_of("stored choice", raw.get("choice"), _STORED)]
     try:
         return made(**{key: restored(value) for key, value in raw.items() if key != "choice"})
     except TypeError as error:

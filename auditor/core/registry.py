@@ -1,4 +1,4 @@
-"""Registries: what there is to measure and what there is to check, each entry told once and read by everybody.
+"""Registries of the metrics and the checks; each entry is described once and read by all rooms.
 
 An entry is data; who computes with it is elsewhere. Report, gates, schema, comparison, terminal, help and glossary read
 the registries and name nothing themselves.
@@ -38,7 +38,7 @@ class Registry(Generic[Entry]):
         return self._entries[name]
 
     def get(self, name: str) -> Entry | None:
-        """Return the entry of that name, else that of the family it belongs to, or null."""
+        """Return the entry of that name, else that of the family it belongs to, or None."""
         if name in self._entries:
             return self._entries[name]
         families = [
@@ -48,12 +48,12 @@ class Registry(Generic[Entry]):
 
 
 def entries(room: str, file: str) -> dict[str, Any]:
-    """Return what a TOML file beside the modules of a room tells."""
+    """Return the content of a TOML file beside the modules of a room."""
     return tomllib.loads((resources.files(room) / file).read_text(encoding="utf-8"))
 
 
 class Unit(StrEnum):
-    """What a value is counted in, which decides how it is written."""
+    """Unit of a value, which decides its format."""
 
     NATS = "nats"  # an epsilon
     SHARE = "share"  # between 0 and 1, as a number
@@ -62,18 +62,18 @@ class Unit(StrEnum):
 
 
 class Role(StrEnum):
-    """What a metric is to those who show or judge an audit, who ask for it by this."""
+    """Role of a metric, by which reports and verdicts look it up."""
 
     CERTIFIED = "the bound on this model that holds whatever shape the losses have"
     JUDGE = "the bound on the training algorithm, the only one that can refute a claim"
     PUBLISHED = "the published estimate, from two fitted normals"
     OBSERVED = "the largest ratio seen in the data themselves, without a fit"
-    WITHOUT_FIT = "what stands in for the published estimate where its fit is rejected"
+    WITHOUT_FIT = "the substitute for the published estimate where its fit is rejected"
 
 
 @dataclass(frozen=True)
 class Equation:
-    """What is computed, and where that comes from.
+    """Equation of a quantity, and its source.
 
     Attributes:
         text: The equation.
@@ -88,28 +88,28 @@ class Equation:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a quantity of an audit is, to everybody who shows, judges or compares it.
+    """Metric of an audit: its name, units and meaning, for display, judgement and comparison.
 
     Attributes:
         name: As in JSON and gates, such as ``epsilon_star.gaussian``; that of a family ends in ``*``.
         title: A few words, for a table; of a family, with ``{rate}`` for its rate. Empty for the name itself.
-        sentence: What it says, for a reader who is not a statistician.
-        unit: What its value is counted in.
-        subject: What it is about.
+        sentence: Explanation for a reader who is not a statistician.
+        unit: Unit of its value.
+        subject: Subject of the number.
         term: Key of the glossary's term that explains it; of a key that is not there, title and sentence are the term.
         equations: How it is computed, by method.
-        role: What it is asked for by, where others than its own row need it.
+        role: Role by which other code looks it up, if any.
         lower_bound: Whether its value is itself a lower bound, so that the truth may lie anywhere above.
         more_is_worse: Whether a larger value means more leakage.
-        curve: Name of the fitted trade-off curve that it is read off; empty for what needs no fit.
-        guessing: What an attacker gets who only guesses, where a reader needs it.
+        curve: Name of the fitted trade-off curve that it is read off; empty if it needs no fit.
+        guessing: Value for an attacker who only guesses, if a reader needs it.
         main: Whether it is among the few numbers of a summary.
         tile: Whether it is a large number at the top of a page.
         claim: The metric of the claims that it is shown beside.
         of_training_set: How members were chosen where the number is about the finite training set itself.
-        hint: What it is in a few words, for the help of gates; empty where an audit of one model does not have it.
-        absent: Why an audit may not have it, a clause; empty where every audit does.
-        condition: What a conditional bound of one model assumes, a clause; empty for a Gaussian curve.
+        hint: Short description for the help of gates; empty if an audit of one model does not have it.
+        absent: Reason why an audit may not have it, a clause; empty if every audit does.
+        condition: Assumption of a conditional bound of one model, a clause; empty for a Gaussian curve.
         short: Its title in a short list, such as that of an audit of runs.
         approximate: Whether its interval holds for many records only.
     """
@@ -139,18 +139,18 @@ class Metric:
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """A check of an audit: what it asks, how it is made, and what to do about its answer.
+    """A check of an audit: its question, its function, and the fix for its answer.
 
     Attributes:
         name: As in JSON and gates, such as ``shift``.
         title: The question it answers, in a few words.
-        advice: What to do, by status (``warn``, ``fail``, ``unknown``) or ``status/cause``.
+        advice: Fix, by status (``warn``, ``fail``, ``unknown``) or ``status/cause``.
         voids_result: Whether a failure makes the question itself unanswerable, so that no verdict and no gate passes.
-        hint: What it looks at in a few words, for the help of gates; empty where an audit of one model does not make it.
-        absent: Why an audit may not have it, a clause; empty where every audit does.
+        hint: Short description for the help of gates; empty if an audit of one model does not make it.
+        absent: Reason why an audit may not have it, a clause; empty if every audit does.
         source: The paper that it rests on, as it is cited; empty where there is none.
         term: Key of the glossary's term that explains it; of a key that is not there, its name and question are the term.
-        run: From the evidence of an audit to the check, or null where it does not apply.
+        run: From the evidence of an audit to the check, or None if it does not apply.
     """
 
     name: str

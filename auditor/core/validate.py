@@ -1,4 +1,4 @@
-"""Argument checks: the only author of the sentences a caller reads about a bad argument.
+"""Argument checks: the only source of the sentences about a bad argument.
 
 Every sentence names the argument, the constraint, the value received and where. Rows count from 0, and say so.
 """
@@ -76,7 +76,7 @@ def enough_to_share(name: str, count: int, disclosure: str) -> None:
 
 
 def fraction(name: str, value: object, *, zero: bool = False, one: bool = False) -> float:
-    """Return a number in (0, 1), the ends included as asked."""
+    """Return a number in (0, 1), including the ends if allowed."""
     result = number(name, value)
     low = result > 0 or (zero and result == 0)
     high = result < 1 or (one and result == 1)
@@ -89,7 +89,7 @@ def fraction(name: str, value: object, *, zero: bool = False, one: bool = False)
 def numbers(name: str, values: npt.ArrayLike, good: Callable[[_Floats], Any], words: str) -> _Floats:
     """Return an array of numbers that are all good, or name the first that is not; it must ``words``."""
     try:
-        result = np.asarray(values, dtype=np.float64)
+        result = np.asarray(detached(values), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
     wrong = np.ravel(~good(result))
@@ -145,7 +145,7 @@ def _public(kind: type) -> str:
     return f"{home.__name__ if home else kind.__module__}.{kind.__name__}"
 
 
-def known(name: str, value: object, options: Iterable[str]) -> str:
+def one_of(name: str, value: object, options: Iterable[str]) -> str:
     """Return a value that is one of the options, or name the nearest."""
     listed = list(options)
     if isinstance(value, str) and value in listed:
@@ -155,8 +155,9 @@ def known(name: str, value: object, options: Iterable[str]) -> str:
 
 
 def nearest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that somebody may have meant, if one is like the word."""
-    return next(iter(difflib.get_close_matches(word, list(options), n=1)), None)
+    """Return the option that somebody may have meant, if one is like the word: about two slips away."""
+    cutoff = 0.5 if len(word) < 5 else 0.6  # noqa: PLR2004 - letters, of which two slips are half
+    return next(iter(difflib.get_close_matches(word, list(options), n=1, cutoff=cutoff)), None)
 
 
 def did_you_mean(option: str | None) -> str:
@@ -212,7 +213,7 @@ def _finite(
         for kind, bad in zip(kinds, (np.isnan(array), np.isinf(array)), strict=True):
             if bad.any():
                 raise InputError(
-                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows, first_row)}); remove those records or mend the loss."
+                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows, first_row)}); remove those records or correct the loss."
                 )
     return array
 
@@ -225,8 +226,8 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
             f"{name} losses need at least {least} records, got {raw.size}; is the group or the file empty?"
         )
     # Copied, so that nobody can change it later, unless it already owns its memory and nobody can.
-    kept = raw.dtype == np.float64 and raw.flags.owndata and not raw.flags.writeable
-    own = raw if kept else np.array(raw, dtype=np.float64)
+    is_own = raw.dtype == np.float64 and raw.flags.owndata and not raw.flags.writeable
+    own = raw if is_own else np.array(raw, dtype=np.float64)
     array = _finite(f"{name} losses must be finite", own, ("NaN", "infinite values"))
     array.setflags(write=False)
     return array
@@ -246,7 +247,7 @@ def coin_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats
 
 
 def pair(name: str, value: object, *, of: str = "") -> tuple[Any, Any]:
-    """Return what is given for the members and for the non-members."""
+    """Return the two values, for the members and for the non-members."""
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004
         raise InputError(f"{name} must be a pair (members, non-members){of}, got {type(value).__name__}.")
     return value[0], value[1]
@@ -267,6 +268,16 @@ def finite_column(place: str, values: object, *, rows: str = FROM_ZERO, first_ro
     return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows, first_row)
 
 
+def detached(values: Any) -> Any:
+    """Return tensors of PyTorch, which may require gradients, as arrays, also those in a list; anything else as it is."""
+    if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
+        return [detached(value) for value in values]
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
 def array(place: str, values: Any) -> npt.NDArray[Any]:
     """Return an array; of a list with text in it the cells as they are, for NumPy would make one width and type of them.
 
@@ -283,6 +294,7 @@ def array(place: str, values: Any) -> npt.NDArray[Any]:
         )
     with_text = isinstance(values, list | tuple) and any(isinstance(value, str | bytes) for value in values)
     try:
+        values = detached(values)
         result = np.asarray(values, dtype=object if with_text else None)
         as_given = result.dtype.kind not in "US" or isinstance(values, np.ndarray)
         return result if as_given else np.asarray(values, dtype=object)
@@ -295,7 +307,7 @@ def array(place: str, values: Any) -> npt.NDArray[Any]:
 
 
 def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
-    """Return a column of labels (ids, groups, persons): one value for each record, and none that another one reads as."""
+    """Return a column of labels (ids, groups, people): one value for each record, all distinct when written as text."""
     raw = column(place, values)
     if raw.dtype.kind == "V":
         raise InputError(
@@ -324,7 +336,7 @@ def column(place: str, values: object) -> npt.NDArray[Any]:
 
 
 def column_name(name: str, *, what: str, file: str, options: Sequence[str], hint: str = "") -> str:
-    """Return the name of a column that the file has exactly once, or list what it has and name the nearest.
+    """Return the name of a column that the file has exactly once, or list its columns and name the nearest.
 
     The hint, if there is one, stands in place of the advice to name the column of ``what``.
     """
@@ -334,21 +346,21 @@ def column_name(name: str, *, what: str, file: str, options: Sequence[str], hint
         raise InputError(f"{file} has {options.count(name)} columns named {name!r}; give each its own name.")
     lowered = {option.casefold(): option for option in reversed(options)}
     guess = did_you_mean(lowered.get(nearest(name.casefold(), lowered) or ""))
-    shown = ", ".join(map(repr, options[:_SHOWN])) + (", ..." if len(options) > _SHOWN else "")
+    columns = ", ".join(map(repr, options[:_SHOWN])) + (", ..." if len(options) > _SHOWN else "")
     advice = hint or f"Name the column of {what} if it is called otherwise."
-    raise InputError(f"column {name!r} is not in {file}, which has {shown or 'no columns'}{guess} {advice}")
+    raise InputError(f"column {name!r} is not in {file}, which has {columns or 'no columns'}{guess} {advice}")
 
 
 def one_line(error: Exception, *, longest: int = 300) -> str:
-    """Return what an exception says, on one printable line and without the full stop."""
+    """Return the message of an exception, on one printable line and without the full stop."""
     words = " ".join(str(error).split())[:longest].rstrip(".")
     return "".join(sign if sign.isprintable() else "?" for sign in words)
 
 
-# --- How large a result may be: what is read gives a page that opens, and no audit makes what reading would refuse ---
+# --- Size limits of results: pages of read results open, and no audit makes a result that reading would refuse ---
 
 _TOP_RECORDS = 1_000
-_NAME = 1_000  # characters of what somebody calls a model, a way of training or a utility
+_NAME = 1_000  # characters of the name of a model, a way of training or a utility
 _KEPT = 10_000  # characters of a command line or a source
 _TEXT = 100_000  # characters of one text
 _TEXTS = 300_000  # characters of all texts together; an audit of many classes has 50,000
@@ -399,7 +411,7 @@ def shortened(text: str, *, most: int = _KEPT) -> str:
 
 
 def problem(raw: Mapping[str, Any]) -> str | None:
-    """Return what of a result, as plain dictionaries and lists of any content, is larger than it may be; or nothing.
+    """Return the part of a result, as plain dictionaries and lists of any content, that is larger than allowed; or None.
 
     >>> problem({"curves": [{"name": "gaussian", "fpr": [0.5] * 3000}]})
     'curves[0].fpr has 3,000 entries, more than 2,000'
@@ -438,14 +450,14 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _containers(item: list[Any] | dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """The lists and objects in a list or an object, each with the end of its place."""
+    """Return the lists and objects in a list or an object, each with the end of its place."""
     if isinstance(item, dict):
         return [(f".{key[:40]}", part) for key, part in item.items() if type(part) in _CONTAINERS]
     return [(f"[{index}]", part) for index, part in enumerate(item) if type(part) in _CONTAINERS]
 
 
 def _fault(inside: list[Any], *, most: int, level: int, text: int) -> str:
-    """What is wrong with the values of a list, or with the keys and values of an object; ``text`` is the longest."""
+    """Return the first fault in the values of a list, or in the keys and values of an object; ``text`` is the longest."""
     if len(inside) > most:
         return f"has {len(inside):,} entries, more than {most:,}"
     if level > _LEVELS:

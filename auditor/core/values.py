@@ -1,7 +1,7 @@
 """Every frozen value that crosses a room boundary: the map of the system.
 
 Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `auditor.curves.tradeoff`); those become an
-`Estimate` that says what it is about; an estimate meets a `Claim` in a `Comparison`; a `Check` says whether to
+`Estimate` with its subject; an estimate meets a `Claim` in a `Comparison`; a `Check` says whether to
 trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
 """
 
@@ -20,6 +20,7 @@ from auditor.core.errors import InputError
 from auditor.core.facts import Attacks, AttackState, attack_states
 from auditor.core.fields import CheckDetails, Confidence, Delta, EstimateDetails, Keys, Number, YesOrNo
 from auditor.core.options import Adjacency, Named
+from auditor.core.verb import alike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +30,14 @@ Array = npt.NDArray[Any]  # of numbers, texts or objects
 
 
 class Subject(StrEnum):
-    """What a number is about."""
+    """Subject of a number."""
 
     MODEL = "model"
     MECHANISM = "mechanism"
 
 
 class Verdict(StrEnum):
-    """What an audit says about a claim on the training algorithm."""
+    """Conclusion of an audit about a claim on the training algorithm."""
 
     REFUTED = "refuted"
     NOT_REFUTED = "not_refuted"
@@ -57,7 +58,7 @@ WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
 
 
 class LossScale(Named):
-    """What a loss is, so that the log-odds transform knows its way."""
+    """Scale of a loss, used to choose the log-odds transform."""
 
     LOG_ODDS = "log-odds"
     CROSS_ENTROPY = "cross-entropy"
@@ -66,7 +67,7 @@ class LossScale(Named):
 
 @dataclass(frozen=True)
 class OutputPolicy:
-    """What a model would answer in place of its full outputs.
+    """Restricted answer of a model in place of its full outputs.
 
     Attributes:
         name: ``full`` (all that it answers now), ``digits=N`` (every number rounded to N decimals, 1 to 15), ``topK`` (the
@@ -82,7 +83,7 @@ class OutputPolicy:
     name: str
 
     FULL = "full"
-    COLUMN = "loss."  # what the name of a column of its losses begins with
+    COLUMN = "loss."  # prefix of the name of a column of its losses
 
     def __post_init__(self) -> None:
         name = self.name.strip() if isinstance(self.name, str) else ""
@@ -114,7 +115,7 @@ class OutputPolicy:
 
     @property
     def number(self) -> int:
-        """How many decimals, or how many probabilities; 0 where there is no number."""
+        """Number of decimals or of probabilities; 0 if there is none."""
         return int("0" + re.sub(r"\D", "", self.name))
 
     @property
@@ -124,7 +125,7 @@ class OutputPolicy:
 
     @property
     def words(self) -> str:
-        """What is answered, as in "with the label alone"."""
+        """Description of the answer, as in "with the label alone"."""
         n = self.number
         decimals = f"outputs rounded to {n} decimal{'' if n == 1 else 's'}"
         largest = "the largest probability" if n == 1 else f"the {n} largest probabilities"
@@ -132,7 +133,7 @@ class OutputPolicy:
         return text.get(self.kind, "the label alone")
 
     def tells_no_more_than(self, other: "OutputPolicy") -> bool:
-        """Whether its answer follows from the other's, whatever the outputs: that of fewer decimals need not, rounded twice."""
+        """Return whether the answer follows from the other's for all outputs; rounding to fewer decimals twice need not agree."""
         fewer = self.kind == "label" or (self.kind == "top" and self.number <= other.number)
         return self == other or other.kind == "full" or (other.kind == "top" and fewer)
 
@@ -148,15 +149,15 @@ class PerGroup(NamedTuple):
 
 
 class Counted:
-    """The ascending losses of a group by how many records each bin holds: what a `Losses` has in place of its arrays.
+    """The ascending losses of a group by the number of records in each bin: takes the place of arrays in a `Losses`.
 
     It is sorted, ranked and counted as the array would be that repeats each value, at any number of records; what takes
     records one by one has no use of it.
 
     Attributes:
-        levels: Shape (k,), ascending: what each bin is told by.
+        levels: Shape (k,), ascending: the representative value of each bin.
         counts: Shape (k,), how many records each holds, 1 or more.
-        bits: How many bits of a loss decide its bin.
+        bits: Number of bits of a loss that decide its bin.
 
     >>> group = Counted(np.array([0.5, 2.0]), np.array([3, 1]), bits=22)
     >>> group.size, group[np.array([2, 3])].tolist(), int(np.searchsorted(group, 0.5, side="right"))
@@ -164,7 +165,7 @@ class Counted:
     """
 
     def __init__(self, levels: Floats, counts: npt.NDArray[np.int64], bits: int) -> None:
-        """Keep them."""
+        """Store the two values."""
         self.levels, self.counts, self.bits = levels, counts, bits
         self._starts = np.append(0, np.cumsum(counts))
 
@@ -174,15 +175,15 @@ class Counted:
         return int(self._starts[-1])
 
     def min(self) -> float:
-        """The smallest value."""
+        """Return the smallest value."""
         return float(self.levels[0])
 
     def max(self) -> float:
-        """The largest."""
+        """Return the largest."""
         return float(self.levels[-1])
 
     def __getitem__(self, ranks: Any) -> Any:
-        """Return the values at ranks from 0 on, or what is left of a group between two of them."""
+        """Return the values at ranks from 0 on, or the part of a group between two of them."""
         if isinstance(ranks, slice):
             start, stop, _ = ranks.indices(self.size)
             counts = np.diff(np.clip(self._starts, start, stop))
@@ -191,7 +192,7 @@ class Counted:
         return self.levels[np.searchsorted(self._starts, ranks + self.size * (ranks < 0), side="right") - 1]
 
     def searchsorted(self, values: Any, side: Any = "left", sorter: None = None) -> Any:  # noqa: ARG002 - of NumPy's protocol
-        """Return how many records lie below these values, or up to them: `numpy.searchsorted` asks for it here."""
+        """Return how many records lie below these values, or up to them: `numpy.searchsorted` calls it."""
         return self._starts[np.searchsorted(self.levels, values, side=side)]
 
     def mapped(self, function: Callable[[Floats], Floats]) -> "Counted":
@@ -203,7 +204,7 @@ class Counted:
         return type(self)(-self.levels[::-1], self.counts[::-1], self.bits)
 
     def without(self, ranks: npt.NDArray[Any]) -> "Counted":
-        """Return what is left without the records at these ranks."""
+        """Return the losses without the records at these ranks."""
         bins = np.searchsorted(self._starts, ranks, side="right") - 1
         left = self.counts - np.bincount(bins, minlength=self.counts.size)
         return type(self)(self.levels[left > 0], left[left > 0], self.bits)
@@ -225,6 +226,7 @@ def weighted(group: Any) -> tuple[Floats, npt.NDArray[np.int64] | None]:
 PER_RECORD = ("id", "group", "label", "person", "fingerprint", "correct", "inclusion")
 
 
+@alike
 @dataclass(frozen=True, eq=False)
 class Losses:
     """Per-record losses of one model on its members and on non-members; smaller means more like a member.
@@ -233,22 +235,22 @@ class Losses:
         member: Shape (n1,), finite, read-only, float64; n1 >= 2.
         nonmember: Shape (n0,), as above.
         id: Optional record ids, a pair of arrays (members, non-members).
-        group: Optional slices to report by (region, age band), likewise.
-        label: Optional true class of each record, which is reported by too, likewise.
-        person: Optional data subject of each record, for records that belong together, likewise.
-        fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
-        correct: Optional, whether the model classified each record correctly, likewise: true or false, or 1 or 0.
-        inclusion: Optional, with what probability each record was to be a member, likewise: in (0, 1). `BernoulliSplit` goes by it.
-        policies: Optional losses of the same records where the model answers less, likewise, by what it answers, such as
+        group: Optional slices to report by (region, age band), in pairs.
+        label: Optional true class of each record, also a slice to report by, in pairs.
+        person: Optional data subject of each record, for records that belong together, in pairs.
+        fingerprint: Optional hash of each record's features, so that records of equal content can be found, in pairs.
+        correct: Optional, whether the model classified each record correctly, in pairs: true or false, or 1 or 0.
+        inclusion: Optional probability that each record becomes a member, in pairs: in (0, 1). Used by `BernoulliSplit`.
+        policies: Optional losses of the same records under restricted answers, in pairs, by the answer, such as
             ``digits=2``, ``top1`` or ``label``.
-        scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
-        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
-        history: What was done to the losses, first step first.
+        scale: Scale of the loss: the negative log-odds of the true class, its cross-entropy, or unknown.
+        saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1.
+        history: Steps applied to the losses, first step first.
         notes: The steps of the history that a reader must know before relying on the losses, as found out when they were
             collected; default none.
         stopped_by_evidence: Whether these are scores of runs whose number their own evidence decided, as of
             ``collect_runs(stop=...)``: no interval for a fixed number of runs holds for them.
-        attacks: Which attacks the losses are the scores of, and which cannot apply to them; default that by the loss.
+        attacks: Attacks that the losses are the scores of, and attacks that cannot apply; default the attack by the loss.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
@@ -320,10 +322,10 @@ class Losses:
         member, nonmember = (validate.at_least("saturated", item, least=0) for item in counts)
         return member, nonmember
 
-    def _pair(self, name: str, given: tuple[Any, Any], checked: Callable[..., Any], of: str = "") -> PerGroup:
-        """One value for each record, of a label or of losses under a policy."""
+    def _pair(self, name: str, sides: tuple[Any, Any], checked: Callable[..., Any], of: str = "") -> PerGroup:
+        """Return one value for each record, of a label or of losses under a policy."""
         pair = PerGroup(
-            *(checked(f"{side} {name}", at) for side, at in zip(PerGroup._fields, given, strict=True))
+            *(checked(f"{side} {name}", at) for side, at in zip(PerGroup._fields, sides, strict=True))
         )
         for side, column, own in zip(PerGroup._fields, pair, (self.member, self.nonmember), strict=True):
             validate.same_length((f"{side} losses", f"{side} {name}{of}"), (own.size, column.size))
@@ -346,7 +348,7 @@ class Losses:
 
     @property
     def bits(self) -> int | None:
-        """How many bits of a loss decide its bin, where the losses are counts of a `Summary`; null where each is known."""
+        """Number of leading bits of a loss that decide its bin, if the losses are counts of a `Summary`; None for exact losses."""
         group: Any = self.member
         return group.bits if isinstance(group, Counted) else None
 
@@ -358,7 +360,7 @@ class Losses:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The columns of ones that a table of the losses has for what holds of all of them."""
+        """The columns of ones that a table of the losses has for facts about all of them."""
         run = [name.column for name, state in self.attacks.items() if state is AttackState.RUN]
         return (*["stopped_by_evidence"] * self.stopped_by_evidence, *run)
 
@@ -375,8 +377,8 @@ class Losses:
 
         Args:
             member: Positions or a mask, of the members to keep.
-            nonmember: Likewise for the non-members.
-            step: What this was for, added to the history.
+            nonmember: Rows of the non-members to take.
+            step: Description of the step, added to the history.
 
         Counts of saturated records are of the whole set and are not carried over.
 
@@ -387,12 +389,12 @@ class Losses:
         array([0.3, 0.1])
         """
 
-        def kept(pairs: Mapping[str, PerGroup]) -> dict[str, Any]:
+        def rows(pairs: Mapping[str, PerGroup]) -> dict[str, Any]:
             return {name: PerGroup(pair[0][member], pair[1][nonmember]) for name, pair in pairs.items()}
 
-        taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **kept(self.labelled)}
+        taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **rows(self.labelled)}
         history = (*self.history, step) if step else self.history
-        return replace(self, **taken, policies=kept(self.policies), saturated=(0, 0), history=history)
+        return replace(self, **taken, policies=rows(self.policies), saturated=(0, 0), history=history)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.
@@ -447,7 +449,7 @@ def _sorted(values: Any) -> Floats:
 
 
 class Density(Protocol):
-    """A fitted one-dimensional distribution, computed with in logs."""
+    """A fitted one-dimensional distribution, evaluated in logs."""
 
     @property
     def mean(self) -> float:
@@ -458,37 +460,37 @@ class Density(Protocol):
         """Standard deviation."""
 
     def log_cdf(self, x: Floats) -> Floats:
-        """Log of the lower tail."""
+        """Return the log of the lower tail."""
 
     def log_sf(self, x: Floats) -> Floats:
-        """Log of the upper tail."""
+        """Return the log of the upper tail."""
 
     def log_pdf(self, x: Floats) -> Floats:
-        """Log-density."""
+        """Return the log-density."""
 
     def quantile(self, probability: Floats) -> Floats:
-        """Smallest points with at least this much probability at or below them."""
+        """Return the smallest points with at least this much probability at or below them."""
 
     def spread(self, z: Floats) -> Floats:
-        """Points at these standard distances from every mean, ascending: dense wherever the density changes."""
+        """Return the points at these standard distances from every mean, ascending: dense wherever the density changes."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
-        """Independent draws."""
+        """Return independent draws."""
 
 
 @dataclass(frozen=True)
 class GoodnessOfFit:
-    """Whether a fitted density survives its test.
+    """Test of a fitted density.
 
     Attributes:
-        test: Which test, in words.
+        test: Name of the test.
         statistic: Largest distance of the two distribution functions, in [0, 1].
         p_value: In [0, 1].
         n: Number of held-out records that the fit was tested on.
         level: The fit is rejected when ``p_value < level``.
-        paper: The published test of the same fit, which decides nothing, or null.
-        distance_p_value: Of the distance alone, where ``p_value`` joins it with another test's; null otherwise.
-        likelihood_p_value: Of that other test, the likelihood ratio against more components; null without one.
+        paper: The published test of the same fit, which decides nothing, or None.
+        distance_p_value: p-value of the distance alone, if ``p_value`` joins it with another test's; None otherwise.
+        likelihood_p_value: p-value of that other test, the likelihood ratio against more components; None without one.
     """
 
     test: str
@@ -525,7 +527,7 @@ class KSGrid:
 
 @dataclass(frozen=True)
 class FittedPair:
-    """Two densities, what they were fitted on, and whether each survives its test.
+    """Two densities, the data that they were fitted on, and whether each survives its test.
 
     Attributes:
         member: Density of the member losses.
@@ -534,10 +536,10 @@ class FittedPair:
         nonmember_fit: The test of the second.
         n_member: Number of records the first was fitted on.
         n_nonmember: Number of records the second was fitted on.
-        transform: What was done to the losses.
-        member_grid: The published test at several sample sizes, for each number of components that was tried, where it
-            was asked for.
-        nonmember_grid: Likewise.
+        transform: Steps applied to the losses.
+        member_grid: The published test at several sample sizes, for each number of components that was tried, if
+            requested.
+        nonmember_grid: Published test of the non-members' fit.
     """
 
     member: Density
@@ -556,7 +558,7 @@ class FittedPair:
         return self.member_fit.rejected or self.nonmember_fit.rejected
 
 
-# --- Estimates, claims and checks: what results are made of ---
+# --- Estimates, claims and checks: the parts of results ---
 
 
 @dataclass(frozen=True)
@@ -565,15 +567,15 @@ class Estimate:
 
     Attributes:
         name: Stable name, for example ``epsilon_bound.clopper_pearson``.
-        value: Null when it could not be computed; ``details["reason"]`` then says why.
-        lower: Lower end of the interval, or null.
-        upper: Upper end of the interval, or null.
-        confidence: Level of the interval; null means that ``value`` is a point estimate.
+        value: None when it could not be computed; ``details["reason"]`` then says why.
+        lower: Lower end of the interval, or None.
+        upper: Upper end of the interval, or None.
+        confidence: Level of the interval; None means that ``value`` is a point estimate.
         method: How it was computed, in words.
         subject: Whether it is about this model or about the training mechanism.
-        delta: The delta it is stated at, or null where there is none.
+        delta: The delta it is stated at, or None if there is none.
         adjacency: The neighbouring relation, for a number about the mechanism.
-        assumptions: What must hold for the number to mean what it says.
+        assumptions: Assumptions of the number.
         details: Everything else, JSON-like.
 
     Raises:
@@ -631,8 +633,22 @@ class Estimate:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no value, or null."""
+        """Reason why there is no value, or None."""
         return self.details.get("reason")
+
+    def __float__(self) -> float:
+        """Return the value.
+
+        Raises:
+            InputError: There is none; the message says why.
+        """
+        if self.value is None:
+            raise InputError(f"estimate {self.name!r} has no value: {self.reason}.")
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        """Return the value in a format of numbers, such as ``.3f``."""
+        return format(float(self), spec) if spec else str(self)
 
 
 @dataclass(frozen=True)
@@ -641,16 +657,16 @@ class Claim:
 
     Attributes:
         metric: ``epsilon``, ``bayes_security``, ``advantage`` or another name of `auditor.theory`.
-        value: Null when it cannot be computed here; ``note`` then says why.
-        delta: The delta it is stated at, or null where there is none.
+        value: None when it cannot be computed here; ``note`` then says why.
+        delta: The delta it is stated at, or None if there is none.
         adjacency: The neighbouring relation.
         method: How it follows from the description, in words.
         proven: False for approximations and for estimates by simulation.
-        note: What to keep in mind when reading it.
+        note: Caveat.
         lower: Lower end of the interval of an estimate by simulation, or of what an exact total variation is known to be;
-            null elsewhere.
-        upper: Upper end, likewise.
-        confidence: Level of an interval by simulation; null elsewhere: the other kind is certain.
+            None elsewhere.
+        upper: Upper end of that interval.
+        confidence: Level of an interval by simulation; None elsewhere: the other kind is certain.
     """
 
     metric: str
@@ -678,7 +694,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """One question about whether the audit deserves trust; the message is a sentence for a privacy reviewer."""
+    """One question about the reliability of an audit; the message is a sentence for a privacy reviewer."""
 
     name: str
     status: Status
@@ -691,14 +707,14 @@ class Comparison:
     """A claim beside an estimate.
 
     Attributes:
-        claim: What is claimed of the training algorithm.
+        claim: Claim about the training algorithm.
         estimate: Name of the estimate.
-        verdict: Null where the estimate stands beside the claim and can refute nothing.
-        reason: Why, in a sentence.
-        p_value: Of the claim, where its test has one: the chance of so much evidence or more if the claim is true, at
-            most; null elsewhere.
-        e_value: Of the claim: evidence that multiplies over audits, above 1/alpha at most with probability alpha.
-        subject: What the estimate is about; left out, the mechanism where there is a verdict and the model elsewhere.
+        verdict: None where the estimate stands beside the claim and can refute nothing.
+        reason: Reason, in a sentence.
+        p_value: p-value of the claim, if its test has one: the chance of so much evidence or more if the claim is true, at
+            most; None elsewhere.
+        e_value: e-value of the claim: evidence that multiplies over audits, above 1/alpha at most with probability alpha.
+        subject: Subject of the estimate; by default the mechanism if there is a verdict, otherwise the model.
 
     Raises:
         InputError: A verdict from a number about the model: only a number about the mechanism can judge a claim on it.

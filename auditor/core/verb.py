@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from auditor.core import validate
@@ -17,13 +17,12 @@ Arguments = ParamSpec("Arguments")
 
 
 def with_options(
-    options: Callable[Arguments, Options], **renamed: str
+    options: Callable[Arguments, Options],
 ) -> Callable[[Callable[[Subject, Options], Result]], Callable[Concatenate[Subject, Arguments], Result]]:
     """Return a decorator for a function of something and of its options, which the caller gives one by one.
 
     Args:
         options: The dataclass of the options. Its attributes become arguments, its descriptions those of the docstring.
-        renamed: Present names of arguments by their former ones, which are refused with the present name.
     """
 
     def decorate(
@@ -33,10 +32,10 @@ def with_options(
         def call(*args: Any, **kwargs: Any) -> Result:
             if first.name in kwargs:
                 args = (kwargs.pop(first.name), *args)
-            if not args:
+            if not args and first.default is first.empty:
                 raise TypeError(f"{function.__name__}() needs its argument {first.name!r}.")
-            _refuse_unknown(function, options, kwargs, renamed)
-            subject, *others = args
+            subject, *others = args or (first.default,)
+            _refuse_unknown(function, options, others, kwargs)
             return function(subject, options(*others, **kwargs))
 
         first = next(iter(inspect.signature(function).parameters.values()))
@@ -54,7 +53,7 @@ def of_options(
     def decorate(function: Callable[[Options], Result]) -> Callable[Arguments, Result]:
         @functools.wraps(function)
         def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            _refuse_unknown(function, options, kwargs, {})
+            _refuse_unknown(function, options, args, kwargs)
             return function(options(*args, **kwargs))
 
         _describe(call, function, options)
@@ -63,17 +62,43 @@ def of_options(
     return decorate
 
 
+def alike(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a function, or a dataclass, that takes ``members`` for ``member`` and the reverse, with ``non`` before them too.
+
+    >>> alike(lambda nonmembers: nonmembers)(non_member=3)
+    3
+    """
+    if isinstance(function, type):
+        type.__setattr__(function, "__init__", alike(vars(function)["__init__"]))
+        return function
+    names = {_singular(name): name for name in inspect.signature(function).parameters}
+
+    @functools.wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        named: Any = {names.get(_singular(name), name): value for name, value in kwargs.items()}
+        if len(named) < len(kwargs):
+            raise TypeError(f"{function.__name__}() got one argument twice: {', '.join(kwargs)}.")
+        return function(*args, **named)
+
+    return call
+
+
+def _singular(name: str) -> str:
+    return re.sub("^(non)?_?(member)s?$", r"\1\2", name)
+
+
 def _refuse_unknown(
-    function: Callable[..., Any], options: Any, given: Iterable[str], renamed: Mapping[str, str]
+    function: Callable[..., Any], options: Any, by_position: Sequence[Any], by_name: Iterable[str]
 ) -> None:
-    names = list(inspect.signature(options).parameters)
-    for name in given:
-        if name in renamed:
-            raise TypeError(
-                f"{function.__name__}() has no argument {name!r}: it is called {renamed[name]!r}."
-            )
-        if name not in names:
-            meant = validate.did_you_mean(validate.nearest(name, names))
+    parameters = inspect.signature(options).parameters
+    free = [name for name, item in parameters.items() if item.kind is item.POSITIONAL_OR_KEYWORD]
+    if len(by_position) > len(free):
+        raise TypeError(f"{function.__name__}() got too many arguments by position; give them by name.")
+    for name in by_name:
+        if name not in parameters:
+            meant = validate.did_you_mean(validate.nearest(name, parameters))
+            if _singular(name) in ("member", "nonmember") and "losses" in parameters:
+                meant = "; give losses=auditor.Losses(member=..., nonmember=...)."
             raise TypeError(f"{function.__name__}() has no argument {name!r}{meant}")
 
 
@@ -90,7 +115,7 @@ def _describe(
 
 
 def descriptions(options: Any) -> dict[str, str]:
-    """Return what the docstrings of a dataclass, and of those that it extends, say of each attribute, on one line each."""
+    """Return the descriptions of the attributes from the docstrings of a dataclass and of its bases, on one line each."""
     documents = "\n".join(docstring(kind) for kind in reversed(options.__mro__) if kind is not object)
     entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", documents, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}

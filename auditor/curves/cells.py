@@ -1,4 +1,4 @@
-"""One partition of the losses for all that a shared result shows of them: no cell holds fewer than ten records of a group."""
+"""One partition of the losses for every shared view: no cell holds fewer than ten records of a group."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _WIDEST = 8.0  # of an end cell, in widths of its neighbour
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Cells of the loss axis, between cuts that are short decimals, and how many records of each group each one holds.
+    """Cells of the loss axis, between cuts that are short decimals, and the numbers of records of each group in each.
 
     The first and the last cell take in all beyond. Every published view of a group is a union of these cells, so that no
     difference of two views holds fewer records than a cell.
@@ -43,11 +43,11 @@ class Partition:
 
     @classmethod
     def of(cls, losses: Losses) -> "Partition | None":
-        """Return the partition of these losses; null with fewer than 100 records in a group, or where nothing can be cut.
+        """Return the partition of these losses; None with fewer than 100 records in a group, or where nothing can be cut.
 
         >>> rng = np.random.default_rng(0)
-        >>> found = Partition.of(Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500)))
-        >>> found.cuts[:3].tolist(), int(min(found.member[found.member > 0])) >= 10, found.member.size <= 20
+        >>> cells = Partition.of(Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500)))
+        >>> cells.cuts[:3].tolist(), int(min(cells.member[cells.member > 0])) >= 10, cells.member.size <= 20
         ([-3.0, -1.9, -1.6], True, True)
         """
         groups = losses.sorted_member, losses.sorted_nonmember
@@ -57,16 +57,16 @@ class Partition:
         cells = min(min(sizes) // _RECORDS_EACH, _MOST)
         offered = np.unique([cut for group in groups for cut in _candidates(group, cells // 2 + 1)])
         below = np.array([np.searchsorted(group, offered, side="left") for group in groups])
-        kept = apart(below, np.array(sizes))
-        while len(kept) >= max(cells, 1):
-            ends = np.concatenate([[0], below[:, kept].sum(axis=0), [sum(sizes)]])
-            kept.pop(int(np.argmin(ends[2:] - ends[:-2])))
-        if not kept:
+        chosen = apart(below, np.array(sizes))
+        while len(chosen) >= max(cells, 1):
+            ends = np.concatenate([[0], below[:, chosen].sum(axis=0), [sum(sizes)]])
+            chosen.pop(int(np.argmin(ends[2:] - ends[:-2])))
+        if not chosen:
             return None
         member, nonmember = (
-            np.diff(upto, prepend=0, append=size) for upto, size in zip(below[:, kept], sizes, strict=True)
+            np.diff(upto, prepend=0, append=size) for upto, size in zip(below[:, chosen], sizes, strict=True)
         )
-        return cls(offered[kept], member, nonmember)
+        return cls(offered[chosen], member, nonmember)
 
     @cached_property
     def rounded(self) -> tuple[_Integers, _Integers]:
@@ -138,14 +138,14 @@ class Partition:
             fitted: The fitted losses on that scale at shares of the group.
         """
         values, repeats = weighted(group)
-        counts, shown = (self.member, self.nonmember)[side], self.rounded[side]
-        kept, ends = counts > 0, shown.cumsum()
-        places = np.append(0, np.searchsorted(values, self.cuts, side="left"))[kept]
+        counts, rounded = (self.member, self.nonmember)[side], self.rounded[side]
+        filled, ends = counts > 0, rounded.cumsum()
+        places = np.append(0, np.searchsorted(values, self.cuts, side="left"))[filled]
         sums = np.add.reduceat(drawn(values) * (1.0 if repeats is None else repeats), places)
-        starts, ends = (ends - shown)[kept, None] / group.size, ends[kept, None] / group.size
+        starts, ends = (ends - rounded)[filled, None] / group.size, ends[filled, None] / group.size
         shares = starts + (ends - starts) * (np.arange(_POINTS) + 0.5) / _POINTS
         means = fitted(shares.ravel()).reshape(shares.shape).mean(axis=1)
-        return (starts + ends)[:, 0] / 2, sums / counts[kept], means
+        return (starts + ends)[:, 0] / 2, sums / counts[filled], means
 
 
 def few_decide(fitted: FittedPair, losses: Losses) -> bool:
@@ -172,15 +172,15 @@ def apart(below: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> list[int]:
     >>> apart(np.array([[4, 12, 25, 95], [0, 30, 30, 30]]), np.array([100, 50]))
     [1, 2]
     """
-    kept: list[int] = []
+    chosen: list[int] = []
     counts = np.zeros(2)
     for at, upto in enumerate(below.T):
         if _enough(upto - counts):
-            kept.append(at)
+            chosen.append(at)
             counts = upto
-    while kept and not _enough(sizes - below[:, kept[-1]]):
-        kept.pop()
-    return kept
+    while chosen and not _enough(sizes - below[:, chosen[-1]]):
+        chosen.pop()
+    return chosen
 
 
 def _enough(counts: npt.NDArray[Any]) -> bool:
@@ -188,7 +188,7 @@ def _enough(counts: npt.NDArray[Any]) -> bool:
 
 
 def _candidates(ordered: Any, cuts: int) -> list[float]:
-    """So many cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
+    """Return cuts near levels that are evenly spaced in their log-odds, so that cells are small in the tails."""
     size = ordered.size
     end = math.log(LEAST / (size - LEAST))
     levels = 1 / (1 + np.exp(-np.linspace(end, -end, cuts))) if cuts > 1 else np.array([0.5])
@@ -205,7 +205,7 @@ def _candidates(ordered: Any, cuts: int) -> list[float]:
 
 
 def _short(low: float, high: float) -> float | None:
-    """The decimal of fewest digits above ``low`` and up to ``high``; null where there is none."""
+    """Return the decimal of fewest digits above ``low`` and up to ``high``; None if there is none."""
     width = high - low
     if not (width > 0 and math.isfinite(width)):
         return None

@@ -1,4 +1,4 @@
-"""The Gaussian fitter, by maximum likelihood, and the tests of any fit on records that it was not fitted on."""
+"""The Gaussian fitter, by maximum likelihood, and the tests of any fit on held-out records."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,15 +41,15 @@ class Gaussian:
         return np.where(np.isnan(z), np.inf, z) if self.sd == 0 else z
 
     def log_cdf(self, x: Floats) -> Floats:
-        """Log of P[X <= x]."""
+        """Return the log of P[X <= x]."""
         return np.asarray(special.log_ndtr(self._z(x)))
 
     def log_sf(self, x: Floats) -> Floats:
-        """Log of P[X > x]."""
+        """Return the log of P[X > x]."""
         return np.asarray(special.log_ndtr(-self._z(x)))
 
     def log_pdf(self, x: Floats) -> Floats:
-        """Log-density; infinite at a point mass."""
+        """Return the log-density; infinite at a point mass."""
         if self.sd == 0:
             return np.where(np.asarray(x) == self.mean, np.inf, -np.inf)
         z = self._z(x)
@@ -57,17 +57,17 @@ class Gaussian:
             return np.asarray(-0.5 * z * z - LOG_SQRT_2PI - np.log(self.sd))
 
     def quantile(self, probability: Floats) -> Floats:
-        """Smallest points with at least this much probability at or below them."""
+        """Return the smallest points with at least this much probability at or below them."""
         with np.errstate(invalid="ignore"):
             points = self.mean + self.sd * special.ndtri(probability)
         return np.full_like(points, self.mean) if self.sd == 0 else np.asarray(points)
 
     def spread(self, z: Floats) -> Floats:
-        """Points at these standard distances from the mean, ascending."""
+        """Return the points at these standard distances from the mean, ascending."""
         return np.sort(self.mean + self.sd * np.asarray(z))
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
-        """Independent draws."""
+        """Return independent draws."""
         return rng.normal(self.mean, self.sd, size)
 
 
@@ -117,7 +117,7 @@ def fit_gaussian_pair(
     Args:
         losses: Transformed losses.
         rng: Draws the held-out records and the samples from the fit.
-        transform: What was done to the losses, for the record.
+        transform: Steps applied to the losses, for the record.
         sample_sizes: Where to repeat the published test, for `FittedPair.member_grid`; nowhere by default.
 
     >>> rng = np.random.default_rng(0)
@@ -136,7 +136,7 @@ FittedGroup = tuple[Density, GoodnessOfFit, KSGrid | None]
 
 
 def paired(losses: Losses, member: FittedGroup, nonmember: FittedGroup, *, transform: str) -> FittedPair:
-    """Return what was fitted to both groups as one value."""
+    """Return the fits of both groups as one value."""
     (first, first_fit, first_grid), (second, second_fit, second_grid) = member, nonmember
     sizes = losses.n_member, losses.n_nonmember
     return FittedPair(first, second, first_fit, second_fit, *sizes, transform, first_grid, second_grid)
@@ -202,7 +202,7 @@ def two_sample_ks(held: Floats, density: Density, *, rng: np.random.Generator) -
 
 
 def _exact_ks_p_value(apart: int, m: int) -> float:
-    """The probability that two samples of m are so many records apart: 2 sum_k (-1)^(k-1) C(2m, m - k apart)/C(2m, m).
+    """Return the probability that two samples of m are so many records apart: 2 sum_k (-1)^(k-1) C(2m, m - k apart)/C(2m, m).
 
     Gnedenko and Korolyuk 1951. Here and not from SciPy, because its statistics take longer to load than an audit takes.
     """
@@ -245,7 +245,7 @@ def held_out_tests(
         values: Shape (n,), n >= 2.
         fit: The fitter.
         rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
-            that asking for them changes nothing else.
+            that requesting them changes nothing else.
         sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
 
     >>> rng = np.random.default_rng(0)
@@ -254,9 +254,9 @@ def held_out_tests(
     ((100, 200, 300, 400, 500), True)
     """
     size = min(LARGEST_HELD_OUT, values.size // 2)
-    kept, (held,) = partition(values, (size,), rng=rng)
-    density = fit(kept)
-    decided = distance_test(held, density, n_fit=kept.size)
+    rest, (held,) = partition(values, (size,), rng=rng)
+    density = fit(rest)
+    decided = distance_test(held, density, n_fit=rest.size)
     paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng)
     test = replace(decided, paper=paper)
     if not sample_sizes:
@@ -280,5 +280,5 @@ def partition(
     """Return the records that are kept for fitting, and random disjoint parts of these sizes."""
     drawn = rng.choice(values.size, size=sum(sizes), replace=False)
     cuts = np.cumsum(sizes)[:-1]
-    kept: Any = values.without(drawn) if isinstance(values, Counted) else np.delete(values, drawn)
-    return kept, tuple(values[part] for part in np.split(drawn, cuts))
+    rest: Any = values.without(drawn) if isinstance(values, Counted) else np.delete(values, drawn)
+    return rest, tuple(values[part] for part in np.split(drawn, cuts))

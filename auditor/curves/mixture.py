@@ -1,4 +1,4 @@
-"""Mixtures of normals in one dimension: the density, its fit, and how many components survive their test."""
+"""Mixtures of normals in one dimension: the density, its fit, and the number of components that survive their test."""
 
 import math
 import operator
@@ -70,15 +70,15 @@ class MixtureOfGaussians:
             return np.asarray(np.log(np.exp(terms - top).sum(axis=-1)) + top[..., 0])
 
     def log_cdf(self, x: Floats) -> Floats:
-        """Log of P[X <= x]."""
+        """Return the log of P[X <= x]."""
         return np.minimum(self._total(special.log_ndtr(self._z(x))), 0.0)
 
     def log_sf(self, x: Floats) -> Floats:
-        """Log of P[X > x]."""
+        """Return the log of P[X > x]."""
         return np.minimum(self._total(special.log_ndtr(-self._z(x))), 0.0)
 
     def log_pdf(self, x: Floats) -> Floats:
-        """Log-density; infinite at a point mass."""
+        """Return the log-density; infinite at a point mass."""
         if self.sds == (0.0,):
             return np.where(np.asarray(x) == self.means[0], np.inf, -np.inf)
         z = self._z(x)
@@ -86,7 +86,7 @@ class MixtureOfGaussians:
             return self._total(-0.5 * z * z - gaussian.LOG_SQRT_2PI - np.log(self.sds))
 
     def quantile(self, probability: Floats) -> Floats:
-        """Smallest points with at least this much probability at or below them, by halving between the components'."""
+        """Return the smallest points with at least this much probability at or below them, by halving between the components'."""
         level = np.asarray(probability, dtype=np.float64)
         means, sds = np.array(self.means), np.array(self.sds)
         if self.sds == (0.0,):
@@ -106,12 +106,12 @@ class MixtureOfGaussians:
         return np.asarray(high)
 
     def spread(self, z: Floats) -> Floats:
-        """Points at these standard distances from every mean, ascending."""
+        """Return the points at these standard distances from every mean, ascending."""
         points = np.array(self.means) + np.array(self.sds) * np.asarray(z)[..., None]
         return np.sort(points, axis=None)
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
-        """Independent draws."""
+        """Return independent draws."""
         share = np.array(self.weights)
         which = rng.choice(self.components, size=size, p=share / share.sum())
         return rng.normal(np.array(self.means)[which], np.array(self.sds)[which])
@@ -143,7 +143,7 @@ class _Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """A sample as runs of neighbouring values: their means, how many records each holds, their variance within."""
+    """A sample as runs of neighbouring values: their means, the numbers of records, and the variance within each."""
 
     values: Floats
     counts: Floats
@@ -160,7 +160,7 @@ def condensed(
     Args:
         ordered: The sample, ascending.
         tail: Records of each tail that stand for themselves.
-        runs: How many runs lie between.
+        runs: Number of runs between.
         length: Records of a run; by default as many as it takes. Without runs of two or more all stand for themselves.
     """
     length = (ordered.size - 2 * tail) // runs if length is None else length
@@ -177,7 +177,7 @@ def condensed(
 
 
 def _step(runs: Runs, at: _Parameters) -> tuple[_Parameters, float]:
-    """One step, and the log-likelihood (up to a constant) of where it started."""
+    """Return one step, and the log-likelihood (up to a constant) at its start."""
     distance = runs.values[:, None] - at.means
     terms = distance * distance
     terms += runs.within[:, None]
@@ -246,10 +246,10 @@ def _leap(
 # --- The mixture fitter: scikit-learn finds the components, a weighted maximisation over all records settles them ---
 
 
-# scikit-learn sees at most so many records; every record takes part in what follows.
+# scikit-learn sees at most so many records; every record takes part in the later steps.
 _LARGEST_START = 5000
 _START_STEPS = 30
-# Enough to tell which start leads highest.
+# Enough to see which start leads highest.
 _FIRST_CYCLES = 10
 _STARTS = ("kmeans", "random_from_data", "random")
 # A robust scale this far below the standard deviation would overflow when the outliers are squared.
@@ -296,7 +296,7 @@ def fit_mixture(values: Floats, *, components: int, rng: np.random.Generator) ->
 
 
 def _scale(ordered: Floats) -> tuple[float, float]:
-    """The median, and a power of two near the spread of the middle half, or of the whole where that is nothing."""
+    """Return the median, and a power of two near the spread of the middle half, or of the whole where that is nothing."""
     centre, low, high = (float(ordered[int(q * (ordered.size - 1))]) for q in (0.5, 0.25, 0.75))
     widest = max(abs(ordered[0] / 2 - centre / 2), abs(ordered[-1] / 2 - centre / 2))
     spread = high / 2 - low / 2
@@ -345,7 +345,7 @@ def log_evidence(
     Args:
         held: Shape (m,), records that no candidate was fitted on.
         candidates: Fits with 1, 2, ... components to other records.
-        components: How many the null hypothesis allows.
+        components: Number of components under the null hypothesis.
         rng: Draws the starts of the null's fit.
     """
     more = candidates[components:]
@@ -429,7 +429,7 @@ def fit_mixture_pair(
         losses: Transformed losses.
         choice: Up to how many components.
         rng: Draws the partitions, the starts and the samples; the same generator gives the same pair.
-        transform: What was done to the losses, for the record.
+        transform: Steps applied to the losses, for the record.
         progress: Called with the number of fits done and the number of all, for a progress bar.
 
     Where every number is rejected, the one with the largest p-value (or the least distance) is taken and its fit is
@@ -460,14 +460,14 @@ def _fitted(
     sizes = tuple(max(1, min(gaussian.LARGEST_HELD_OUT, size)) for size in wanted)
     if sum(sizes) >= values.size:  # two records: nothing can be both kept and tested twice
         sizes = (1, 0)
-    kept, (choose, confirm) = gaussian.partition(values, sizes, rng=rng)
+    rest, (choose, confirm) = gaussian.partition(values, sizes, rng=rng)
     candidates = []
     for components in range(1, largest + 1):
-        candidates.append(fit_mixture(kept, components=components, rng=rng))
+        candidates.append(fit_mixture(rest, components=components, rng=rng))
         tick()
     held = np.concatenate([choose, confirm])
     published = [gaussian.published_tests(held, item, rng=rng) for item in candidates]
-    judge = partial(combined_test, candidates=candidates, n_fit=kept.size, rng=rng)
+    judge = partial(combined_test, candidates=candidates, n_fit=rest.size, rng=rng)
     tests: list[GoodnessOfFit] = []
     while len(tests) < largest and (not tests or tests[-1].rejected):
         tests.append(judge(choose, components=len(tests) + 1))

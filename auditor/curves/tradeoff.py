@@ -20,7 +20,7 @@ _Counts1D = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCounts:
-    """How many records lie below and up to each distinct non-member loss: the whole empirical curve in integers.
+    """Numbers of records below and up to each distinct non-member loss: the whole empirical curve in integers.
 
     Between two distinct non-member losses only the true positive count changes, so these are its corners.
 
@@ -90,12 +90,12 @@ _SMALLEST = sys.float_info.min
 _LARGEST = 1 - sys.float_info.epsilon / 2
 # A true positive rate at no false positive that is only rounding.
 _NEGLIGIBLE = 1e-300
-# What a difference of two quantiles may lose of its value.
+# Share of its value that a difference of two quantiles may lose.
 _OF_QUANTILES = 1e-12
 
 
 class MuAndRegret(NamedTuple):
-    """The Gaussian curve nearest above another one: its mu, and by how much it overstates at most."""
+    """The Gaussian curve nearest above another one: its mu, and its largest overstatement."""
 
     mu: float
     regret: float
@@ -167,7 +167,7 @@ class TradeoffCurve:
         Args:
             pair: The fitted densities.
             points: Number of thresholds per density, and per component of a mixture.
-            reach: How many standard deviations the thresholds go to each side.
+            reach: Reach of the thresholds to each side, in standard deviations.
         """
         z = np.linspace(-reach, reach, points)
         densities = (pair.member, pair.nonmember)
@@ -386,7 +386,7 @@ def _within(name: str, values: npt.ArrayLike, most: float) -> Floats:
 
 
 def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """The profile as two arrays, checked."""
+    """Return the profile as two arrays, checked."""
     first = np.atleast_1d(_within("epsilons", epsilons, np.inf))
     second = np.atleast_1d(_within("deltas", deltas, 1.0))
     validate.same_length(("epsilons", "deltas"), (first.size, second.size))
@@ -466,7 +466,7 @@ def _lowest_corners(epsilons: Floats, deltas: Floats) -> tuple[Floats, Floats]:
 
 
 def _meet(flatter: tuple[float, float], steeper: tuple[float, float]) -> float:
-    """The FPR at which two lines (slope, offset) cross."""
+    """Return the FPR at which two lines (slope, offset) cross."""
     return (flatter[1] - steeper[1]) / (steeper[0] - flatter[0])
 
 
@@ -476,15 +476,15 @@ def concave_corners(fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:
     >>> [axis.tolist() for axis in concave_corners(np.array([0, 0.5, 1.0]), np.array([0, 0.1, 1.0]))]
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    kept: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     for x, y in zip(fpr.tolist(), tpr.tolist(), strict=True):
-        if kept and y <= kept[-1][1]:
+        if points and y <= points[-1][1]:
             continue
-        while len(kept) > 1:
-            (left, low), (middle, between) = kept[-2:]
+        while len(points) > 1:
+            (left, low), (middle, between) = points[-2:]
             if (between - low) * (x - left) > (y - low) * (middle - left):
                 break  # above the line from the left to the new point
-            kept.pop()
-        kept.append((x, y))
-    corners = np.array(kept)
+            points.pop()
+        points.append((x, y))
+    corners = np.array(points)
     return corners[:, 0], corners[:, 1]

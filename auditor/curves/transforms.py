@@ -95,5 +95,5 @@ def log_odds_of_cross_entropy(loss: Floats) -> Floats:
 
 
 def _log_expm1(x: Floats) -> Floats:
-    """log(exp(x) - 1) = x + log(1 - exp(-x)), which neither overflows nor cancels."""
+    """Return log(exp(x) - 1) = x + log(1 - exp(-x)), which neither overflows nor cancels."""
     return np.asarray(x + np.log(-np.expm1(-x)))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from auditor.core.errors import InputError
 from auditor.core.fields import Count, Finite, Must, NotNegative, Number, Rate
-from auditor.core.numbers import enough_digits, given
+from auditor.core.numbers import as_stated, enough_digits
 from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.cells import Partition
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
@@ -33,9 +33,9 @@ class NamedCurve:
 
     Attributes:
         name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; ``certified``, which
-            the curve of a training algorithm goes above; or ``ranks.*``, what an audit of several models needs of each;
+            the curve of a training algorithm goes above; or ``ranks.*``, the data of each that an audit of several models needs;
             or the kind of neighbours, where a training promises a curve for it.
-        label: What the legend says.
+        label: Label in the legend.
         fpr: False positive rates, ascending.
         tpr: True positive rates, as many.
     """
@@ -58,8 +58,8 @@ class Histogram:
         edges: B + 1 ascending bin edges.
         member: B counts of members.
         nonmember: B counts of non-members.
-        member_fit: B counts expected under the member fit, or null.
-        nonmember_fit: B counts expected under the non-member fit, or null.
+        member_fit: B counts expected under the member fit, or None.
+        nonmember_fit: B counts expected under the non-member fit, or None.
         quantiles: For a quantile-quantile plot of each group ``*_probability``, ``*_observed`` and ``*_fitted`` of one
             length: means over the records of a cell. For insiders ``probability`` is that of both groups, and the others
             are quantiles. Empty where there is no fit.
@@ -112,7 +112,7 @@ def claimed_line(claim: Claim | None, promised: TradeoffCurve | None) -> tuple[N
         return (named("claimed_training", label, _dense(promised)),)
     if claim is None or claim.value is None or claim.delta is None or not math.isfinite(claim.value):
         return ()
-    label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
+    label = f"most that the claim allows (epsilon {as_stated(claim.value)}, delta {as_stated(claim.delta)}, {claim.adjacency})"
     return (named("claim", label, _dense(TradeoffCurve.from_epsilon_delta(claim.value, delta=claim.delta))),)
 
 
@@ -122,7 +122,7 @@ def against_claim(
     """Return the line that a certified bound on a training algorithm stands for, and that of the claim."""
     if not bound.lower or bound.delta is None:
         return claimed_line(claim, promised)
-    label = f"certified: the true curve goes above this line (epsilon {given(bound.lower)}, delta {given(bound.delta)})"
+    label = f"certified: the true curve goes above this line (epsilon {as_stated(bound.lower)}, delta {as_stated(bound.delta)})"
     exact = TradeoffCurve.from_epsilon_delta(bound.lower, delta=bound.delta)
     return (named("certified", label, _dense(exact)), *claimed_line(claim, promised))
 
@@ -151,7 +151,7 @@ def empirical(counts: ThresholdCounts) -> TradeoffCurve:
 
 
 def _dense(exact: TradeoffCurve) -> TradeoffCurve:
-    """A claimed curve with points dense enough for a log-log plot, at both ends."""
+    """Return a claimed curve with points dense enough for a log-log plot, at both ends."""
     few = exact.fpr if exact.fpr.size < _FEW else exact.fpr[:0]
     fpr = np.unique(np.concatenate([np.geomspace(1e-7, 1, 150), 1 - np.geomspace(1e-3, 1, 50), few]))
     tpr = np.array([exact.tpr_at(float(rate)) for rate in fpr])
@@ -199,7 +199,7 @@ def shared_histograms(
 
 
 def _transformed(values: Floats, ends: Floats) -> Floats:
-    """The published transform with these ends, within which values are brought."""
+    """Return the published transform with these ends, within which values are brought."""
     return published(Losses(member=ends, nonmember=np.append(ends, np.clip(values, *ends)))).nonmember[2:]
 
 
@@ -247,7 +247,7 @@ def _binned(
 
 
 def _outward(low: float, high: float) -> tuple[float, float]:
-    """Both ends moved out by up to a thousandth of their distance, so that neither is a record's loss."""
+    """Return both ends moved out by up to a thousandth of their distance, so that neither is a record's loss."""
     step = _step(low, high)
     if step is None:
         return low, high
@@ -255,7 +255,7 @@ def _outward(low: float, high: float) -> tuple[float, float]:
 
 
 def _step(low: float, high: float) -> float | None:
-    """A power of ten, a thousandth of the distance or up to ten times less; None where there is none to take."""
+    """Return a power of ten, a thousandth of the distance or up to ten times less; None if there is none to take."""
     distance = high - low
     if not (math.isfinite(distance) and distance > 0):
         return None
@@ -265,7 +265,7 @@ def _step(low: float, high: float) -> float | None:
 
 
 def _edges(low: float, high: float) -> Floats:
-    """Equally wide bins, ascending and finite at any scale."""
+    """Return equally wide bins, ascending and finite at any scale."""
     if low == high:
         # Toward zero, where there is room even beside the largest double.
         away = max(abs(low), 1.0) * 1e-3
@@ -283,7 +283,7 @@ def _expected(law: Density, edges: Floats, n: int, *, digits: int) -> tuple[floa
 
 
 def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]:
-    """Observed and fitted quantiles at levels dense in both tails."""
+    """Return observed and fitted quantiles at levels dense in both tails."""
     least = 0.5 / max(losses.n_member, losses.n_nonmember)
     tail = np.geomspace(least, 0.5, _QUANTILES // 2 + 1)
     levels = np.concatenate([tail, 1 - tail[-2::-1]])
@@ -301,6 +301,6 @@ def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]
 
 
 def _coarse(ascending: Floats) -> Floats:
-    """As exact as a plot can show and no more: a result holds no raw losses."""
+    """Round to the resolution of a plot: a result holds no raw losses."""
     step = _step(float(ascending[0]), float(ascending[-1]))
     return ascending if step is None else np.round(ascending / step) * step

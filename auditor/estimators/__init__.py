@@ -1,4 +1,4 @@
-"""Estimators: evidence in, estimates out that say what they are about."""
+"""Estimators: evidence in, estimates out, each with its subject."""
 
 from auditor.core.lazy import face
 

@@ -1,4 +1,4 @@
-"""Limits of both error rates that hold at every threshold at once: what is read from them may be chosen by looking."""
+"""Limits of both error rates that hold at every threshold at once, so that a threshold may be chosen by looking."""
 
 import math
 from dataclasses import dataclass
@@ -68,32 +68,32 @@ def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Float
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
-    """The distribution function of one group, from how many of its records lie below a threshold or at it."""
+class _Sampled:
+    """The distribution function of one group, from the numbers of its records below a threshold or at it."""
 
     ranks: _Integers
     lower: Floats
     upper: Floats
 
     @classmethod
-    def of(cls, size: int, alpha: float) -> "_Known":
+    def of(cls, size: int, alpha: float) -> "_Sampled":
         ranks = ranks_of_both_ends(size)
         return cls(ranks, *_limits_at(ranks, size, local_level(size, alpha)))
 
     def at_least(self, counts: _Integers) -> Floats:
-        """The lower limit: that at the last ranked record among so many."""
+        """Return the lower limit: the one at the last ranked record among so many."""
         at = np.searchsorted(self.ranks, counts - 1, side="right") - 1
         return np.where(at >= 0, self.lower[np.maximum(at, 0)], 0.0)
 
     def at_most(self, counts: _Integers) -> Floats:
-        """The upper limit: that at the first ranked record beyond so many."""
+        """Return the upper limit: the one at the first ranked record beyond so many."""
         at = np.searchsorted(self.ranks, counts, side="left")
         return np.where(at < self.ranks.size, self.upper[np.minimum(at, self.ranks.size - 1)], 1.0)
 
 
 @dataclass(frozen=True)
 class _Census:
-    """The same of a group whose records are all there are, so that both limits are the share."""
+    """Distribution function of a group that was scored completely, so that both limits are the share."""
 
     size: int
 
@@ -112,7 +112,7 @@ class Band:
 
     Attributes:
         above: FPR and TPR, shape (2, thresholds): an attack with at most this FPR has at least this TPR.
-        below: Likewise: with at least this FPR at most this TPR.
+        below: Pairs: with at least this FPR at most this TPR.
     """
 
     above: Floats
@@ -148,8 +148,8 @@ def simultaneous_band(
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     census = isinstance(coverage, Census)
     alpha = (1 - confidence) / (1 if census else 2)
-    wrongly = _Known.of(nonmember.size, alpha)
-    rightly = _Census(member.size) if census else _Known.of(member.size, alpha)
+    wrongly = _Sampled.of(nonmember.size, alpha)
+    rightly = _Census(member.size) if census else _Sampled.of(member.size, alpha)
     if at is not None:
         (fewest, most), (rarest, commonest) = at
         above = np.array([wrongly.at_most(commonest), rightly.at_least(fewest)])
@@ -167,7 +167,7 @@ def simultaneous_band(
 
 
 def furthest(band: Band) -> dict[str, Any] | None:
-    """Return the rates of errors and of hits of the band whose ratio is largest at one end, and which; null if none shows any.
+    """Return the rates of errors and of hits of the band whose ratio is largest at one end, and which; None if none shows any.
 
     ``errors`` is an upper limit and ``hits`` a lower one: of false alarms and members recognised (``end`` is ``"low"``,
     by low losses), or of members wrongly ruled out and others rightly (``"high"``). Chosen by looking, and honest: the
@@ -186,7 +186,7 @@ def furthest(band: Band) -> dict[str, Any] | None:
     return max(result, key=_telling, default=None)
 
 
-_EXPECTED = 1.25  # who is recognised is told first, unless the other end says so many times as much
+_EXPECTED = 1.25  # recognised members are reported first, unless the other end says so many times as much
 
 
 def _telling(point: dict[str, Any]) -> float:
@@ -208,7 +208,7 @@ def measured(
     coverage: Coverage,
     partition: Partition | None = None,
 ) -> tuple[NamedCurve, ...]:
-    """Return what the losses measure, and its band; with a partition at its cuts alone."""
+    """Return the empirical curve of the losses, and its band; with a partition at its cuts alone."""
     if partition is None:
         exact, at = named("empirical", "measured", empirical(counts)), None
     else:
@@ -228,7 +228,7 @@ def curves_of_runs(
 def _band(
     losses: Losses, confidence: float, coverage: Coverage, at: Between | None = None
 ) -> list[NamedCurve]:
-    """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
+    """Return both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
     band = simultaneous_band(losses, confidence=confidence, coverage=coverage, at=at)
     label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
     (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
@@ -248,6 +248,6 @@ def _band(
 
 
 def _corners(points: Floats) -> Floats:
-    """Those of the points that no other one with a smaller or the same FPR has the TPR of; ascending in both."""
+    """Return the points whose TPR no other point reaches at a smaller or equal FPR; ascending in both."""
     points = points[:, np.lexsort((-points[1], points[0]))]
     return points[:, np.diff(np.maximum.accumulate(points[1]), prepend=0.0) > 0]

@@ -11,7 +11,7 @@ So 1 + lambda Z has a mean of at most 1 for every stake lambda in [0, 1/(e^s + d
 what is left of each bet after any number of pairs, and their average by weights that were fixed before the first. By
 Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
 
-Thresholds and stakes may follow *earlier* pairs, and what was won is never computed anew. The pairs come in the order of
+Thresholds and stakes may follow *earlier* pairs, and past winnings are never recomputed. The pairs come in the order of
 their numbers: in the order of completion, runs that end sooner for some scores would choose what is seen.
 """
 
@@ -54,20 +54,20 @@ class Lines:
 
     @property
     def weights(self) -> Floats:
-        """Of their bets, fixed before the first pair."""
+        """Weights of the bets, fixed before the first pair."""
         weights = np.exp(-_DECAY * self.slopes)
         return np.asarray(weights / weights.sum())
 
 
 def _of_few_corners(curve: TradeoffCurve) -> Floats:
-    """The slopes of a claim of few straight pieces, on the steep side, as their logs."""
+    """Return the slopes of a claim of few straight pieces, on the steep side, as their logs."""
     rise, run = np.diff(curve.tpr), np.diff(curve.fpr)
     steep = (run > 0) & (rise > run)
     return np.log(rise[steep] / run[steep]) if np.count_nonzero(steep) <= _CORNERS else np.empty(0)
 
 
 class Bets:
-    """What the bets against some lines have become; mutable, and fed with pairs of runs in the order of their numbers.
+    """Wealth of the bets against some lines; mutable, and updated with pairs of runs in the order of their numbers.
 
     >>> bets = Bets(Lines.of_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5)))
     >>> for pair in range(40):
@@ -91,7 +91,7 @@ class Bets:
 
     @property
     def pairs(self) -> int:
-        """How many pairs were seen."""
+        """Number of pairs seen."""
         return len(self._with)
 
     @property
@@ -128,7 +128,7 @@ class Bets:
         self._counts = self._counts + called
 
     def _called(self, with_canary: Floats, without: Floats) -> Floats:
-        """How many of some ordered scores each bet takes for hits and for alarms, at its threshold."""
+        """Return the hits and the alarms that each bet counts among ordered scores, at its threshold."""
         below = [np.searchsorted(group, self._thresholds, side="right") for group in (with_canary, without)]
         (low_with, high_with), (low_without, high_without) = (np.split(counts, 2) for counts in below)
         hits = np.concatenate([low_with, without.size - high_without])
@@ -136,7 +136,7 @@ class Bets:
         return np.stack([hits, alarms]).astype(np.float64)
 
     def _best_thresholds(self) -> Floats:
-        """Where each bet would have paid most on the earlier pairs: between two neighbouring scores."""
+        """Return the threshold at which each bet would have paid most on the earlier pairs: between two neighbouring scores."""
         scores = np.unique(np.concatenate([self._with, self._without]))
         between = np.append(scores[:-1] / 2 + scores[1:] / 2, scores[-1])
         with_canary, without = (
@@ -148,7 +148,7 @@ class Bets:
         return np.asarray(between[np.concatenate([low, high])])
 
     def _stakes(self) -> Floats:
-        """What grows fastest if the rates are as on the earlier pairs, and half a run more of each kind."""
+        """Return the stakes that grow fastest at the rates of the earlier pairs, with half a run more of each kind."""
         hit, alarm = (self._counts + 0.5) / (self.pairs + 1)
         least = self._cost + self._slack
         stake = _STAKES[:, None] / least
@@ -179,16 +179,16 @@ def epsilon_bound(most: Floats, *, alpha: float) -> float:
         most: Shape (k,), the largest log that the evidence against each line ever had.
         alpha: In (0, 1).
     """
-    kept = np.flatnonzero(most < -math.log(alpha))
-    last = int(kept[0]) - 1 if kept.size else most.size - 1
+    standing = np.flatnonzero(most < -math.log(alpha))
+    last = int(standing[0]) - 1 if standing.size else most.size - 1
     return max(0, last) * _STEP
 
 
-# --- What a perfect attack would show ---
+# --- Results of a perfect attack ---
 
 
 def epsilon_ceiling(pairs: int, *, delta: float, alpha: float) -> float:
-    """Return what pairs of a perfect attack would be bounded at."""
+    """Return the bound for pairs of a perfect attack."""
     bets = Bets(grid_lines(delta))
     for _ in range(pairs):
         bets.add(0.0, 1.0)
@@ -199,7 +199,7 @@ _MOST_PAIRS = 10_000
 
 
 def pairs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
-    """Return after how many pairs a perfect attack refutes the curve; null if ten thousand do not."""
+    """Return after how many pairs a perfect attack refutes the curve; None if ten thousand do not."""
     bets = Bets(Lines.of_curve(curve))
     for pair in range(1, _MOST_PAIRS + 1):
         bets.add(0.0, 1.0)

@@ -36,7 +36,7 @@ from auditor.estimators.melding import Ranked, best_ratio, ranks
 
 
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the certified bound of the audited losses, by the rule that was asked for."""
+    """Return the certified bound of the audited losses, by the chosen rule."""
     setting = evidence.setting
     return (
         clopper_pearson(
@@ -78,7 +78,7 @@ def clopper_pearson(
         delta: In [0, 1).
         confidence: In (0, 1).
         coverage: `Sample` (default), `Subset` or `Census`; see there. Unless they are a sample, ``details["as_draws"]``
-            keeps what is found if they are taken for one.
+            keeps the result if they are taken for one.
         rule: `RankGrid` (default), `FixedThreshold` or `Split`.
 
     Raises:
@@ -152,7 +152,7 @@ _FEW = 60
 
 @dataclass(frozen=True)
 class Counts:
-    """How many members and non-members were called members at one threshold."""
+    """Numbers of members and of non-members that are called members at one threshold."""
 
     true_positives: int
     members: int
@@ -162,7 +162,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A bound before it is cut at 0, and where it comes from."""
+    """A bound before it is cut at 0, and its source."""
 
     epsilon: float
     details: dict[str, Any] = field(default_factory=dict)
@@ -173,14 +173,14 @@ def threshold_bound(
 ) -> _Candidate:
     """Return the larger of the two ratios' lower limits at one threshold fixed in advance, with its counts.
 
-    >>> found = threshold_bound(
+    >>> bound = threshold_bound(
     ...     Counts(500, 1000, 10, 1000),
     ...     MemberLimits(options.Sample(), 1000),
     ...     delta=1e-5,
     ...     alpha=0.05,
     ...     interval=options.ClopperPearson(),
     ... )
-    >>> round(found.epsilon, 6)
+    >>> round(bound.epsilon, 6)
     3.241995
     """
     sampled = isinstance(limits.coverage, options.Sample)
@@ -192,7 +192,7 @@ def threshold_bound(
     if isinstance(interval, options.Katz):
         n1, n0 = counts.members, counts.nonmembers
         hits, alarms = counts.true_positives, counts.false_positives
-        z, shown = -float(special.ndtri(alpha / 2)), {}
+        z, rates = -float(special.ndtri(alpha / 2)), {}
         ratios = (
             _katz_ratio(hits, n1, alarms, n0, delta, z),
             _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z),
@@ -200,11 +200,11 @@ def threshold_bound(
     else:
         tpr, fpr, fnr = _rates(counts, limits, alpha, interval)
         # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
-        empty = limits.known and counts.true_positives == counts.members
+        empty = limits.is_census and counts.true_positives == counts.members
         ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
-        shown = {"tpr_lower": tpr, "fpr_upper": fpr}
+        rates = {"tpr_lower": tpr, "fpr_upper": fpr}
     tail = Tail.LOWER if ratios[0] >= ratios[1] else Tail.UPPER
-    return _Candidate(max(ratios), {"tail": tail, **vars(counts), **shown})
+    return _Candidate(max(ratios), {"tail": tail, **vars(counts), **rates})
 
 
 def _bound_at(
@@ -224,7 +224,7 @@ def _ceiling(
     """Return the largest bound that these numbers of records can show."""
     n1 = limits.scored
     perfect = [Counts(n1, n1, 0, n0)]
-    if limits.known:
+    if limits.is_census:
         # In a census a miss rate of exactly 0 counts for nothing, so one missed member can show more than none.
         perfect.append(Counts(n1 - 1, n1, 0, n0))
     if isinstance(interval, options.Katz):
@@ -236,7 +236,7 @@ def _ceiling(
 
 
 def _log_ratio(numerator: float, denominator: float, delta: float) -> float:
-    """Log of (numerator - d)/denominator; minus infinity where nothing is left above delta."""
+    """Return the log of (numerator - d)/denominator; minus infinity where nothing is left above delta."""
     if numerator <= delta:
         return -math.inf
     return math.inf if denominator == 0 else math.log((numerator - delta) / denominator)
@@ -245,7 +245,7 @@ def _log_ratio(numerator: float, denominator: float, delta: float) -> float:
 def _rates(
     counts: Counts, limits: MemberLimits, alpha: float, interval: options.ThresholdInterval
 ) -> tuple[float, float, float]:
-    """Limits of the TPR (lower), the FPR and the FNR (upper)."""
+    """Return the limits of the TPR (lower), the FPR and the FNR (upper)."""
     hits, misses = counts.true_positives, counts.members - counts.true_positives
     level = alpha / limits.limits
     if isinstance(interval, options.Jeffreys):
@@ -256,7 +256,7 @@ def _rates(
 
 
 def _jeffreys_upper(successes: int, trials: int, alpha: float) -> float:
-    """Upper quantile of Beta(x + 1/2, n - x + 1/2), and 1 at x = n."""
+    """Return the upper quantile of Beta(x + 1/2, n - x + 1/2), and 1 at x = n."""
     if successes == trials:
         return 1.0
     return float(special.betainccinv(successes + 0.5, trials - successes + 0.5, alpha))
@@ -273,13 +273,13 @@ def _empty_cells(counts: dict[str, Any]) -> str:
 
 
 def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:
-    """The lower limit of a log-ratio; one with an empty cell has no variance and so no limit."""
+    """Return the lower limit of a log-ratio; one with an empty cell has no variance and so no limit."""
     p, q = above / trials, below / others
     if below == 0 or p <= delta:
         return -math.inf
     # A rate of exactly 1 would have no variance: then half a record counts as missed.
-    kept = min(p, (trials - 0.5) / trials)
-    variance = kept * (1 - kept) / (trials * (p - delta) ** 2) + (1 - q) / below
+    rate = min(p, (trials - 0.5) / trials)
+    variance = rate * (1 - rate) / (trials * (p - delta) ** 2) + (1 - q) / below
     return math.log((p - delta) / q) - z * math.sqrt(variance)
 
 
@@ -312,26 +312,26 @@ def _grid_bound(
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
-        shown = _counts(lower if name == Tail.LOWER else upper, at)
-        return _Candidate(test.epsilon_bound, {**shown, "p_value": test.p_value(0.0)})
+        details = _counts(lower if name == Tail.LOWER else upper, at)
+        return _Candidate(test.epsilon_bound, {**details, "p_value": test.p_value(0.0)})
     limits = MemberLimits(coverage, hits.members)
-    if limits.known:
+    if limits.is_census:
         # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
         upper = upper.at(np.arange(1, upper.ranks.size))
     tails = [tail for tail in (lower, upper) if rule.tails in ("both", tail.name)]
     return _best(tails, limits, delta=delta, alpha=alpha, rule=rule)
 
 
-def _with_threshold(found: _Candidate, losses: Losses) -> _Candidate:
-    """The same, with a threshold that gives its counts."""
-    if not found.details:
-        return found
-    rank = found.details["rank"]
-    if found.details["tail"] == Tail.LOWER:
+def _with_threshold(best: _Candidate, losses: Losses) -> _Candidate:
+    """Return the candidate with a threshold that gives its counts."""
+    if not best.details:
+        return best
+    rank = best.details["rank"]
+    if best.details["tail"] == Tail.LOWER:
         threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
     else:
         threshold = just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
-    return replace(found, details={**found.details, "threshold": threshold})
+    return replace(best, details={**best.details, "threshold": threshold})
 
 
 @lru_cache(maxsize=256)
@@ -359,7 +359,7 @@ _OF_SUBSETS = 0.01
 
 
 def _in_reach(rule: options.RankGrid, alpha: float, coverage: options.Coverage) -> options.RankGrid:
-    """The rule, with `Melded` in place of `Calibrated` for a subset at an error that drawn audits cannot show."""
+    """Return the rule, with `Melded` in place of `Calibrated` for a subset at an error that drawn audits cannot show."""
     calibrated = isinstance(rule.interval, options.Calibrated)
     if not (calibrated and isinstance(coverage, options.Subset) and alpha < _OF_SUBSETS * (1 - LEAST_BOUND)):
         return rule
@@ -383,7 +383,7 @@ def positive_bounds(
     """Return how many of these audits, with members as a sample, have a bound above 0; quick where their sizes are equal.
 
     Args:
-        audits: Of any sizes.
+        audits: Audits, of any sizes.
         delta: In [0, 1).
         confidence: In (0, 1).
         rule: As that of `clopper_pearson`.
@@ -405,12 +405,12 @@ def positive_bounds(
 
 @lru_cache(maxsize=64)
 def _seen(law: Statistic, epsilon: float) -> tuple[list[float], list[float]]:  # noqa: ARG001 - the key
-    """The statistics whose bound was seen to be of that much, and those whose was not: the least first, and the largest."""
+    """Return the statistics known to have a bound that large, and those known not to: the least first, and the largest."""
     return [], []
 
 
 def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
-    """How many have a bound of that much."""
+    """Return the number of candidates whose bound is at least that large."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
     left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
@@ -454,7 +454,7 @@ def _best(
 
 
 def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
-    """The best of one tail by two limits for each rank."""
+    """Return the best of one tail by two limits for each rank."""
     if tail.name == Tail.LOWER:
         numerator = limits.tpr_lower(tail.hits, level)
         denominator = upper_limit(tail.ranks, tail.ranked, level)

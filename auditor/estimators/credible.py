@@ -75,7 +75,7 @@ def log_posterior_below(epsilon: float, counts: Counts, *, delta: float) -> floa
 
 
 def _between(angle: Floats, epsilon: float, delta: float, law: tuple[float, float]) -> Floats:
-    """The probability of the true positive rates that (epsilon, delta)-DP allows beside sin^2(angle)."""
+    """Return the probability of the true positive rates that (epsilon, delta)-DP allows beside sin^2(angle)."""
     x, rest = np.sin(angle) ** 2, np.cos(angle) ** 2
     grow, shrink = math.exp(epsilon), math.exp(-epsilon)
     high = np.minimum(np.minimum(1.0, delta + grow * x), 1 - shrink * np.maximum(rest - delta, 0))
@@ -90,7 +90,7 @@ def _between(angle: Floats, epsilon: float, delta: float, law: tuple[float, floa
 
 
 def _corners(epsilon: float, delta: float, x_law: tuple[float, float], y_law: tuple[float, float]) -> Floats:
-    """Angles between which the integrand is smooth and tame: its range, its kinks, and where y rises."""
+    """Return the angles between which the integrand is smooth and tame: its range, its kinks, and where y rises."""
     grow, shrink = math.exp(epsilon), math.exp(-epsilon)
     lowest, highest = special.betaincinv(*x_law, _TAIL), special.betainccinv(*x_law, _TAIL)
     ends = _angle(np.array([lowest, highest]))

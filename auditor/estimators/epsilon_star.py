@@ -35,7 +35,7 @@ from auditor.estimators.supremum import BRANCHES, Branch, Supremum, gaussian_sup
 
 
 def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the Epsilon* of two fitted normals, with what it is to be read beside."""
+    """Return the Epsilon* of two fitted normals, with the numbers to read beside it."""
     setting, pair = evidence.setting, evidence.normals
     extra: dict[str, Any] = dict(fit_gap(evidence.counts, pair))
     if setting.delta > 0:
@@ -52,14 +52,14 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
 
 
 def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the Epsilon* of two fitted mixtures, where they were asked for."""
+    """Return the Epsilon* of two fitted mixtures, if requested."""
     if evidence.setting.mixture is not None and evidence.losses.bits is not None:
         reason = "a summary keeps bins of losses, and mixtures are fitted to losses"
         return (
             Estimate.missing("epsilon_star.mixture", reason, method=_MIXTURES.fitted, subject=Subject.MODEL),
         )
     pair = evidence.mixtures
-    # Without the floor: that of two normals is far below what mixtures find between groups that do not differ.
+    # Without the floor: that of two normals is far below the values of mixtures between groups that do not differ.
     return () if pair is None else (_as_asked(evidence, pair, fit_gap(evidence.counts, pair)),)
 
 
@@ -82,12 +82,12 @@ _CHOSEN = "the number of components was chosen from the data, and the error of t
 
 @dataclass(frozen=True)
 class _Family:
-    """What differs between the two parametric values.
+    """Differences between the two parametric values.
 
     Attributes:
         name: As in the estimate's.
         fitted: Two of them, in words.
-        assumed: What the losses of a group then are.
+        assumed: Assumed law of the losses of a group.
         enough: Records of each group that a lower bound needs.
         largest: The supremum of two laws.
         errors: The standard errors of its branches, infinite where there is none.
@@ -114,7 +114,7 @@ def parametric(
     Args:
         pair: Fitted to transformed losses: normals, or mixtures by `auditor.curves.mixture.fit_mixture_pair`.
         delta: In [0, 1); at 0 the row has no value and says why.
-        confidence: Of the lower bound, which is that of the value supported by the data: the smaller one of the fit and of
+        confidence: Confidence level of the lower bound, which is that of the value supported by the data: the smaller one of the fit and of
             logistic laws with the same means and spreads, less the interval of the published value. It is absent when the
             fit is rejected, and where both differ by more than that interval. Of mixtures there is one only of one component
             and 2,000 records in each group: with several it can be far above 0 between groups that do not differ.
@@ -181,17 +181,17 @@ def parametric(
 
 
 def _supported_lower(
-    found: Supremum, errors: Sequence[float], supported: float, heavier: float, confidence: float
+    peak: Supremum, errors: Sequence[float], supported: float, heavier: float, confidence: float
 ) -> tuple[float | None, str | None]:
-    """The lower bound, or why there is none.
+    """Return the lower bound, or why there is none.
 
     The published value mostly lies where no record does, and there it is the tails of the normal that decide, which no
-    test of some hundred records tells from heavier ones [own].
+    test of some hundred records distinguishes from heavier ones [own].
     """
-    own = largest_lower_bound(found, errors, confidence=confidence)
+    own = largest_lower_bound(peak, errors, confidence=confidence)
     if own is None:
         return None, _CEILING
-    interval = found.value - own
+    interval = peak.value - own
     if supported - heavier > interval:
         return None, _TAILS
     return max(0.0, min(supported, heavier) - interval), None
@@ -225,7 +225,7 @@ def _finite(error: float) -> float | None:
 
 
 def _why_no_lower(pair: FittedPair, family: _Family) -> str | None:
-    """Why there is no lower bound, if so: it is conditional on the fit, and linear in the fitted parameters."""
+    """Return why there is no lower bound, if there is none: it is conditional on the fit, and linear in the fitted parameters."""
     laws = pair.member, pair.nonmember
     if pair.rejected:
         return "the fit is rejected"
@@ -237,18 +237,18 @@ def _why_no_lower(pair: FittedPair, family: _Family) -> str | None:
     return _CHOSEN if several else None
 
 
-def _attained(found: Supremum, pair: FittedPair) -> dict[str, Any] | None:
-    """Where the value is attained, and whether the data reach there."""
-    if found.saturated or found.value == 0:
+def _attained(peak: Supremum, pair: FittedPair) -> dict[str, Any] | None:
+    """Return the threshold where the value is attained, and whether the data reach it."""
+    if peak.saturated or peak.value == 0:
         return None
-    rates = {"m1": (found.fpr, pair.n_nonmember), "m2": (found.fnr, pair.n_member)}
-    rates |= {"m3": (1 - found.fpr, pair.n_nonmember), "m4": (1 - found.fnr, pair.n_member)}
-    rate, n = rates[found.best.name]
+    rates = {"m1": (peak.fpr, pair.n_nonmember), "m2": (peak.fnr, pair.n_member)}
+    rates |= {"m3": (1 - peak.fpr, pair.n_nonmember), "m4": (1 - peak.fnr, pair.n_member)}
+    rate, n = rates[peak.best.name]
     return {
-        "threshold": found.best.threshold,
-        "fpr": found.fpr,
-        "fnr": found.fnr,
-        "on_clip": found.best.on_clip,
+        "threshold": peak.best.threshold,
+        "fpr": peak.fpr,
+        "fnr": peak.fnr,
+        "on_clip": peak.best.on_clip,
         "records_beyond": rate * n,
         "reached_by_data": bool(rate * n >= _RECORDS_BEYOND),
     }
@@ -280,7 +280,7 @@ def _estimate(
     )
 
 
-# --- What was fitted and how it was tested, JSON-like ---
+# --- The fits and their tests, JSON-like ---
 
 
 def _fit_details(pair: FittedPair) -> dict[str, Any]:
@@ -356,29 +356,27 @@ def standard_error(
 
 
 def _normal_errors(
-    found: Supremum, member: Gaussian, nonmember: Gaussian, *, sizes: tuple[float, float], normal: bool = True
+    peak: Supremum, member: Gaussian, nonmember: Gaussian, *, sizes: tuple[float, float], normal: bool = True
 ) -> list[float]:
-    return [
-        standard_error(branch, member, nonmember, sizes=sizes, normal=normal) for branch in found.branches
-    ]
+    return [standard_error(branch, member, nonmember, sizes=sizes, normal=normal) for branch in peak.branches]
 
 
-def largest_lower_bound(found: Supremum, errors: Sequence[float], *, confidence: float) -> float | None:
-    """Return max(0, max_j [eps_j - z SE_j]) over the four branches; None where the value is a ceiling.
+def largest_lower_bound(peak: Supremum, errors: Sequence[float], *, confidence: float) -> float | None:
+    """Return max(0, max_j [eps_j - z SE_j]) over the four branches; None if the value is a ceiling.
 
     Linear in the fitted parameters, so it needs records: on normal data its misses stay near the level from about 300
     records in each group on, and it is conditional on normality.
 
     Args:
-        found: From `supremum`.
+        peak: From `supremum`.
         errors: The standard error of each branch, in their order.
         confidence: Each branch is tested at a quarter of its error.
     """
-    if found.saturated or (found.value > 0 and math.isnan(found.best.hazard)):
+    if peak.saturated or (peak.value > 0 and math.isnan(peak.best.hazard)):
         return None
     z = -float(special.ndtri((1 - confidence) / 4))
     return max(
-        0.0, *(branch.epsilon - z * error for branch, error in zip(found.branches, errors, strict=True))
+        0.0, *(branch.epsilon - z * error for branch, error in zip(peak.branches, errors, strict=True))
     )
 
 
@@ -391,7 +389,7 @@ _NORMALS = _Family("gaussian", "normals", "normal", 300, gaussian_supremum, _nor
 # Again only the laws move. With h the branch's hazard, the variance is h^2 times the sum over both laws of
 # g' I^-1 g / n, where g is the gradient of the law's quantile at the threshold in its parameters and I the Fisher
 # information of one record under the fitted law, by quadrature. For one component this is the normal's
-# sd^2/n (1 + z^2/2). Where components can hardly be told apart I is close to singular, the likelihood is far from
+# sd^2/n (1 + z^2/2). Where components are hardly separated I is close to singular, the likelihood is far from
 # quadratic, and there is no standard error; nor is there one where components lie so far apart that the numbers leave
 # the range of a double.
 
@@ -435,8 +433,8 @@ def mixture_standard_error(
 
     Args:
         branch: From `auditor.estimators.supremum.mixture_supremum`.
-        member: Of the fitted member law.
-        nonmember: Of the fitted non-member law.
+        member: Fitted member law.
+        nonmember: Fitted non-member law.
         sizes: Members and non-members they were fitted on; ``math.inf`` members for a census.
     """
     if branch.epsilon == 0:
@@ -454,12 +452,12 @@ def mixture_standard_error(
 
 
 def _mixture_errors(
-    found: Supremum, member: MixtureOfGaussians, nonmember: MixtureOfGaussians, *, sizes: tuple[float, float]
+    peak: Supremum, member: MixtureOfGaussians, nonmember: MixtureOfGaussians, *, sizes: tuple[float, float]
 ) -> list[float]:
-    if min(member.sd, nonmember.sd) == 0 or found.saturated:
-        return [math.inf for _ in found.branches]
+    if min(member.sd, nonmember.sd) == 0 or peak.saturated:
+        return [math.inf for _ in peak.branches]
     laws = QuantileVariance(member), QuantileVariance(nonmember)
-    return [mixture_standard_error(branch, *laws, sizes=sizes) for branch in found.branches]
+    return [mixture_standard_error(branch, *laws, sizes=sizes) for branch in peak.branches]
 
 
 _MIXTURES = _Family(
@@ -468,7 +466,7 @@ _MIXTURES = _Family(
 
 
 def _shares(law: MixtureOfGaussians, x: Floats) -> tuple[Floats, Floats]:
-    """Distances in standard units, and the posterior share of each component, both of shape (n, components)."""
+    """Return the distances in standard units, and the posterior share of each component, both of shape (n, components)."""
     with np.errstate(over="ignore", invalid="ignore"):
         z = (x[..., None] - np.array(law.means)) / np.array(law.sds)
         logs = -0.5 * z * z - LOG_SQRT_2PI - np.log(law.sds) + np.log(law.weights)
@@ -476,7 +474,7 @@ def _shares(law: MixtureOfGaussians, x: Floats) -> tuple[Floats, Floats]:
 
 
 def _widths(law: MixtureOfGaussians, x: Floats) -> Floats:
-    """The width that each node of the quadrature stands for.
+    """Return the width that each node of the quadrature stands for.
 
     Within a component's nodes it is never above their step. Between components without common nodes it would be the
     whole gap, which at enough standard deviations makes much of next to no density, so every component caps it.
@@ -487,14 +485,14 @@ def _widths(law: MixtureOfGaussians, x: Floats) -> Floats:
 
 
 def _scores(law: MixtureOfGaussians, x: Floats) -> Floats:
-    """Derivatives of the log-density in mean/sd, log sd and all but the first log-weight; shape (n, 3 k - 1)."""
+    """Return the derivatives of the log-density in mean/sd, log sd and all but the first log-weight; shape (n, 3 k - 1)."""
     z, share = _shares(law, x)
     z = np.where(share == 0, 0.0, z)  # of a component without a share its distance, squared, may overflow
     return np.concatenate([share * z, share * (z * z - 1), (share - law.weights)[..., 1:]], axis=-1)
 
 
 def _quantile_gradient(law: MixtureOfGaussians, point: float, *, upper: bool) -> Floats:
-    """Minus the derivatives of the distribution function over the density, in the same parameters.
+    """Return the minus the derivatives of the distribution function over the density, in the same parameters.
 
     The sign of the tail does not matter: the square is what counts.
     """
@@ -531,9 +529,9 @@ def noise_floor(
     Args:
         losses: Transformed losses.
         delta: As for the value it is shown beside.
-        clip: Likewise.
+        clip: As for that value.
         rng: Draws the relabellings.
-        permutations: How many.
+        permutations: Number of relabellings.
 
     >>> values = np.linspace(0.0, 1.0, 200)
     >>> floor = noise_floor(Losses(member=values, nonmember=values), delta=1e-3, clip=1e-3, rng=np.random.default_rng(0))
@@ -587,13 +585,13 @@ def alternatives(losses: Losses, *, delta: float) -> dict[str, float]:
 
 
 def _trimmed(ordered: Floats) -> Floats:
-    """Without the most extreme 0.1% of the records, half of them from each end and at least one from each."""
+    """Return the losses without the most extreme 0.1%, half of them from each end and at least one from each."""
     cut = max(1, math.ceil(ordered.size * _TRIMMED / 2))
     return ordered[cut:-cut] if ordered.size >= 2 * cut + 2 else ordered
 
 
 def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, delta: float) -> float:
-    """Epsilon* of groups in ascending order.
+    """Return Epsilon* of groups in ascending order.
 
     Of long ones short runs stand for the middle: the transforms are smooth, so the moments of the transformed sample
     change by far less than the 10% looked for.

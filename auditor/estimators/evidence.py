@@ -1,4 +1,4 @@
-"""What an audit rests on: the losses, the options, and what follows from both, computed on first use."""
+"""Evidence of an audit: the losses, the options, and the quantities that follow from both, computed on first use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from auditor.estimators.setting import Inputs, Setting, promises
 from auditor.estimators.twins import copied
 from auditor.records.labels import mechanism_reason
 
-# Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
+# The random streams of each step, below the seed. A number in a result depends on its stream, so a
 # new step gets a name of its own and these stay as they are.
 _STREAMS: dict[str, tuple[int, ...]] = {
     "normals": (0,),
@@ -40,7 +40,7 @@ class Estimator:
     """One way from evidence to estimates.
 
     Attributes:
-        name: What it looks at.
+        name: Name of its subject.
         run: From the evidence to its rows; a row that could not be computed is there without a value.
         before_fits: Whether it comes before all that need the transformed losses, because it needs much memory itself.
     """
@@ -52,12 +52,12 @@ class Estimator:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What one audit has to go by. Estimators and checks are functions of it.
+    """Evidence of one audit. Estimators and checks are functions of it.
 
     Attributes:
         inputs: The losses, their units, and the options as they were given.
         setting: The options with their defaults filled in, or stricter ones.
-        estimators: What makes the estimates, in their order in a result.
+        estimators: Estimators, in the order of a result.
     """
 
     inputs: Inputs
@@ -66,7 +66,7 @@ class Evidence:
 
     @cached_property
     def losses(self) -> Losses:
-        """The losses that are audited, one for each unit; where these had unlike odds, of so many that coins are fair.
+        """The audited losses, one for each unit; if units had unequal odds, thinned so that the coins are fair.
 
         Members and non-members are then of one population, in which a unit counts as often as it had a chance to be either.
         """
@@ -74,15 +74,15 @@ class Evidence:
         if prior is None:
             return result
         n = result.n_member
-        kept = fair_coins(prior, n, self.rng("thinning"))
-        members, others = int(kept[:n].sum()), int(kept[n:].sum())
+        selected = fair_coins(prior, n, self.rng("thinning"))
+        members, others = int(selected[:n].sum()), int(selected[n:].sum())
         if min(members, others) < 2:  # noqa: PLR2004
             raise InputError(
-                f"thinning to fair coins left {members} member(s) and {others} non-member(s) of {kept.size:,} records; audit more records"
+                f"thinning to fair coins left {members} member(s) and {others} non-member(s) of {selected.size:,} records; audit more records"
                 " with odds of membership near one half."
             )
-        step = f"thinned to fair coins: {int(kept.sum()):,} of {kept.size:,} kept, by their odds of membership alone"
-        return replace(result.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
+        step = f"thinned to fair coins: {int(selected.sum()):,} of {selected.size:,} kept, by their odds of membership alone"
+        return replace(result.take(member=selected[:n], nonmember=selected[n:], step=step), inclusion=None)
 
     # Findings that share the error of a headline: see `auditor.pipeline.shown_together`.
     looks: ClassVar[int] = 6
@@ -100,7 +100,7 @@ class Evidence:
 
     @cached_property
     def counts(self) -> ThresholdCounts:
-        """How many losses lie below every threshold that can be told apart."""
+        """Numbers of losses below every distinct threshold."""
         return count(self.losses)
 
     @cached_property
@@ -123,7 +123,7 @@ class Evidence:
 
     @cached_property
     def mixtures(self) -> FittedPair | None:
-        """Two mixtures of normals, likewise; null where they were not asked for, or of a summary."""
+        """Two mixtures of normals, fitted and tested in the same way; None if not requested, or for a summary."""
         choice, rng = self.setting.mixture, self.rng("mixtures")
         if choice is None or self.losses.bits is not None:
             return None
@@ -140,7 +140,7 @@ class Evidence:
 
     @property
     def audited(self) -> Claim | None:
-        """The claimed epsilon in the form that the declared split audits, or null."""
+        """The claimed epsilon in the form that the declared split audits, or None."""
         return self._promises[1]
 
     @cached_property
@@ -170,7 +170,7 @@ class Evidence:
 
     @cached_property
     def refusal(self) -> str | None:
-        """Why the units of the audit support no statement about the training algorithm, or null."""
+        """Reason why the units of the audit support no statement about the training algorithm, or None."""
         result = mechanism_reason(self.inputs.units, strata=stratified(self.setting.split))
         if result is None and copied(self.inputs.by_record, self.inputs.units):
             return "records look like copies by their features, so that they are not independent; keep one of each"
@@ -189,14 +189,14 @@ class Evidence:
 
     @cached_property
     def fair_guesses(self) -> Guesses | NoGuesses:
-        """Guesses about fair coins, or about what is left of unequal ones when they are thinned."""
+        """Guesses about fair coins, or about the rest of unequal ones when they are thinned."""
         return self.draw_guesses(thin=True)
 
     # --- Estimates ---
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
-        """What every estimator finds, in their order; checks go by these, estimators do not."""
+        """Estimates of all estimators, in their order; for checks, not for estimators."""
         in_turn = sorted(self.estimators, key=lambda estimator: not estimator.before_fits)
         result = {estimator.name: estimator.run(self) for estimator in in_turn}
         rows = chain.from_iterable(result[estimator.name] for estimator in self.estimators)
@@ -212,13 +212,13 @@ class Evidence:
 
 
 def _of_bins(row: Estimate) -> Estimate:
-    """The same row with what it assumes where losses are counted in bins."""
+    """Return the row with the assumptions for losses that are counted in bins."""
     if row.value is None:
         return row
     if row.name.startswith("epsilon_star."):
-        said = "computed from bins of the losses, each told by one value"
+        said = "computed from bins of the losses, each represented by one value"
     elif row.upper is None:
         said = "losses are counted in bins, which can only make this bound smaller"
     else:
-        said = "an attacker sees the bin of a loss: who sees the loss may do better, and the upper end does not cover that"
+        said = "an attacker sees the bin of a loss: an attacker who sees the loss may do better, and the upper end does not cover that"
     return replace(row, assumptions=(*row.assumptions, said))

@@ -1,6 +1,6 @@
 """The largest epsilon that the scores of two groups refute, by every threshold at once, with a calibrated p-value [own].
 
-The law. Whoever thresholds scores of an (epsilon, delta) separation finds at most T(x) of the members where he finds x of
+The law. An attacker who thresholds scores of an (epsilon, delta) separation finds at most T(x) of the members where he finds x of
 the non-members: T jumps to delta at 0, rises with slope e^epsilon up to its corner, and with slope e^-epsilon from there
 to 1. Whatever grows with the strict comparisons of members with non-members is largest where the non-members are uniform
 and the members follow T, whatever the scores' laws and ties; the proof is in `auditor.estimators.joint_test`.
@@ -56,7 +56,7 @@ _ALIKE = 1e-9  # of two ratios: the same hits, whatever the rounding
 # .9 alpha at 100,000 records and an alpha of .001, which leaves too little for the error of drawn audits; with a quarter .83.
 _BETWEEN = 0.25
 _NEARLY_ALL = 0.8  # of a training set: from there on it is as if all of it were scored
-_ROUNDING = 1e-9  # of a p-value: what sums and factorials lose
+_ROUNDING = 1e-9  # of a p-value: rounding in sums and factorials
 
 # --- The hits at ranks that are fixed before any data are seen ---
 
@@ -78,7 +78,7 @@ _Ranks = Callable[[int], _Integers]  # from the size of a group
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """How many of the other group lie strictly beyond the order statistics of either group, at some ranks.
+    """Numbers of the other group that lie strictly beyond the order statistics of either group, at some ranks.
 
     Attributes:
         members: n1.
@@ -103,7 +103,7 @@ class Hits:
 
     @classmethod
     def perfect(cls, members: int, nonmembers: int, ranks: _Ranks = dense_ranks) -> "Hits":
-        """Those of an attack that tells all members from all non-members."""
+        """Hits of an attack that separates all members from all non-members."""
         below = np.full(ranks(nonmembers).size, members)
         return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
 
@@ -114,7 +114,7 @@ class Hits:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One tail: how many of the ``others`` lie beyond each of the `dense_ranks` of a group, and the bound of each rank.
+    """One tail: numbers of the ``others`` beyond each of the `dense_ranks` of a group, and the bound of each rank.
 
     ``levels`` are those of the bounds: one melded limit where the members are a sample, and otherwise two separate ones.
     """
@@ -130,7 +130,7 @@ class _Side:
     def _wrongly(self) -> Floats:
         """Upper limits of the rate of errors at each rank, one of two."""
         at = dense_ranks(self.ranked)
-        if self.limits.known and self.tail == Tail.UPPER:
+        if self.limits.is_census and self.tail == Tail.UPPER:
             # Of a census the miss rate above the largest member is 0, leakage or not.
             return np.where(at > 0, at / self.ranked, math.inf)
         return upper_limit(at, self.ranked, self.levels / self.limits.limits)
@@ -138,20 +138,20 @@ class _Side:
     @property
     def _counted(self) -> bool:
         """Whether the hits are all there are, so that their rate is known."""
-        return self.limits.known and self.tail == Tail.LOWER
+        return self.limits.is_census and self.tail == Tail.LOWER
 
     def separate(self, hits: _Integers) -> Floats:
-        """The bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
+        """Return the bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
         levels = self.levels / self.limits.limits
         rates = hits / self.others if self._counted else lower_limit(hits, self.others, levels)
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self._wrongly)
 
     def largest(self, hits: _Integers) -> tuple[float, int]:
-        """The largest bound and its place."""
+        """Return the largest bound and its place."""
         bounds = self.separate(hits)
         at = int(np.argmax(bounds))
-        if not self.limits.known:
+        if not self.limits.is_census:
             least = max(float(bounds[at]), -_MOST)
             better = best_ratio(self._melded(hits), delta=self.delta, level=self.levels, least=least)
             if better is not None:
@@ -165,7 +165,7 @@ class _Side:
             np.full(self.levels.size, self.others),
         )
         separately = partial(self._separately, value, self._wrongly, self.levels / self.limits.limits)
-        if self.limits.known:
+        if self.limits.is_census:
             return _most(separately, least, all_of_them)
         # Melded limits are no lower than two separate ones, and below for sure where V lies below its sqrt(a) quantile, B
         # above its own: both have the probability a together. So few hits are left to be looked at.
@@ -177,14 +177,14 @@ class _Side:
     def _separately(
         self, value: float, wrongly: Floats, levels: Floats, hits: _Integers, at: _Integers
     ) -> npt.NDArray[np.bool_]:
-        """Whether the bound of some ranks by two separate limits lies below this value."""
+        """Return whether the bound of some ranks by two separate limits lies below this value."""
         rates = math.exp(value) * (1 - _ALIKE) * wrongly[at] + self.delta
         if self._counted:
             return np.asarray(hits < rates * self.others)
         return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels[at]
 
     def _below(self, value: float, hits: _Integers, at: _Integers) -> npt.NDArray[np.bool_]:
-        """Whether the melded bound of some ranks lies below this value."""
+        """Return whether the melded bound of some ranks lies below this value."""
         some = Ranked(dense_ranks(self.ranked)[at], self.ranked, hits, self.others, self.tail)
         return p_value(value - _ALIKE, some, delta=self.delta, level=self.levels[at]) > self.levels[at]
 
@@ -264,8 +264,8 @@ class Statistic:
         order = np.lexsort((-nonmembers, members))
         members, nonmembers = members[order], nonmembers[order]
         # The smallest member of all that lie below a non-member, or below one beyond it.
-        kept = np.diff(np.maximum.accumulate(nonmembers), prepend=-1) > 0
-        return members[kept], nonmembers[kept]
+        is_corner = np.diff(np.maximum.accumulate(nonmembers), prepend=-1) > 0
+        return members[is_corner], nonmembers[is_corner]
 
 
 def _most(
@@ -275,8 +275,8 @@ def _most(
     low, beyond = least.copy(), most + 1
     while (at := np.flatnonzero(beyond - low > 1)).size:
         middle = (low[at] + beyond[at]) // 2
-        kept = below(middle, at)
-        low[at[kept]], beyond[at[~kept]] = middle[kept], middle[~kept]
+        fits = below(middle, at)
+        low[at[fits]], beyond[at[~fits]] = middle[fits], middle[~fits]
     return low
 
 
@@ -298,7 +298,7 @@ class CalibratedTest:
     hits: Hits
     law: Statistic
     drawn: bool = False
-    _known: dict[float, float] = field(default_factory=dict, repr=False)
+    _p_values: dict[float, float] = field(default_factory=dict, repr=False)
 
     @property
     def statistic(self) -> float:
@@ -322,9 +322,9 @@ class CalibratedTest:
         """Return the p-value of "epsilon at most this": it never falls as epsilon grows; 1 above 20, which is not refuted."""
         if self.statistic == -math.inf or epsilon > _MOST:
             return 1.0
-        if epsilon not in self._known:
-            self._known[epsilon] = self._chance_at_least(epsilon)
-        return self._known[epsilon]
+        if epsilon not in self._p_values:
+            self._p_values[epsilon] = self._chance_at_least(epsilon)
+        return self._p_values[epsilon]
 
     def p_value_beside(self, epsilon: float) -> float:
         """Return that p-value as it stands beside the bound: up to alpha where the bound is larger, and only there."""
@@ -352,14 +352,14 @@ class CalibratedTest:
 
     def _by_draws(self, epsilon: float) -> float:
         least, chances = self._from_draws
-        result, kept = float(chances[np.searchsorted(least, epsilon, side="right")]), _KEPT * self.law.alpha
-        if result <= kept:
+        result, level = float(chances[np.searchsorted(least, epsilon, side="right")]), _KEPT * self.law.alpha
+        if result <= level:
             return result
-        # Far above the statistic audits that are drawn from the law itself tell more.
+        # Far above the statistic audits that are drawn from the law itself are more informative.
         as_large = int(np.searchsorted(self._from_all_alike, epsilon, side="right"))
         if as_large < _COMMON * self._from_all_alike.size:
             return result
-        return max(kept, float(upper_limit(as_large, self._from_all_alike.size, _MISLED)))
+        return max(level, float(upper_limit(as_large, self._from_all_alike.size, _MISLED)))
 
     @cached_property
     def _from_draws(self) -> tuple[Floats, Floats]:
@@ -420,7 +420,7 @@ def chance_of_separation(epsilon: float, law: Statistic, *, missed: int = 0) -> 
     Args:
         epsilon: 0 or more, in nats.
         law: The sizes and delta; of a sample or a census.
-        missed: Of a census, how many of the largest members may lie anywhere.
+        missed: For a census, the number of the largest members that may lie anywhere.
 
     >>> law = Statistic(10, 10, delta=0.0, alpha=0.05)
     >>> round(chance_of_separation(0.0, law) * math.comb(20, 10), 2)
@@ -465,12 +465,12 @@ _ERRORS = float(special.ndtri(1 - _MISLED))
 @lru_cache(maxsize=16)
 @lru_cache(maxsize=64)
 def _most_hits(law: Statistic, value: float) -> list[tuple[Tail, _Integers]]:
-    """As `Statistic.most_hits`: many audits of one size look at the same values."""
+    """Return `Statistic.most_hits`, cached: many audits of one size use the same values."""
     return law.most_hits(value)
 
 
 def largest_count(draws: int, alpha: float) -> int | None:
-    """How many of the drawn audits may be as extreme for a p-value up to alpha; null where not even none would do.
+    """Return the number of drawn audits that may be as extreme for a p-value up to alpha; None if not even none would do.
 
     >>> largest_count(4_000, 0.05), largest_count(4_000, 1e-3)
     (158, None)
@@ -528,7 +528,7 @@ def drawn_places(
     Args:
         corners: See `Statistic.corners`.
         law: The sizes, delta and how the members were chosen.
-        draws: How many.
+        draws: Number of draws.
         near: The epsilon at which audits that show so much are drawn more often; by default all weigh the same.
     """
     own, at = corners
@@ -551,7 +551,7 @@ def drawn_places(
 
 
 class _Tilt:
-    """Draws audits that show so much: at one corner at a time the two order statistics lie about where they meet.
+    """Draws audits with extreme results: at one corner at a time the two order statistics meet.
 
     Each has a beta law about another mean there, and all others follow from it. The weight of a draw is its density over
     that of the mixture of the corners.
@@ -582,7 +582,7 @@ class _Tilt:
         self._shares = special.softmax(-logs)
 
     def _log_ratios(self, places: Floats) -> Floats:
-        """Log of the density at each corner over that without it; shape (corners, audits)."""
+        """Return the log of the density at each corner over that without it; shape (corners, audits)."""
         result = self._scale[:, :, None] + self._more[0][:, :, None] * np.log(places)
         return np.asarray((result + self._more[1][:, :, None] * np.log1p(-places)).sum(axis=0))
 
@@ -600,7 +600,7 @@ class _Tilt:
 
 
 def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integers:
-    """How many of those that were left out, as many uniforms, lie below each of the ascending x; shape as that of x."""
+    """Return the number of left-out uniforms below each of the ascending x; same shape as x."""
     result, before, place = np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape[1], dtype=np.int64), 0.0
     for row, now in enumerate(x if left else ()):
         before = before + rng.binomial(left - before, np.clip((now - place) / (1 - place), 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Curves of one model at ranks fixed in advance, and what the curves of several models show at common error rates."""
+"""Curves of one model at ranks fixed in advance, and the curves of several models at common error rates."""
 
 import dataclasses
 import math
@@ -45,7 +45,7 @@ _SHARE_OF_THE_EXPECTED = 0.9
 
 @dataclass(frozen=True, eq=False)
 class InstanceRates:
-    """What the instances show at common error rates.
+    """Rates of the instances at common error rates.
 
     Attributes:
         hits: Shape (instances, attacks), the share rightly called, in [0, 1].
@@ -143,35 +143,35 @@ def _arrays(index: int, curve: NamedCurve) -> tuple[Floats, Floats]:
     return fpr, tpr
 
 
-def averaged(found: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) -> tuple[NamedCurve, ...]:
+def averaged(measured: InstanceRates, sizes: Mapping[str, Sequence[int]] | None) -> tuple[NamedCurve, ...]:
     """Return the hits averaged over the models at the attacks' known error rates, both ends of the losses as one curve.
 
     To be shared, with three digits, without the rates of fewer than ten records, and with points between which each group has 0
     or at least 10 records of all models together; no curve where a model has fewer than 100 in a group.
 
     Args:
-        found: The rates of all models.
+        measured: Rates of all models.
         sizes: Numbers of members and of non-members of all models, for a curve to be shared.
     """
     fewest = None if sizes is None else np.array([min(sizes[name]) for name in ("n_nonmember", "n_member")])
     if fewest is not None and fewest.min() < FEWEST:
         return ()
-    hits, names = found.hits.mean(axis=0), np.array(found.names)
-    least = LEAST * found.rates.min() if sizes else 0.0  # the smallest rate is that of one record
-    low, high = ((names == name) & (found.rates >= least) for name in _EXPECTED)
-    fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
-    tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
+    hits, names = measured.hits.mean(axis=0), np.array(measured.names)
+    least = LEAST * measured.rates.min() if sizes else 0.0  # the smallest rate is that of one record
+    low, high = ((names == name) & (measured.rates >= least) for name in _EXPECTED)
+    fpr = np.concatenate([[0.0], measured.rates[low], 1 - hits[high], [1.0]])
+    tpr = np.concatenate([[0.0], hits[low], 1 - measured.rates[high], [1.0]])
     order = np.lexsort((tpr, fpr))
     label, digits = "measured, mean over the models, no interval", 3 if sizes else 6
     rates = np.stack([fpr[order], np.maximum.accumulate(tpr[order])])
     if fewest is not None:  # a mean of shares, each of at least so many records
-        total = found.hits.shape[0] * fewest
-        kept = apart(np.round(rates[:, 1:-1] * total[:, None], 6), total)
-        rates = rates[:, [0, *(at + 1 for at in kept), -1]]
+        total = measured.hits.shape[0] * fewest
+        cuts = apart(np.round(rates[:, 1:-1] * total[:, None], 6), total)
+        rates = rates[:, [0, *(at + 1 for at in cuts), -1]]
     return (NamedCurve("empirical", label, *(rounded(column, digits=digits) for column in rates)),)
 
 
-# --- What several instances say about the mechanism: the point value, the certified bound, and the two limits of it ---
+# --- Estimates of the mechanism from several instances: the point value, the certified bound, and the two limits of it ---
 #
 # With h_ij the share that instance i rightly calls by attack j, and f_j the mechanism's error rate of that attack, an
 # (eps, d)-DP mechanism has E h_ij <= mu_j = e^eps f_j + d for every instance. Then for every stake s in [0, 1]
@@ -222,7 +222,7 @@ def _log_ratios(hits: Floats, rates: Floats, delta: float) -> Floats:
 
 
 def certified_epsilon(evidence: InstanceRates, delta: float, alpha: float) -> tuple[float, dict[str, Any]]:
-    """Return the largest epsilon that the instances refute at level alpha, 0 if none, and what refutes it."""
+    """Return the largest epsilon that the instances refute at level alpha, 0 if none, and the rank that refutes it."""
     bound = _largest_refuted(evidence, delta, alpha)
     ceiling = _largest_refuted(evidence.of_a_perfect_attack(), delta, alpha)
     details: dict[str, Any] = {"ceiling": ceiling}
@@ -242,7 +242,7 @@ def _attack(evidence: InstanceRates, at: int) -> dict[str, Any]:
 
 
 def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> float:
-    """sup{eps: the averaged bet is at least 1/alpha}: it falls in eps, and is at most 1 where every mu_j is 1 or more."""
+    """Return sup{eps: the averaged bet is at least 1/alpha}: it falls in eps, and is at most 1 where every mu_j is 1 or more."""
 
     def refuted(epsilon: float) -> bool:
         return bool(np.logaddexp.reduce(_log_bets(evidence, delta, epsilon), axis=None) >= -math.log(alpha))
@@ -251,7 +251,7 @@ def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> flo
 
 
 def _log_bets(evidence: InstanceRates, delta: float, epsilon: float) -> Floats:
-    """Log of weight times bet, shape (stakes, attacks)."""
+    """Return the log of weight times bet, shape (stakes, attacks)."""
     gains = evidence.hits / (math.exp(epsilon) * evidence.rates + delta)
     with np.errstate(divide="ignore"):  # all at stake and nothing called: the bet is lost
         logs = [np.log((1 - stake) + stake * gains).sum(axis=0) for stake in _STAKES]
@@ -283,7 +283,7 @@ def bootstrap_lower(
     return max(0.0, float(_log_ratios(lower, rates, delta).max()))
 
 
-# --- The rows of an audit of several instances: the certified bound, the point value, and what bounds it from above ---
+# --- The rows of an audit of several instances: the certified bound, the point value, and its upper bound ---
 
 
 BOUND, POINT, LOG_MEAN_EXP = "epsilon_bound.instances", "epsilon_bar", "epsilon_bar.log_mean_exp"
@@ -346,7 +346,7 @@ def _bootstrap(
 
 
 def log_mean_exp_row(evidence: InstanceRates, delta: float) -> Estimate:
-    """About models, not the mechanism's guarantee: so nothing can judge a claim by it."""
+    """Return a number about models, not about the mechanism's guarantee, so that it judges no claim."""
     values = instance_values(evidence, delta)
     value, error = log_mean_exp(values)
     return Estimate.point(

@@ -53,7 +53,7 @@ def advantage(
 
     Args:
         counts: From `auditor.curves.tradeoff.count`.
-        confidence: Of the interval, in (0, 1).
+        confidence: Confidence level of the interval, in (0, 1).
         coverage: `Sample` (default), `Subset` or `Census`.
 
     >>> from auditor.curves.tradeoff import count
@@ -105,11 +105,11 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     """
     if threshold_advantage.value is None or threshold_advantage.lower is None:
         raise ValueError("an advantage without a value has no Bayes security")
-    kept = threshold_advantage.details.get("as_draws")
+    drawn = threshold_advantage.details.get("as_draws")
     draws: dict[str, Any] = {}
-    if kept is not None:
-        ends = {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}
-        draws = {"finite": True, "as_draws": {**ends, "assumptions": [*kept["assumptions"], _OF_THRESHOLDS]}}
+    if drawn is not None:
+        ends = {"value": 1.0 - drawn["value"], "lower": None, "upper": 1.0 - drawn["lower"]}
+        draws = {"finite": True, "as_draws": {**ends, "assumptions": [*drawn["assumptions"], _OF_THRESHOLDS]}}
     return Estimate(
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
@@ -142,7 +142,7 @@ def gap_limits(gap: float, *, n_member: int | None, n_nonmember: int, alpha: flo
 
     Args:
         gap: The largest one observed, in [0, 1]; 0 where none is above 0.
-        n_member: Number of members, or None where the member side is known: a census.
+        n_member: Number of members, or None if the member side is known: a census.
         n_nonmember: Number of non-members.
         alpha: In (0, 1).
 
@@ -154,7 +154,7 @@ def gap_limits(gap: float, *, n_member: int | None, n_nonmember: int, alpha: flo
 
 
 def _lower(gap: float, sizes: tuple[float, int], alpha: float) -> float:
-    """The largest advantage at which so large a gap has a chance of up to alpha."""
+    """Return the largest advantage at which so large a gap has a chance of up to alpha."""
     small, large = min(sizes), max(sizes)
 
     def excess(a: float) -> float:
@@ -169,7 +169,7 @@ def _lower(gap: float, sizes: tuple[float, int], alpha: float) -> float:
 
 
 def _reaches(gap: float, a: float, small: int, large: float) -> float:
-    """The chance, at most, that groups of these sizes show so large a gap where the true one is a."""
+    """Return the chance, at most, that groups of these sizes show so large a gap where the true one is a."""
     first, chances, beyond = _groups(small, a)
     if large == math.inf:
         steps, others = np.floor([2 * small * (gap - a) - 1]), np.ones(1)
@@ -189,7 +189,7 @@ def _reaches(gap: float, a: float, small: int, large: float) -> float:
 
 
 def _upper(gap: float, sizes: tuple[float, int], alpha: float) -> float:
-    """An advantage from which on so small a gap has a chance of up to alpha, or 1."""
+    """Return an advantage from which on so small a gap has a chance of up to alpha, or 1."""
     n1, n0 = sizes
     if n1 == n0:
         heads = round(gap * n0)
@@ -216,7 +216,7 @@ def _upper(gap: float, sizes: tuple[float, int], alpha: float) -> float:
 
 
 def _refuted(gap: float, a: float, sizes: tuple[float, int], *, alpha: float, finest: float) -> bool:
-    """Whether the chance of so small a gap is up to alpha at every y, in cells that are cut in four while they show more."""
+    """Return whether the chance of so small a gap is up to alpha at every y, in cells that are quartered while they show more."""
     cells = np.linspace(0.0, max(0.0, 1 - a), 17)
     low, high = cells[:-1], cells[1:]
     while low.size:
@@ -230,7 +230,7 @@ def _refuted(gap: float, a: float, sizes: tuple[float, int], *, alpha: float, fi
 
 
 def _stays(gap: float, member: Floats, nonmember: Floats, sizes: tuple[float, int]) -> Floats:
-    """P(Bin(n1, member)/n1 - Bin(n0, nonmember)/n0 <= gap), at most; one for each pair of chances."""
+    """Return P(Bin(n1, member)/n1 - Bin(n0, nonmember)/n0 <= gap), at most; one for each pair of chances."""
     n1, n0 = sizes
     if n1 == math.inf:
         least = np.ceil(n0 * (member - gap) * (1 - 1e-12))
@@ -244,12 +244,12 @@ def _stays(gap: float, member: Floats, nonmember: Floats, sizes: tuple[float, in
 
 
 _NODES = 97
-# Standard deviations and records beyond which numbers are not told apart.
+# Standard deviations and records beyond which numbers are not distinguished.
 _FAR, _SOME = 5.5, 10
 
 
 def _groups(size: int, share: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Numbers of a binomial, each for itself and those since the one before; their chances; that of all beyond the last."""
+    """Return the numbers of a binomial, each for itself and those since the one before; their chances; that of all beyond the last."""
     p = np.asarray(share, dtype=np.float64)[..., None]
     reach = _FAR * np.sqrt(size * p * (1 - p)) + _SOME
     ends = np.clip(np.floor(size * p + reach * np.linspace(-1.0, 1.0, _NODES)), 0, size)

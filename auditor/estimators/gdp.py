@@ -1,4 +1,4 @@
-"""``epsilon_bound.gdp`` and ``epsilon_bound.one_run_gdp``: what the guesses imply if the trade-off curve is Gaussian.
+"""``epsilon_bound.gdp`` and ``epsilon_bound.one_run_gdp``: consequences of the guesses if the trade-off curve is Gaussian.
 
 mu-Gaussian DP says Phi^-1(1 - FPR) - Phi^-1(FNR) <= mu at every threshold, so upper limits of both rates give
 
@@ -30,12 +30,12 @@ _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can 
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
-# The largest certified mu, that of a perfect attack, and what the first rests on.
-_Found = tuple[float, float, dict[str, Any]]
+# The largest certified mu, that of a perfect attack, and the details of the first.
+_Result = tuple[float, float, dict[str, Any]]
 
 
 def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return what the audited losses imply if their trade-off curve is Gaussian."""
+    """Return the epsilon that the audited losses imply if their trade-off curve is Gaussian."""
     setting = evidence.setting
     return (
         model_gdp(
@@ -68,7 +68,7 @@ def model_gdp(
         losses: Smaller means more like a member.
         delta: In [0, 1); at 0 there is no value, and the reason says why.
         confidence: In (0, 1).
-        coverage: Which members were scored. A finite training set has no Gaussian curve, so a `Census` too counts as
+        coverage: Scored part of the members. A finite training set has no Gaussian curve, so a `Census` too counts as
             a draw from one.
 
     Source: Nasr et al. 2023, Section 4, over the rank grid [own].
@@ -121,14 +121,14 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
     True
     """
     evidence = guesses.evidence if isinstance(guesses, Guesses) else "membership coins"
-    shown: dict[str, Any] = {
+    header: dict[str, Any] = {
         "name": "epsilon_bound.one_run_gdp",
         "method": f"f-DP recursion for Gaussian curves on {evidence}; Mahloujifar, Melis and Chaudhuri 2024",
         "subject": Subject.MECHANISM,
         "delta": delta,
     }
     if isinstance(guesses, NoGuesses):
-        return Estimate.missing(**shown, reason=guesses.reason, details={"conditional": True})
+        return Estimate.missing(**header, reason=guesses.reason, details={"conditional": True})
     share, bits = alpha / len(guesses.sets), guesses.bits
 
     def refuted(item: GuessSet, mu: float) -> bool:
@@ -140,16 +140,16 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
         for sets in (guesses.sets, guesses.of_a_perfect_attack)
     )
     return _estimate(
-        (mu, perfect, {**guesses.details, **best.shown}),
+        (mu, perfect, {**guesses.details, **best.details}),
         confidence=1 - alpha,
         adjacency=guesses.adjacency,
         assumptions=guesses.assumptions,
-        **shown,
+        **header,
     )
 
 
-def _over_the_grid(losses: Losses, alpha: float) -> _Found:
-    """The largest mu over the ranks of both tails; see `auditor.estimators.certified` for the limits."""
+def _over_the_grid(losses: Losses, alpha: float) -> _Result:
+    """Return the largest mu over the ranks of both tails; see `auditor.estimators.certified` for the limits."""
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     low, high = ranks(nonmember.size), ranks(member.size)
     level = alpha / (2 * (low.size + high.size))
@@ -178,20 +178,20 @@ def _over_the_grid(losses: Losses, alpha: float) -> _Found:
 
 
 def _mu(fpr: Floats, fnr: Floats) -> Floats:
-    """Phi^-1(1 - FPR) - Phi^-1(FNR), as two lower tails so that small rates keep their digits."""
+    """Return Phi^-1(1 - FPR) - Phi^-1(FNR), as two lower tails so that small rates keep their digits."""
     return np.asarray(-special.ndtri(fpr) - special.ndtri(fnr))
 
 
 def _estimate(
-    found: _Found, *, delta: float, confidence: float, assumptions: tuple[str, ...], **shown: Any
+    result: _Result, *, delta: float, confidence: float, assumptions: tuple[str, ...], **header: Any
 ) -> Estimate:
-    mu, perfect = max(0.0, found[0]), max(0.0, found[1])
-    details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found[2]}
+    mu, perfect = max(0.0, result[0]), max(0.0, result[1])
+    details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **result[2]}
     if delta == 0:
-        return Estimate.missing(**shown, reason=_NO_EPSILON, delta=delta, details=details)
+        return Estimate.missing(**header, reason=_NO_EPSILON, delta=delta, details=details)
     return Estimate.at_least(
         bound=gaussian_epsilon(mu, delta=delta),
-        **shown,
+        **header,
         confidence=round(confidence, 12),
         delta=delta,
         assumptions=(_CONDITION, *assumptions),

@@ -1,4 +1,4 @@
-"""Tests of guesses about membership: which epsilons, or which whole trade-off curves, do so many right ones refute?
+"""Tests of guesses about membership: the epsilons, or the whole trade-off curves, that the right ones refute.
 
 Four tests, each of which holds its level for any mechanism and any score: by Steinke, Nasr and Jagielski, by the f-DP
 recursion of Mahloujifar, Melis and Chaudhuri, and for pure epsilon by every order and number of guesses together, or by
@@ -71,7 +71,7 @@ def steinke_p_value(*, bits: int, guesses: int, correct: int, epsilon: float, de
 
 
 def _largest_mean_mass(n: int, v: int, epsilon: float) -> float:
-    """Max over i of P[v - i <= W <= v - 1]/i, W ~ Bin(n, expit(epsilon)), in O(log n) steps.
+    """Return the largest over i of P[v - i <= W <= v - 1]/i, W ~ Bin(n, expit(epsilon)), in O(log n) steps.
 
     Going down from v - 1 the mass rises to the mode, then falls: so its running mean grows until the next mass is below
     it, and falls from there on.
@@ -126,8 +126,8 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
     Source: [own], after Steinke, Nasr and Jagielski 2023.
 
     Args:
-        guesses: With their priors, and the odds that follow from them.
-        sets: Of these guesses, or of a perfect attack on them.
+        guesses: Guesses with their priors, and the odds that follow from them.
+        sets: Sets of these guesses, or of a perfect attack on them.
         alpha: The error that the sets share.
     """
     kinds = {(item.order, item.share): _kinds(guesses, item) for item in sets}
@@ -138,13 +138,13 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
         counts = np.concatenate([number for *_, number in sides])
         return poisson_binomial_tail(odds, counts, item.correct) <= alpha / len(sets)
 
-    # What refutes every epsilon is chance: labels are told with odds that no leak can exceed. To leave it out refutes less.
-    kept = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
-    return largest_by_any(kept, refuted, LARGEST_EPSILON) if kept else (0.0, sets[0])
+    # What refutes every epsilon is chance: labels are revealed with odds that no leak can exceed. To leave it out refutes less.
+    usable = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
+    return largest_by_any(usable, refuted, LARGEST_EPSILON) if usable else (0.0, sets[0])
 
 
 def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:
-    """The different priors of the guesses of a set, and how many have each: first of those that do not say "in"."""
+    """Return the different priors of the guesses of a set, and how many have each: first of those that do not say "in"."""
     prior, chosen = guesses.prior, guesses.chosen(item)
     says_in = np.zeros(prior.size, dtype=bool) if guesses.inside is None else guesses.inside
     parts = ((inside, prior[chosen][says_in[chosen] == inside]) for inside in (False, True))
@@ -152,7 +152,7 @@ def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDA
 
 
 def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:
-    """sup{eps >= 0: p(eps) <= alpha}, or 0.
+    """Return sup{eps >= 0: p(eps) <= alpha}, or 0.
 
     The delta term need not be monotone in epsilon, so the last crossing is bracketed on a grid. An (eps, d)-DP
     mechanism is (eps', d)-DP for every larger eps', so the supremum keeps the level.
@@ -167,7 +167,7 @@ def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Fl
     return float(crossing)
 
 
-# --- Auditing f-DP in one run (Mahloujifar, Melis and Chaudhuri 2024): which trade-off curves do the guesses refute? ---
+# --- Auditing f-DP in one run (Mahloujifar, Melis and Chaudhuri 2024): the trade-off curves that the guesses refute ---
 #
 # m fair membership bits, r guesses fixed in number in advance, V of them right. Let T be the largest true positive
 # rate at a false positive rate, concave, for both orders of any two neighbours. Flipping one bit at a time shows that
@@ -325,7 +325,7 @@ def fdp_bound(sets: Sequence[GuessSet], *, bits: int, delta: float, alpha: float
     """Return the largest epsilon for which any set refutes (epsilon, delta)-DP by `rejects`, 0 if none, and the set.
 
     Args:
-        sets: What was guessed.
+        sets: Sets of guesses.
         bits: Membership bits m, each a fair coin.
         delta: In [0, 1).
         alpha: The error that the sets share.
@@ -383,11 +383,11 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
     """Return the p-value of "the mechanism is (epsilon, 0)-DP" by all sets together, exact enough beside this level.
 
     It is the 99.9% upper limit by as many draws, so that their error costs power and no level; and it lies between the p-value
-    of the set that tells most and the sum of what the sets tell alone.
+    of the most informative set and the sum over the sets alone.
 
     Args:
-        guesses: Of fair coins.
-        sets: Of these guesses, or of a perfect attack on them.
+        guesses: Guesses of fair coins.
+        sets: Sets of these guesses, or of a perfect attack on them.
         epsilon: 0 or more, in nats.
         alpha: In (0, 1).
     """
@@ -416,11 +416,11 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
 
 
 def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
-    """Return the largest pure epsilon that the sets refute together, 0 if none, and the set that tells most there.
+    """Return the largest pure epsilon that the sets refute together, 0 if none, and the most informative set there.
 
     Args:
-        guesses: Of fair coins.
-        sets: Of these guesses, or of a perfect attack on them.
+        guesses: Guesses of fair coins.
+        sets: Sets of these guesses, or of a perfect attack on them.
         alpha: In (0, 1).
     """
     right = np.array([[item.correct for item in sets]])
@@ -438,19 +438,19 @@ def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> t
     first = first_enough(clear, -1, most)
     end = first_enough(accepted, first - 1, most)
 
-    def kept(step: int) -> bool:
+    def accepts(step: int) -> bool:
         return pure_p_value(guesses, sets, epsilon=step * PURE_STEP, alpha=alpha) > alpha
 
     if all(item.correct == item.guesses for item in sets):  # a ceiling, which is for reading
-        refused = first_enough(kept, first - 1, end)
+        refused = first_enough(accepts, first - 1, end)
     else:
-        refused = next(filter(kept, range(first, end)), end)
+        refused = next(filter(accepts, range(first, end)), end)
     bound = max(0, refused - 1) * PURE_STEP
     return bound, sets[int(exponents(right, sets, bound).argmax())]
 
 
 def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], epsilon: float) -> Floats:
-    """The exponent r KL(v/r || q) of the sets with more than q right, 0 of the others; shape as that of the right guesses."""
+    """Return the exponent r KL(v/r || q) of the sets with more than q right, 0 of the others; shape as that of the right guesses."""
     q, rest = float(special.expit(epsilon)), float(special.expit(-epsilon))
     guesses = np.array([item.guesses for item in sets], dtype=np.float64)
     divergence = special.rel_entr(right, guesses * q) + special.rel_entr(guesses - right, guesses * rest)

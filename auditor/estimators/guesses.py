@@ -1,4 +1,4 @@
-"""What there is to guess about: fair or biased membership coins, each with its guess, in several orders of confidence.
+"""Guesses of an audit: fair or biased membership coins, each with its guess, in several orders of confidence.
 
 Guesses and orders depend on the model's output and the unordered records alone, never on who is a member, this record or
 another. Each coin is guessed in one direction, whatever the order: then the right guesses of all orders together are those
@@ -67,10 +67,10 @@ class GuessSet:
 
     Attributes:
         order: Its name; "all" where every coin is guessed.
-        share: Of the coins.
-        guesses: How many.
-        correct: How many of them are right.
-        inside: How many of them say "in", or of labels "real"; of pairs none does.
+        share: Share of the coins.
+        guesses: Number of guesses.
+        correct: Number of right guesses.
+        inside: Number of guesses that say "in", or for labels "real"; 0 for pairs.
     """
 
     order: str
@@ -80,7 +80,7 @@ class GuessSet:
     inside: int = 0
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Order, share and counts, as the details of an estimate."""
         result = {"order": self.order, "share": self.share, "guesses": self.guesses, "correct": self.correct}
         return {**result, "inside": self.inside} if self.inside else result
@@ -95,9 +95,9 @@ class Guesses:
         orders: Positions of the more confident half of the guesses in each order, most confident first.
         prior: Shape (m,), the log-odds that each guess is right by its coin alone, in nats; 0 for fair coins. Or what else
             ``odds`` go by.
-        adjacency: Which neighbours the coins tell apart.
-        evidence: What the coins are, in words.
-        assumptions: What must hold for them to be coins.
+        adjacency: Relation between the neighbours that the coins distinguish.
+        evidence: Description of the coins.
+        assumptions: Assumptions about the coins.
         details: Counts of pairs or records.
         inside: Shape (m,), which guesses say "in", or of labels "real"; of pairs none.
         odds: How right a guess can be under pure differential privacy.
@@ -127,7 +127,7 @@ class Guesses:
 
     @cached_property
     def sets(self) -> tuple[GuessSet, ...]:
-        """Every number of guesses that is tried, in every order; which they are depends on m, and of labels on what is said."""
+        """Every number of guesses tried, in every order; both depend on m and, for labels, on the guessed word."""
         whole = np.arange(self.bits)
         result = [self._set("all", 1.0, whole)]
         for name, order in self.orders.items():
@@ -140,7 +140,7 @@ class Guesses:
         return tuple(result)
 
     def chosen(self, item: GuessSet) -> "_Integers | slice":
-        """Which guesses a set holds."""
+        """Guesses that a set holds."""
         return slice(None) if item.order == "all" else self.orders[item.order][: item.guesses]
 
     def _set(self, name: str, share: float, chosen: _Integers) -> GuessSet:
@@ -149,12 +149,12 @@ class Guesses:
 
     @property
     def of_a_perfect_attack(self) -> tuple[GuessSet, ...]:
-        """The same, with every guess right."""
+        """Same guesses, all of them right."""
         return tuple(replace(item, correct=item.guesses) for item in self.sets)
 
     @cached_property
     def cells(self) -> tuple[_Integers, _Booleans]:
-        """How many guesses belong to the same sets, shape (c,), and which sets those are, shape (sets, c)."""
+        """Numbers of guesses that belong to the same sets, shape (c,), and those sets, shape (sets, c)."""
         belongs = np.zeros((len(self.sets), self.bits), dtype=bool)
         for row, item in zip(belongs, self.sets, strict=True):
             row[self.chosen(item)] = True
@@ -165,7 +165,7 @@ class Guesses:
 
 @dataclass(frozen=True)
 class NoGuesses:
-    """Why there are no coins to guess about."""
+    """Reason why there are no coins to guess about."""
 
     reason: str
 
@@ -230,7 +230,7 @@ def _of_pairs(losses: Losses, rng: np.random.Generator, *, stratified: bool) -> 
 
 
 def own_coins(losses: Losses, split: options.BernoulliSplit) -> tuple[Losses, options.BernoulliSplit]:
-    """Return the losses with what the split says of single records as their own, and a split that says no more of it.
+    """Return the losses with the split's probabilities of single records as their own, and a split without them.
 
     Raises:
         InputError: Both name odds, or columns of other lengths.
@@ -253,7 +253,7 @@ def fair_coins(prior: Floats, n_member: int, rng: np.random.Generator) -> _Boole
 
     Args:
         prior: Shape (n,), log-odds of membership in nats, the members' first.
-        n_member: How many of them.
+        n_member: Number of members.
         rng: Draws.
     """
     away = np.where(np.arange(prior.size) < n_member, prior, -prior)
@@ -294,8 +294,8 @@ def of_coins(
         of = f"of its own probability, {least:g} to {most:g}"
     evidence = "inclusion coins"
     if thin and prior.any():
-        kept = fair_coins(prior, losses.n_member, rng)
-        values, is_member, prior = values[kept], is_member[kept], np.zeros(int(kept.sum()))
+        selected = fair_coins(prior, losses.n_member, rng)
+        values, is_member, prior = values[selected], is_member[selected], np.zeros(int(selected.sum()))
         if values.size < 2:  # noqa: PLR2004
             return NoGuesses(_TOO_FEW)
         details["thinned_to"] = int(values.size)
@@ -339,11 +339,11 @@ def quarters(values: Floats) -> list[_Integers]:
 
 
 def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
-    """Why the numbers of members contradict the declared coins, if they do: then the declared odds are not the real ones.
+    """Return why the numbers of members contradict the declared coins, if they do: then the declared odds are not the real ones.
 
     Args:
         prior: Shape (n,), log-odds of membership, the members' first.
-        n_member: How many of them.
+        n_member: Number of members.
     """
     parts = quarters(prior)
     for part in parts:
@@ -374,7 +374,7 @@ class _Pairs:
         right: Shape (m,), whether each guess is right; a tie counts as wrong, which can only lower the bound.
         orders: Positions of the more confident half of the pairs in each order, most confident first.
         left_out: Records that are in no pair.
-        strata: Number of strata that gave pairs; null if the pairs were drawn from all records alike.
+        strata: Number of strata that gave pairs; None if the pairs were drawn from all records alike.
     """
 
     right: _Booleans
@@ -392,8 +392,8 @@ def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.rand
             strata that lack members or non-members, give no pairs.
         rng: Draws the pairs and breaks ties.
 
-    >>> found = random_pairs(Losses(member=[0, 1], nonmember=[2, 3, 4]), rng=np.random.default_rng(0))
-    >>> found.right.tolist(), found.left_out
+    >>> pairs = random_pairs(Losses(member=[0, 1], nonmember=[2, 3, 4]), rng=np.random.default_rng(0))
+    >>> pairs.right.tolist(), pairs.left_out
     ([True, True], 1)
     """
     members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
@@ -411,7 +411,7 @@ def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.rand
 
 
 def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:
-    """Orders of confidence that depend on the unordered pairs only: no exchange of a pair's two losses changes one.
+    """Return the orders of confidence that depend on the unordered pairs only: no exchange of a pair's two losses changes one.
 
     Which end of the losses gives most away is not known beforehand: over-fitting shows in high losses of non-members,
     which distances alone drown. Each sort is stable over randomly ordered pairs, so that chance breaks ties.
@@ -428,7 +428,7 @@ def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:
 
 
 def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.signedinteger[Any]]:
-    """How many different losses of all pairs lie from the one loss of a pair up to its other."""
+    """Return the number of distinct losses of all pairs from the one loss of a pair up to its other."""
     pooled = np.concatenate([member, nonmember])
     order = np.argsort(pooled)
     pooled = pooled[order]
@@ -438,7 +438,7 @@ def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.sig
 
 
 def _larger_half(values: npt.NDArray[Any]) -> _Integers:
-    """Positions of the larger half of some values, the largest first, equal ones as they come; no order is followed further."""
+    """Return the positions of the larger half of some values, the largest first, equal ones as they come; no order is followed further."""
     half = (values.size + 1) // 2
     if not half:  # no stratum has both
         return np.empty(0, dtype=np.int64)
@@ -454,16 +454,16 @@ def _larger_half(values: npt.NDArray[Any]) -> _Integers:
 def _same_stratum(
     members: _Integers, nonmembers: _Integers, of_members: _Integers, of_nonmembers: _Integers
 ) -> tuple[_Integers, _Integers]:
-    """Positions whose k-th entries share a stratum: the first of each stratum's shuffled members and non-members."""
+    """Return the positions whose k-th entries share a stratum: the first of each stratum's shuffled members and non-members."""
     size = 1 + max(int(of_members.max()), int(of_nonmembers.max()))
     fewer = np.minimum(
         *(np.bincount(side[side >= 0], minlength=size) for side in (of_members, of_nonmembers))
     )
-    kept = []
+    matched = []
     for positions, stratum in ((members, of_members), (nonmembers, of_nonmembers)):
         names = positions[stratum[positions] >= 0]
         names = names[np.argsort(stratum[names], kind="stable")]
         label = stratum[names]
         place = np.arange(names.size) - np.searchsorted(label, label, side="left")
-        kept.append(names[place < fewer[label]])
-    return kept[0], kept[1]
+        matched.append(names[place < fewer[label]])
+    return matched[0], matched[1]

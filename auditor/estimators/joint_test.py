@@ -8,7 +8,7 @@ many or more do with probability
 
     p_k(h) = E P[Bin(n1, T(Y)) >= h],   Y ~ Beta(k+1, n0-k),
 
-and likewise for the non-members strictly above the (k+1)-th largest of the members. The smallest over the ranks of both
+and in the same way for the non-members strictly above the (k+1)-th largest of the members. The smallest over the ranks of both
 tails is the statistic. Its level is not that of any one rank: it is calibrated, both tails together, on the law below.
 The expectation is bounded from above, panel by panel of the law of Y: what grows with Y is in each at most what it is at
 the panel's end. With ends where the chance of a larger Y falls by a factor of 1.54 from panel to panel, the bound is at
@@ -55,12 +55,12 @@ _CLEAR = 5.0  # standard errors from the level
 
 @dataclass(frozen=True)
 class Judged:
-    """What the joint test makes of the scores.
+    """Result of the joint test of the scores.
 
     Attributes:
-        p_value: Of the claimed curve; valid whatever the scores' laws. From simulated audits, where it is not below
+        p_value: p-value of the claimed curve; valid whatever the scores' laws. From simulated audits, where it is not below
             what so many can show: then the smallest p-value of one rank times the number of ranks.
-        draws: How many simulated audits it rests on.
+        draws: Number of simulated audits behind it.
         point: Where the claim was contradicted most: at how many of one group (``alarms`` of ``alarms_of``) how many of
             the other were beyond the threshold (``hits`` of ``hits_of``), in which ``tail`` ("lower": members were
             called members; "upper": non-members were called non-members), at an expected ``rate`` of alarms, where the
@@ -125,13 +125,13 @@ class JointTest:
 
     @cached_property
     def perfect(self) -> _Hits:
-        """The hits of scores that tell all members from all non-members: nothing has a smaller p-value."""
+        """The hits of scores that separate all members from all non-members: nothing has a smaller p-value."""
         lower, upper = (np.full((tail.ranks.size, 1), tail.others) for tail in self._tails)
         return lower, upper
 
     @property
     def number_of_ranks(self) -> int:
-        """Of both tails."""
+        """Number of ranks of both tails."""
         return sum(tail.ranks.size for tail in self._tails)
 
     def about(self, hits: _Hits) -> float:
@@ -159,7 +159,7 @@ class JointTest:
         return [tail.log_p_of(counts[:, 0]) for tail, counts in zip(self._tails, hits, strict=True)]
 
     def _calibrated(self, least: float, at_most: float, alpha: float, steps: int) -> tuple[float, int]:
-        """The chance of so small a statistic under the worst law, by (1 + as small ones)/(1 + draws)."""
+        """Return the chance of so small a statistic under the worst law, by (1 + as small ones)/(1 + draws)."""
         smaller = drawn = 0
         for enough, statistics in zip(_DRAWS[:steps], self._simulated(), strict=False):
             smaller += int(np.count_nonzero(statistics <= least + _ALIKE))
@@ -243,7 +243,7 @@ class JointTest:
 def _further(
     hits: _Integers, size: int | _Integers, step: Floats, left: Floats, rng: np.random.Generator
 ) -> _Integers:
-    """How many of those that are no hits yet become one, where a step is taken of the mass that is left."""
+    """Return the number of further hits when a step of the remaining mass is taken."""
     share = np.divide(step, left, out=np.ones_like(step), where=left > 0)
     return np.asarray(rng.binomial(size - hits, np.clip(share, 0.0, 1.0)))
 
@@ -337,7 +337,7 @@ class _Tail:
 
 
 def _tails_of(counts: _Integers, size: int, rates: Floats) -> Floats:
-    """P[Bin(size, rate) >= h] for every rate and h."""
+    """Return P[Bin(size, rate) >= h] for every rate and h."""
     if counts.size <= size:
         return chance_above(counts - 1.0, size, rates[:, None])
     sure = rates[:, None] >= 1

@@ -1,4 +1,4 @@
-"""Exact one-sided limits of rates and counts, vectorised, and what they say of members that were sampled or all scored."""
+"""Exact one-sided limits of rates and counts, vectorised, for members that were sampled or all scored."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def chance_above(k: npt.ArrayLike, n: int, p: float | Floats) -> Floats:
 
 
 def chance_up_to(k: npt.ArrayLike, n: int, p: float | Floats) -> Floats:
-    """Return P[Bin(n, p) <= k], likewise."""
+    """Return P[Bin(n, p) <= k]."""
     k = np.asarray(k, dtype=np.float64)
     if n <= _BDTR_IS_EXACT:
         return np.asarray(special.bdtr(k, n, p))
@@ -144,11 +144,11 @@ def kinds_of(log_odds: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
 _Counts = npt.NDArray[np.int64]
 
 
-def lower_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+def lower_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
     """Return the level 1 - alpha lower limit of the number of marked records in the whole set.
 
     Args:
-        found: Marked records among the drawn ones, any shape.
+        marked: Marked records among the drawn ones, any shape.
         drawn: Records drawn at random without repetition.
         population: Records in the whole set, ``drawn`` or more.
         alpha: Probability that the limit is too high, in (0, 1).
@@ -158,7 +158,7 @@ def lower_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: flo
     """
     from scipy import stats
 
-    x = np.asarray(found, dtype=np.int64)
+    x = np.asarray(marked, dtype=np.int64)
     # P[H >= x] rises with the number marked: 0 below x, 1 where every record not drawn is marked too.
     below, enough = x - 1, x + (population - drawn)
     while np.any(enough - below > 1):
@@ -168,7 +168,7 @@ def lower_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: flo
     return np.asarray(np.where(x <= 0, 0, enough), dtype=np.int64)
 
 
-def upper_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+def upper_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
     """Return the level 1 - alpha upper limit of the number of marked records in the whole set.
 
     The same holds for the records above the (x + 1)-th largest of the drawn ones: r or more of them lie above it if
@@ -177,11 +177,11 @@ def upper_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: flo
     >>> upper_count([0, 5, 100], drawn=100, population=200, alpha=0.05).tolist()
     [4, 17, 200]
     """
-    unmarked = drawn - np.asarray(found, dtype=np.int64)
+    unmarked = drawn - np.asarray(marked, dtype=np.int64)
     return np.asarray(population - lower_count(unmarked, drawn=drawn, population=population, alpha=alpha))
 
 
-# --- What the scored members say of the member loss distribution, by how they were chosen ---
+# --- Limits of the member loss distribution, by the choice of the scored members ---
 #
 # A sample leaves both rates uncertain (binomial limits), a random subset of a finite training set less so
 # (hypergeometric limits), and a census leaves nothing uncertain.
@@ -195,7 +195,7 @@ class MemberLimits:
         coverage: How the scored members were chosen.
         scored: Their number.
         seen: Training records that were looked at before, to choose a threshold, and are not scored again.
-        seen_hits: How many of those lie at or below that threshold.
+        seen_hits: Number of those at or below that threshold.
 
     Raises:
         InputError: A subset of a training set that has fewer records than were scored.
@@ -214,18 +214,18 @@ class MemberLimits:
             )
 
     @property
-    def known(self) -> bool:
+    def is_census(self) -> bool:
         """Whether the scored members are all there is to know."""
         return isinstance(self.coverage, Census)
 
     @property
     def limits(self) -> int:
-        """How many limits a ratio of one member rate and one non-member rate spends the error on."""
-        return 1 if self.known else 2
+        """Number of limits among which a ratio of one member rate and one non-member rate divides the error."""
+        return 1 if self.is_census else 2
 
     def tpr_lower(self, hits: npt.ArrayLike, alpha: float) -> Floats:
-        """Lower limit of the true positive rate at a threshold that does not depend on the scored members."""
-        if self.known:
+        """Return the lower limit of the true positive rate at a threshold that does not depend on the scored members."""
+        if self.is_census:
             return np.asarray(np.asarray(hits) / self.scored)
         if not isinstance(self.coverage, Subset):
             return lower_limit(hits, self.scored, alpha)
@@ -234,11 +234,11 @@ class MemberLimits:
         return np.asarray(in_all / self.coverage.of)
 
     def fnr_upper(self, misses: npt.ArrayLike, alpha: float) -> Floats:
-        """Upper limit of the false negative rate.
+        """Return the upper limit of the false negative rate.
 
         At a threshold that does not depend on the scored members, or at the (misses + 1)-th largest of them.
         """
-        if self.known:
+        if self.is_census:
             return np.asarray(np.asarray(misses) / self.scored)
         if not isinstance(self.coverage, Subset):
             return upper_limit(misses, self.scored, alpha)
@@ -248,7 +248,7 @@ class MemberLimits:
         return np.asarray(np.maximum(in_all + self.seen - self.seen_hits, 1) / self.coverage.of)
 
 
-# --- What a census says of leakage: the same inference again, with the members counted as draws ---
+# --- Leakage from a census: the same inference again, with the members counted as draws ---
 #
 # Numbers about all records of a finite training set, or about a random part of it, leave out the chance of which records
 # were drawn into that set. They describe it exactly, and show a gap from the population without any leakage. Whether the
@@ -259,7 +259,7 @@ _KEPT = ("ceiling", "approximate", "tail", "p_value", "tpr_lower", "fpr_upper", 
 
 
 def finite(coverage: Coverage, *, what: str = "number") -> tuple[str, ...]:
-    """Return what must be known of a number that describes a finite training set; nothing for a sample.
+    """Return the caveats of a number that describes a finite training set; empty for a sample.
 
     Args:
         coverage: How the scored members were chosen.
@@ -280,31 +280,31 @@ def finite(coverage: Coverage, *, what: str = "number") -> tuple[str, ...]:
     return (f"{start}: {said}",)
 
 
-def with_draws(found: Estimate, draws: Estimate) -> Estimate:
-    """Return an estimate that also keeps what is found where the members count as draws, in ``details["as_draws"]``.
+def with_draws(estimate: Estimate, draws: Estimate) -> Estimate:
+    """Return an estimate that also keeps the result with the members as draws, in ``details["as_draws"]``.
 
     Args:
-        found: About a finite training set.
+        estimate: Estimate for a finite training set.
         draws: The same quantity at the same confidence, with the members as a sample.
     """
-    kept: dict[str, Any] = {name: draws.details[name] for name in _KEPT if name in draws.details}
+    details: dict[str, Any] = {name: draws.details[name] for name in _KEPT if name in draws.details}
     ends = {"value": draws.value, "lower": draws.lower, "upper": draws.upper}
-    as_draws = {**ends, **kept, "assumptions": list(draws.assumptions)}
-    return replace(found, details={**found.details, "finite": True, "as_draws": as_draws})
+    as_draws = {**ends, **details, "assumptions": list(draws.assumptions)}
+    return replace(estimate, details={**estimate.details, "finite": True, "as_draws": as_draws})
 
 
 # --- Thresholds that sort the audited records just as a record's own loss does, and are no record's loss ---
 #
 # A result holds no raw losses. Where a threshold is the loss of a record, any number between it and its neighbour gives the
-# same counts; the one with the fewest digits is told.
+# same counts; the one with the fewest digits is reported.
 
 
 _LARGEST = float(np.finfo(np.float64).max)
-_DIGITS = 17  # what a double holds
+_DIGITS = 17  # digits of a double
 
 
 def just_below(losses: Losses, threshold: float) -> float | None:
-    """Return a number below this loss and above all smaller ones; None where no double lies between.
+    """Return a number below this loss and above all smaller ones; None if no double lies between.
 
     >>> losses = Losses(member=[0.1234, 0.5], nonmember=[0.4567, 0.9])
     >>> just_below(losses, 0.4567), just_below(losses, 0.1234)
@@ -317,7 +317,7 @@ def just_below(losses: Losses, threshold: float) -> float | None:
 
 
 def just_above(losses: Losses, threshold: float) -> float | None:
-    """Return a number above this loss and below all larger ones; None where no double lies between.
+    """Return a number above this loss and below all larger ones; None if no double lies between.
 
     >>> just_above(Losses(member=[0.1234, 0.5], nonmember=[0.4567, 0.9]), 0.1234)
     0.3
@@ -330,7 +330,7 @@ def _mirrored(group: Any) -> Any:
 
 
 def _above(groups: Sequence[Floats], low: float) -> float | None:
-    """The number of fewest digits between this one and the next larger of any group, near the middle."""
+    """Return the number of fewest digits between this one and the next larger of any group, near the middle."""
     places = [int(np.searchsorted(group, low, side="right")) for group in groups]
     larger = [float(group[at]) for group, at in zip(groups, places, strict=True) if at < group.size]
     # Beyond the last loss, about as far as the losses reach.

@@ -1,4 +1,4 @@
-"""One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance: melded limits [own]."""
+"""Exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance: melded limits [own]."""
 
 import math
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ def ranks(size: int) -> _Counts1D:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One tail: ranks k in a group of n0 and, for each, the hits v: how many of the n1 others lie beyond that threshold."""
+    """One tail: ranks k in a group of n0 and, for each, the hits v: the number of the n1 others beyond that threshold."""
 
     ranks: _Counts1D
     ranked: int
@@ -41,11 +41,11 @@ class Ranked:
     name: Tail = Tail.LOWER
 
     def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
-        """Some of the ranks."""
+        """Return some of the ranks."""
         return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
 
     def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """The parameters of B and of V, below; those of V are of no use without hits."""
+        """Return the parameters of B and of V, below; those of V are of no use without hits."""
         ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
         return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
 
@@ -72,12 +72,12 @@ _STEP = 0.01
 def best_ratio(
     candidates: Ranked, *, delta: float, level: float | Floats, least: float
 ) -> tuple[float, int] | None:
-    """Return the largest eps_L of these candidates and its place, or null where none exceeds ``least``.
+    """Return the largest eps_L of these candidates and its place, or None if none exceeds ``least``.
 
     Args:
         candidates: Ranks and hits.
         delta: In [0, 1).
-        level: Of every candidate, or of each its own.
+        level: Level of every candidate, or one level for each.
         least: Where the search starts, for example the largest bound from two separate limits.
     """
     levels = np.broadcast_to(np.asarray(level, dtype=np.float64), candidates.hits.shape)
@@ -104,10 +104,10 @@ def p_value(epsilon: float, candidates: Ranked, *, delta: float, level: float | 
         epsilon: In nats.
         candidates: Ranks and hits; a candidate without hits has p-value 1.
         delta: In [0, 1).
-        level: Of all candidates or of each, that it is set beside.
+        level: Level of all candidates, or of each, to compare with.
 
-    >>> found = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
-    >>> math.isclose(found[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
+    >>> result = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
+    >>> math.isclose(result[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
     True
     """
     p = _Melding(candidates, delta=delta, level=level).p_value(epsilon)
@@ -142,7 +142,7 @@ class _Melding:
 
 
 def _ends(candidates: Ranked, delta: float, level: Floats) -> Floats:
-    """An upper bound of each eps_L: V below its sqrt(a) quantile and B above its own have probability a together."""
+    """Return an upper bound of each eps_L: V below its sqrt(a) quantile and B above its own have probability a together."""
     b, v = candidates.laws()
     share = np.sqrt(level)
     numerator = np.maximum(special.betaincinv(*v, share) - delta, 0.0)
@@ -152,7 +152,7 @@ def _ends(candidates: Ranked, delta: float, level: Floats) -> Floats:
 
 
 def _crossing(melding: _Melding, level: float, start: float, end: float) -> float:
-    """The epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
+    """Return the epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
 
     def excess(epsilon: float) -> float:
         return float(melding.p_value(epsilon)[0]) - level

@@ -25,7 +25,7 @@ from auditor.records.labels import PersonsFound, claim_reason
 
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return what the declared split says about the training algorithm."""
+    """Return the estimates about the training algorithm under the declared split."""
     setting, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
     # A claim without a finite epsilon at delta 0 is judged by its whole curve there.
     whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
@@ -42,14 +42,14 @@ def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
 
 
 def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:
-    """The test that was asked for, or the strongest that fits."""
+    """Return the chosen test, or the strongest that fits."""
     if test is None:
         return options.FDP() if delta else options.AnyGuesses()
     return test
 
 
 def _fair(test: options.OneRunTest, delta: float) -> bool:
-    """Whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
+    """Return whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
     return isinstance(test, options.FDP) or (delta > 0 and not isinstance(test, options.AnyGuesses))
 
 
@@ -59,23 +59,23 @@ def stated_delta(evidence: Evidence) -> float:
     return evidence.setting.delta if claim is None or claim.delta is None else claim.delta
 
 
-def of_units(found: Estimate, evidence: Evidence) -> Estimate:
-    """Return a number about the training algorithm with what follows for it from the units of the audit."""
+def of_units(estimate: Estimate, evidence: Evidence) -> Estimate:
+    """Return a number about the training algorithm with the consequences of the units of the audit."""
     if isinstance(evidence.setting.split, options.NO_CHANCE):
-        return found
+        return estimate
     units, refusal = evidence.inputs.units, evidence.refusal
     about = claim_reason(units, evidence.setting.claim)
-    details = dict(found.details)
+    details = dict(estimate.details)
     if refusal is not None:
         details["reason"] = refusal
     elif about is not None:
         details["not_for_claim"] = about
-    assumptions = (*found.assumptions, *_of_neighbours(units))
-    return replace(found, details=details, assumptions=assumptions)
+    assumptions = (*estimate.assumptions, *_of_neighbours(units))
+    return replace(estimate, details=details, assumptions=assumptions)
 
 
 def _of_neighbours(units: PersonsFound) -> Iterator[str]:
-    """What neighbours differ in where a score stands for several rows."""
+    """Return the difference between neighbours if a score stands for several rows."""
     if units.combined and units.trained[1] > 1:
         yield "a score stands for a person: neighbours differ in all records of one person"
     elif units.trained[1] > 1:
@@ -115,7 +115,7 @@ def one_run_bound(
         confidence: In (0, 1).
         rng: Draws the pairs, breaks ties and thins.
         test: By default `FDP` at a delta above 0 and `AnyGuesses` at 0; or `Steinke`. The bound of `AnyGuesses` is
-            stated at delta 0 whatever is asked.
+            stated at delta 0 whatever delta is requested.
         curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
             neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
             no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
@@ -154,8 +154,8 @@ def bound_of(
     details = {
         **guesses.details,
         "ceiling": setting.bound(guesses.of_a_perfect_attack)[0],
-        **best.shown,
-        "tried": [item.shown for item in guesses.sets],
+        **best.details,
+        "tried": [item.details for item in guesses.sets],
     }
     if isinstance(test, options.AnyGuesses):
         details["pure"] = True
@@ -178,7 +178,7 @@ def bound_of(
     )
 
 
-# --- What the same records would certify of the training algorithm if their scores were independent draws ---
+# --- Bound on the training algorithm if the scores of the records were independent draws ---
 
 
 _CONDITION = (
@@ -219,7 +219,7 @@ def order_statistics_bound(evidence: Evidence) -> tuple[Estimate, ...]:
 _GRID = "melded Clopper-Pearson limits at ranks fixed in advance; Xiang et al. 2025 for order statistics"
 
 
-# --- What the chosen test makes of the guesses: all sets of them share the error, or are calibrated together ---
+# --- The chosen test of the guesses: all sets of them share the error, or are calibrated together ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +267,7 @@ class Question:
         return max(result, key=lambda pair: pair[0])
 
     def p_value(self, claimed: float, bound: float) -> float:
-        """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of what was first kept."""
+        """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of the sets kept first."""
         if math.isinf(claimed):
             return 1.0
         # That of the next epsilon of the grid, or not below that of the first that was kept: on the bound's side of the level.
@@ -304,7 +304,7 @@ class Question:
     def smallest_mu(self, claimed: float, curve: TradeoffCurve | None) -> float | None:
         """Return from which mu on normal scores, ``mu`` standard deviations apart, refute the claim in 80% of such audits.
 
-        Null where none do. By the best set of guesses alone, so it is a little too large. A guess is right where Z + a > 0, Z
+        None where none do. By the best set of guesses alone, so it is a little too large. A guess is right where Z + a > 0, Z
         standard normal, with a = mu / sqrt(2) for the difference of a pair and a = mu / 2 for a coin's distance from the
         middle. The most confident share s of all has |Z + a| > t, and p of these are right: s p = Phi(a - t) and
         s (1 - p) = Phi(-a - t), so a is half of Phi^-1(s p) - Phi^-1(s (1 - p)) [own]. The p with which so many of r
@@ -336,7 +336,7 @@ _MOST_PAIRS, _OFTEN = 10**7, 0.8
 
 
 def pairs_needed(smallest_fpr: guess_tests.SmallestFpr, *, alpha: float) -> int | None:
-    """Return how many coins a perfect attack would have to guess to have the curve rejected; null if ten million do not.
+    """Return how many coins a perfect attack would have to guess to have the curve rejected; None if ten million do not.
 
     Args:
         smallest_fpr: finv of the curve.

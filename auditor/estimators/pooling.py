@@ -1,4 +1,4 @@
-"""``auc.pooled`` and ``advantage.pooled``: the mean over several models, and by how much they differ."""
+"""``auc.pooled`` and ``advantage.pooled``: the mean over several models, and its spread."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -23,7 +23,7 @@ def mean_of_models(rows: Sequence[Estimate | None], *, name: str, confidence: fl
     Args:
         rows: The estimate of each model, two or more, with its interval.
         name: ``auc`` or ``advantage``.
-        confidence: Of the interval, in (0, 1).
+        confidence: Confidence level of the interval, in (0, 1).
 
     Source: DerSimonian and Laird 1986; Paule and Mandel 1982 for tau^2; Follmann and Proschan 1999 for Student's t.
 

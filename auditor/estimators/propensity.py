@@ -1,13 +1,13 @@
-"""``epsilon_bound.propensity``: what one run shows where nobody decided by chance who was a member, by estimated odds.
+"""``epsilon_bound.propensity``: evidence of one run by estimated odds, if nobody decided by chance who was a member.
 
 A classifier that is learnt from a random half of the records estimates the odds of membership of the others, and these are
 guessed like coins of those odds. Membership of different records is taken to be independent given the features.
 
 The half that is learnt from is never audited. In plain cross-fitting, where each half is scored by what the other half teaches,
-the odds of one guess hang on the coins of others, and many right guesses no longer speak against an epsilon. If the true odds
+the odds of one guess depend on the coins of others, and many right guesses are no longer evidence against an epsilon. If the true odds
 of every guessed record, given who else was a member, lie within e^k of the estimated ones, the bound less k holds at the same
 level (`auditor.estimators.guess_tests.own_odds_bound`). So the bound itself is how far the estimates would have to be off to
-explain the guesses without any leak: by what the features do not show, by what the classifier did not learn from them, or by
+explain the guesses without any leak: by facts that the features do not show, by facts that the classifier did not learn from them, or by
 records that came together [own]. That both halves have the same share of members is part of it: it ties each coin to all others
 together, by one part in their number, which simulations at the level do not see.
 """
@@ -36,7 +36,7 @@ FEWEST = 50  # records of a group, in each half
 _BARS = 20  # of the picture of the overlap
 _CONDITION = (
     "conditional on estimated odds of membership that are right for every audited record, independently of the others, which no"
-    " audit can check: they are wrong where the features lack something, and where the classifier missed what they do tell"
+    " audit can check: they are wrong where the features lack something, and where the classifier missed something that they contain"
 )
 _ALL_IT_USES = "the features hold all that the score uses of a record, its label too"
 _PERSONS = "several records belong to one person or id, and their membership is not independent; audit one record of each"
@@ -46,7 +46,7 @@ ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which odds may be off, of the rows fo
 
 
 def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the bound by estimated odds where the split asks for it, and what is left of it if the odds are off."""
+    """Return the bound by estimated odds if the split needs it, and its remainder if the odds are off."""
     split = evidence.setting.split
     if not isinstance(split, options.Propensity):
         return ()
@@ -63,42 +63,42 @@ _WITHIN = (
 )
 
 
-def if_odds_are_off(found: Estimate, within: str) -> tuple[Estimate, ...]:
-    """Return a bound that rests on odds, and what is left of it where they are off by the factors of `ALLOWED`.
+def if_odds_are_off(estimate: Estimate, within: str) -> tuple[Estimate, ...]:
+    """Return a bound that rests on odds, and its remainder if they are off by the factors of `ALLOWED`.
 
     Args:
-        found: The bound; its first assumption is about the odds.
+        estimate: The bound; its first assumption is about the odds.
         within: That assumption in the other rows, with a place for the factor.
     """
-    rows = [found]
+    rows = [estimate]
     for off in ALLOWED:
-        row = replace(found, name=f"{found.name}.off_{off:g}")
-        if found.value is not None:
-            value, ceiling = (max(0.0, most - off) for most in (found.value, found.details["ceiling"]))
-            assumed = within.format(f"{math.exp(off):.3g} (e^{off:g})"), *found.assumptions[1:]
+        row = replace(estimate, name=f"{estimate.name}.off_{off:g}")
+        if estimate.value is not None:
+            value, ceiling = (max(0.0, most - off) for most in (estimate.value, estimate.details["ceiling"]))
+            assumed = within.format(f"{math.exp(off):.3g} (e^{off:g})"), *estimate.assumptions[1:]
             details = {"ceiling": ceiling, "conditional": True, "off": off}
             row = replace(row, value=value, lower=value, assumptions=assumed, details=details)
         rows.append(row)
     return tuple(rows)
 
 
-def _off_as_estimated(found: Estimate) -> Estimate:
+def _off_as_estimated(estimate: Estimate) -> Estimate:
     """Return the rest of a bound where the odds are off by the upper limit of their estimated error.
 
     The bound less the true error exceeds epsilon with one error probability, and the limit misses the true error with another.
     """
-    row = replace(found, name=f"{found.name}.off_estimated")
-    confidence = round(2 * (found.confidence or 0.0) - 1, 12)
-    if found.value is None or confidence <= 0:
+    row = replace(estimate, name=f"{estimate.name}.off_estimated")
+    confidence = round(2 * (estimate.confidence or 0.0) - 1, 12)
+    if estimate.value is None or confidence <= 0:
         return row.emptied("the confidence leaves no error to estimate the odds with", adjacency=None)
-    off = found.details["odds"]["error"]["upper"]
-    value, ceiling = (max(0.0, most - off) for most in (found.value, found.details["ceiling"]))
+    off = estimate.details["odds"]["error"]["upper"]
+    value, ceiling = (max(0.0, most - off) for most in (estimate.value, estimate.details["ceiling"]))
     return replace(
         row,
         value=value,
         lower=value,
         confidence=confidence,
-        assumptions=(_AS_FITTED, *found.assumptions[1:]),
+        assumptions=(_AS_FITTED, *estimate.assumptions[1:]),
         details={"ceiling": ceiling, "conditional": True, "off_upper": off},
     )
 
@@ -118,7 +118,7 @@ def odds_error(odds: PerGroup, *, confidence: float) -> dict[str, float]:
 
     Args:
         odds: The estimated probabilities of members and of non-members.
-        confidence: Of ``upper``, in (0, 1).
+        confidence: Confidence level of ``upper``, in (0, 1).
 
     Source: Cox 1958, Two further applications of a model for binary regression.
     """
@@ -128,7 +128,7 @@ def odds_error(odds: PerGroup, *, confidence: float) -> dict[str, float]:
     estimated = special.logit(np.concatenate(odds))
     is_member = np.arange(estimated.size) < odds.member.size
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # estimates that tell all apart: the limits are wide then
+        warnings.simplefilter("ignore")  # estimates that separate all records: the limits are wide then
         fit = GLM(is_member, np.stack([np.ones_like(estimated), estimated], axis=1), Binomial()).fit()
     ends = np.array([[1.0, estimated.min()], [1.0, estimated.max()]])
     off = np.abs(ends @ fit.params - ends[:, 1])
@@ -138,7 +138,7 @@ def odds_error(odds: PerGroup, *, confidence: float) -> dict[str, float]:
 
 
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
-    """The bound, or why there is none."""
+    """Return the bound, or why there is none."""
     units, losses = evidence.inputs.units, evidence.losses
     if units.largest > 1 or units.in_both or units.by_id.largest > 1:
         return _PERSONS
@@ -156,31 +156,31 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     features: Any = evidence.inputs.options.features
     values = _values(features.tables, losses.label, rng)
     chance = special.expit(estimated_odds(values, is_member, learnt))
-    kept = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)
-    shown = {
+    overlapping = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)
+    counts = {
         "learnt_from": int(learnt.sum()),
         "held": int((~learnt).sum()),
-        "kept": int(kept.sum()),
+        "kept": int(overlapping.sum()),
         "overlap": overlap,
         "columns": values.shape[1],
         "used": min(values.shape[1], MOST_COLUMNS),
         "members": _bars(chance[~learnt & is_member]),
         "others": _bars(chance[~learnt & ~is_member]),
     }
-    if min(int((kept & side).sum()) for side in (is_member, ~is_member)) < FEWEST:
+    if min(int((overlapping & side).sum()) for side in (is_member, ~is_member)) < FEWEST:
         return (
-            f"the features tell the groups apart: of {shown['held']:,} records only {shown['kept']:,} have estimated odds of membership"
+            f"the features separate the groups: of {counts['held']:,} records only {counts['kept']:,} have estimated odds of membership"
             f" between {overlap:g} and {1 - overlap:g}, too few of one group; audit records that could have been in either"
         )
-    return _of_estimated(evidence, chance, kept, shown)
+    return _of_estimated(evidence, chance, overlapping, counts)
 
 
 def _of_estimated(
-    evidence: Evidence, chance: Floats, kept: npt.NDArray[np.bool_], shown: dict[str, Any]
+    evidence: Evidence, chance: Floats, overlapping: npt.NDArray[np.bool_], counts: dict[str, Any]
 ) -> Estimate | str:
     n = evidence.losses.n_member
-    odds = PerGroup(chance[:n][kept[:n]], chance[n:][kept[n:]])
-    held = replace(evidence.losses.take(member=kept[:n], nonmember=kept[n:]), inclusion=odds)
+    odds = PerGroup(chance[:n][overlapping[:n]], chance[n:][overlapping[n:]])
+    held = replace(evidence.losses.take(member=overlapping[:n], nonmember=overlapping[n:]), inclusion=odds)
     rng = evidence.rng("estimated coins")
     guesses = cast("Guesses", of_coins(held, options.BernoulliSplit(), rng, declared=False))
     confidence = evidence.setting.confidence
@@ -204,12 +204,12 @@ def _of_estimated(
         result,
         name=_NAME,
         assumptions=(_CONDITION, _ALL_IT_USES, *result.assumptions[-1:]),
-        details={**result.details, "odds": {**shown, **areas, **errors}, "conditional": True},
+        details={**result.details, "odds": {**counts, **areas, **errors}, "conditional": True},
     )
 
 
 def _values(tables: tuple[Table, Table], label: PerGroup | None, rng: np.random.Generator) -> Floats:
-    """The features of all records as columns of numbers, members first, with their true classes where those are known."""
+    """Return the features of all records as columns of numbers, members first, with their true classes where those are known."""
     values, _ = encoded(*tables, rng=rng)
     if label is None:
         return values
@@ -218,7 +218,7 @@ def _values(tables: tuple[Table, Table], label: PerGroup | None, rng: np.random.
 
 
 def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt.NDArray[np.bool_]) -> Floats:
-    """Return the log-odds of membership of every record, in nats, by what the learnt ones teach.
+    """Return the log-odds of membership of every record, in nats, learnt from the learning half.
 
     Logistic regression of membership on the scores of a linear and a tree classifier; what it is fitted to is scored by
     classifiers that saw the other folds of the learnt records (stacking, Wolpert 1992).
@@ -250,7 +250,7 @@ _FOLDS = 5
 
 
 def _misfit(odds: PerGroup) -> float:
-    """By how many nats the odds of membership are off in the quarter of the records where they fit worst.
+    """Return the error of the odds of membership, in nats, in the quarter of the records where they fit worst.
 
     The records are put in order of their estimates; their members are counted as if there were half a one more, and others too.
     """
@@ -266,5 +266,5 @@ def _misfit(odds: PerGroup) -> float:
 
 
 def _bars(chance: Floats) -> list[int]:
-    """How many of these probabilities lie in each of so many equal parts of (0, 1)."""
+    """Return a histogram of probabilities in equal parts of (0, 1)."""
     return list(map(int, np.histogram(chance, bins=_BARS, range=(0, 1))[0]))

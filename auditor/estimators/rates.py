@@ -1,4 +1,4 @@
-"""Error rates of the attacker who thresholds the loss, and what is read off them: TPR at FPR, AUC, the empirical Epsilon*."""
+"""Error rates of the attacker who thresholds the loss, and their summaries: TPR at FPR, AUC, the empirical Epsilon*."""
 
 import math
 import operator
@@ -21,7 +21,7 @@ from auditor.estimators.limits import MemberLimits, finite, just_below, lower_li
 
 
 def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return what the counts alone say: the empirical Epsilon*, the advantage, Bayes security and the AUC."""
+    """Return the estimates from the counts alone: the empirical Epsilon*, the advantage, Bayes security and the AUC."""
     setting, counts = evidence.setting, evidence.counts
     gap = advantage(counts, confidence=setting.confidence, coverage=setting.coverage)
     return (
@@ -33,7 +33,7 @@ def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
 
 
 def guaranteed_rates(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the true positive rate at each of the false positive rates that were asked for."""
+    """Return the true positive rate at each of the requested false positive rates."""
     setting, losses = evidence.setting, evidence.losses
     alike = partial(
         tpr_at_fpr, confidence=setting.confidence, coverage=setting.coverage, counts=evidence.counts
@@ -56,13 +56,13 @@ def tpr_at_fpr(
     coverage: Coverage = Sample(),  # noqa: B008 - a frozen value
     counts: ThresholdCounts | None = None,
 ) -> Estimate:
-    """Return the TPR at a FPR of ``rate``: what was observed, with limits from ranks fixed before the data are seen.
+    """Return the TPR at a FPR of ``rate``: the observed value, with limits from ranks fixed before the data are seen.
 
     ``value`` is the concave hull of the observed curve, which an attacker reaches who may choose between two thresholds
     by chance. It is biased upward. Both limits hold together, one at 80% of the error, the other at 20%:
 
     * ``lower``: of the TPR below the (k+1)-th smallest non-member loss, whose FPR is within the rate for sure. Half of
-      its error covers the FPR, half the TPR (all of it the FPR, in a census). Null where the records are too few for any
+      its error covers the FPR, half the TPR (all of it the FPR, in a census). None where the records are too few for any
       k, ``details["lower_reason"]`` then says so.
     * ``upper``: of the TPR up to the k-th smallest non-member loss, whose FPR is above the rate for sure, and never below
       the value. No single threshold within the rate recognises more, however ties are decided; an attacker who mixes two
@@ -75,7 +75,7 @@ def tpr_at_fpr(
         rate: The false positive rate that must not be exceeded, in (0, 1).
         confidence: In (0, 1).
         coverage: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set, and
-            ``details["as_draws"]`` keeps what is found with the members as a sample.
+            ``details["as_draws"]`` keeps the result with the members as a sample.
         counts: From `auditor.curves.tradeoff.count`, if they are at hand.
 
     Raises:
@@ -84,8 +84,8 @@ def tpr_at_fpr(
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
     >>> tpr_at_fpr(losses, rate=0.1).value
     1.0
-    >>> found = tpr_at_fpr(losses, rate=0.001)
-    >>> found.value, found.lower, found.details["lower_reason"]
+    >>> estimate = tpr_at_fpr(losses, rate=0.001)
+    >>> estimate.value, estimate.lower, estimate.details["lower_reason"]
     (1.0, None, 'not resolvable with 500 non-member records: at least 3,911 are needed')
     """
     alpha = 1 - confidence
@@ -118,10 +118,10 @@ def tpr_at_fpr(
 def certified_at(
     rate: float, losses: Losses, limits: MemberLimits, spent: float
 ) -> tuple[float | None, dict[str, Any]]:
-    """Return the lower limit at the guaranteed rank, with what it rests on; or why there is none.
+    """Return the lower limit at the guaranteed rank, with its details; or why there is none.
 
     Args:
-        rate: Of false positives, in (0, 1).
+        rate: Rate of false positives, in (0, 1).
         losses: Smaller means more like a member.
         limits: How the members were chosen.
         spent: The error of each of the two limits.
@@ -145,7 +145,7 @@ def certified_at(
 
 
 def _at_most(rate: float, losses: Losses, limits: MemberLimits, spent: float) -> tuple[float, int | None]:
-    """The upper limit at the first rank whose FPR is above the rate for sure, and that rank; 1 where none is."""
+    """Return the upper limit at the first rank whose FPR is above the rate for sure, and that rank; 1 where none is."""
     n0 = losses.n_nonmember
     rank = 1 + bisect_left(range(1, n0 + 1), rate, key=lambda k: float(lower_limit(k, n0, spent)))
     if rank > n0:
@@ -155,7 +155,7 @@ def _at_most(rate: float, losses: Losses, limits: MemberLimits, spent: float) ->
 
 
 def _hull_at(rate: float, counts: ThresholdCounts) -> float:
-    """The concave hull of the observed curve at a rate: the highest line between a corner on each side of it."""
+    """Return the concave hull of the observed curve at a rate: the highest line between a corner on each side of it."""
     fpr = np.append(counts.fp_below / counts.n_nonmember, 1.0)
     tpr = np.append(counts.tp_below / counts.n_member, 1.0)
     beyond = int(np.searchsorted(fpr, rate, side="right"))
@@ -173,7 +173,7 @@ def _hull_at(rate: float, counts: ThresholdCounts) -> float:
 
 
 def guaranteed_rank(rate: float, *, n_nonmember: int, alpha: float) -> int | None:
-    """Return the largest rank k with U(k; n0, alpha) <= rate, or None where not even k = 0 will do.
+    """Return the largest rank k with U(k; n0, alpha) <= rate, or None if not even k = 0 will do.
 
     k = 0 needs n0 >= ln(1/alpha)/rate, about.
 
@@ -183,8 +183,8 @@ def guaranteed_rank(rate: float, *, n_nonmember: int, alpha: float) -> int | Non
     True
     """
     # U rises with k: the last rank that keeps the rate.
-    kept = bisect_right(range(n_nonmember), rate, key=lambda k: float(upper_limit(k, n_nonmember, alpha)))
-    return kept - 1 if kept else None
+    ranks = bisect_right(range(n_nonmember), rate, key=lambda k: float(upper_limit(k, n_nonmember, alpha)))
+    return ranks - 1 if ranks else None
 
 
 # --- ``auc``: the chance that a random member has a lower loss than a random non-member, ties counting half ---
@@ -201,7 +201,7 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup 
 
     Args:
         counts: From `auditor.curves.tradeoff.count`.
-        confidence: Of the interval, in (0, 1).
+        confidence: Confidence level of the interval, in (0, 1).
         correct: Whether each record is classified correctly, if that is known: ``details["accuracy_baseline"]`` is the
             AUC of calling those members that are (Yeom et al. 2018), 1/2 + (accuracy gap)/2.
 
@@ -230,7 +230,7 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup 
 
 
 def placements_of(estimate: Estimate) -> Placements | None:
-    """Return the placements that `auc` keeps, or None where a stored result has none that an interval can rest on."""
+    """Return the placements that `auc` keeps, or None if a stored result has none that an interval can rest on."""
     result = estimate.details.get("placements")
     usable = result and all(len(pair) == 2 and all(0 <= end <= 1 for end in pair) for pair in result.values())  # noqa: PLR2004
     return result if usable else None
@@ -256,7 +256,7 @@ def interval(
 
     Args:
         value: The area, in [0, 1].
-        placements: Of both groups, as ``details["placements"]`` of `auc` keeps them.
+        placements: Placements of both groups, as ``details["placements"]`` of `auc` keeps them.
         sizes: Numbers of members and of non-members.
         alpha: In (0, 1), the error of the interval.
 
@@ -311,13 +311,13 @@ def least_shown(sizes: tuple[int, int], *, alpha: float) -> tuple[float, float]:
 
 
 def _beta_limit(value: float, most: float, records: float, error: float) -> float:
-    """Clopper and Pearson's lower limit of a mean in [0, most], taken for a proportion of so many records."""
+    """Return Clopper and Pearson's lower limit of a mean in [0, most], taken for a proportion of so many records."""
     share = min(1.0, value / most)
     return most * float(special.betaincinv(records * share, records * (1 - share) + 1, error))
 
 
 def _placements(counts: ThresholdCounts) -> tuple[float, Placements]:
-    """The area, and the placements of both groups: DeLong's variances of their means (DeLong et al. 1988), and the ends."""
+    """Return the area, and the placements of both groups: DeLong's variances of their means (DeLong et al. 1988), and the ends."""
     n1, n0 = counts.n_member, counts.n_nonmember
     run = counts.fp_upto - counts.fp_below
     below = (counts.tp_below + counts.tp_upto) / (2 * n1)
@@ -348,7 +348,7 @@ def _dot(counts: npt.NDArray[np.int64], values: Floats) -> float:
 
 
 def _score_limit(value: float, n1: int, n0: int, z: float) -> float:
-    """The lower root of (theta - value)^2 = z^2 V(theta); Newcombe 2006, method 5."""
+    """Return the lower root of (theta - value)^2 = z^2 V(theta); Newcombe 2006, method 5."""
     centre = (n1 + n0) / 2 - 1
 
     def excess(theta: float) -> float:
@@ -423,7 +423,7 @@ def empirical(
 def _largest_ratio(
     losses: Losses | None, counts: ThresholdCounts, delta: float, clip: float
 ) -> tuple[float, str, float, float] | None:
-    """The largest of the four branches over all thresholds inside the clip: (epsilon, branch, FPR, TPR).
+    """Return the largest of the four branches over all thresholds inside the clip: (epsilon, branch, FPR, TPR).
 
     m1 and m2 are largest at an upper-left corner of the curve, m3 and m4 at a lower-right one. Where the curve enters
     or leaves the square between corners, the last threshold inside is a member's own loss: those few are added.
@@ -456,7 +456,7 @@ def _ratio(name: str, fpr: Floats, tpr: Floats, delta: float) -> Floats:
 
 
 def _crossings(losses: Losses, clip: float) -> tuple[_Counts1D, _Counts1D]:
-    """False and true positives at the members' own losses next to TPR = clip and TPR = 1 - clip, where no corner need be."""
+    """Return false and true positives at the members' own losses next to TPR = clip and TPR = 1 - clip, where no corner need be."""
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     ends = np.array([math.floor(clip * member.size), math.ceil((1 - clip) * member.size) - 2])
     values = member[np.clip(ends, 0, member.size - 1)]

@@ -1,4 +1,4 @@
-"""The options of an audit, checked, and what they mean for these losses."""
+"""The options of an audit, checked, and their meaning for these losses."""
 
 import json
 import math
@@ -24,63 +24,62 @@ _NUMBERS = {"changes": True}  # an argument that changes a number, and can be ke
 
 @dataclass(frozen=True, eq=False)
 class AuditOptions:
-    """How the audit is made.
+    """Options of an audit.
 
     These are the arguments of `auditor.audit`, the options of the command, and the keys of its table in a file of settings.
 
     A choice may be given by its name too, with its fields after a colon: ``split="bernoulli:0.3"``.
 
     Attributes:
-        nonmember: The losses of the non-members, where ``losses`` are those of the members alone.
-        delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
-        confidence: Of every interval, in (0, 1).
-        looks: How often this claim or gate is looked at, in this audit and others like it, 1 or more: they share the
+        nonmember: Losses of the non-members, if ``losses`` holds the members alone.
+        delta: Delta in [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
+        confidence: Confidence level of every interval, in (0, 1).
+        looks: Number of looks at this claim or gate, in this audit and others like it, 1 or more: they share the
             error, so that all of them together hold at the confidence. A true claim that is judged every night at 95%
             is refuted within weeks.
-        coverage: How many of the training records were scored: ``sample`` (`Sample`: a random sample, the default),
-            ``subset:50000`` (`Subset`: the same, of a training set of so many) or ``census`` (`Census`: all).
-        split: How membership was decided: ``unknown`` (`UnknownSplit`, the default: no verdict on a claim is possible),
+        coverage: Scored part of the training records: ``sample`` (`Sample`: a random sample, the default),
+            ``subset:50000`` (`Subset`: the same, from a training set of that size) or ``census`` (`Census`: all).
+        split: Assignment of membership: ``unknown`` (`UnknownSplit`, the default: no verdict on a claim is possible),
             ``random`` or ``random:stratified`` (`RandomSplit`), ``bernoulli`` or ``bernoulli:0.3`` (`BernoulliSplit`), or
             ``propensity`` (`Propensity`, which needs features).
-        claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
+        claim: Claim about the training algorithm: `DPSGD` or `StatedClaim`.
         training_size: Number of training records, by default the number of member losses.
-        threshold: How the certified bound picks its threshold: ``rank-grid`` (default), ``melded``, ``clopper-pearson``,
+        threshold: Threshold rule of the certified bound: ``rank-grid`` (default), ``melded``, ``clopper-pearson``,
             ``fixed:VALUE`` or ``split``.
         fpr: False positive rates to report the true positive rate at.
-        persons: One score per person (`OnePerPerson`: ``mean``, ``min`` or ``max``), the default where the losses name people and
-            membership was decided by person, or `EachRecord` (``each``). Rows of one id have one score; ``each:scorings``
-            says that they are scorings of one training record.
-        mixture: Fit Gaussian mixtures too, up to so many components: a number or `Mixture`.
-        one_run_test: How the guesses about the training algorithm are judged: by default `FDP` (``f-dp``) at a delta above 0,
+        persons: One score per person (`OnePerPerson`: ``mean``, ``min`` or ``max``), the default if the losses name people and
+            membership was decided by person, or `EachRecord` (``each``). Rows with one id have one score; ``each:scorings``
+            declares that they are scorings of one training record.
+        mixture: Also fit Gaussian mixtures, with up to this number of components: a number or `Mixture`.
+        one_run_test: Test of the guesses about the training algorithm: by default `FDP` (``f-dp``) at a delta above 0,
             which judges a claim's whole curve, and `AnyGuesses` (``any-guesses``) at delta 0; or `Steinke`.
-        features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
+        features: The records' features, aligned with the losses: checks for a shift between the groups and for twins.
         reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
-        seed: Of everything random here; the same seed gives the same result.
+        seed: Seed of all random numbers; the same seed gives the same result.
         model: A name for the model, shown in the report.
-        strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `auditor.compare` takes
-            them together.
-        utility: How good the model is at its task, a `Utility` or as in ``0.87:test accuracy``; `auditor.compare` sets it
-            against what the model gives away.
-        context: What is declared of the release, for a reviewer, a `Context`; no number depends on it, and nothing of it is
+        strategy: Name shared by several audits of one way of training, such as ``DP, epsilon 10``; `auditor.compare` averages
+            over them.
+        utility: Performance of the model at its task, a `Utility`, a number or as in ``0.87:test accuracy``; `auditor.compare`
+            compares it with the leakage.
+        context: Declared context of the release, for a reviewer, a `Context` or a dictionary; no number depends on it, and nothing in it is
             inferred.
-        top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
-            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data: by default none is named,
+        top_records: Number of training records to name by id, the most exposed first, if they have ids and the losses
+            separate the groups; ``data["top_records"]`` gives the reason if there are none. Ids are personal data: by default none is named,
             and at most 1,000 are.
-        disclosure: Who may read the result. By default everybody: numbers have three significant digits, limits are rounded
-            outward, and nothing shows fewer than ten records; verdicts and gates go by these numbers. ``insiders``
+        disclosure: Audience of the result. By default everybody: numbers have three significant digits, limits are rounded
+            outward, and no view shows fewer than ten records; verdicts and gates go by these numbers. ``insiders``
             keeps every digit and finer views, from which a record of the audit can be recognised.
-        source: Where the losses come from, shown in the report.
+        source: Source of the losses, shown in the report.
         command: The command line, if there was one.
         progress: Called with (done, total) while mixtures are fitted.
 
     Raises:
-        InputError: An option that cannot be used; the message says which and why.
+        InputError: An option that cannot be used; the message names it and the reason.
 
     >>> AuditOptions(split="random:stratified", mixture=3).mixture
     Mixture(max_components=3)
     """
 
-    nonmember: Any = None
     _: KW_ONLY
     delta: float | None = field(default=None, metadata=_NUMBERS)
     confidence: float = field(default=0.95, metadata=_NUMBERS)
@@ -94,13 +93,13 @@ class AuditOptions:
     persons: options.Persons | str | None = field(default=None, metadata=_NUMBERS)
     mixture: options.Mixture | int | None = field(default=None, metadata=_NUMBERS)
     one_run_test: options.OneRunTest | str | None = field(default=None, metadata=_NUMBERS)
-    features: Features | None = None
+    features: Features | tuple[Any, Any] | None = None
     reference: Losses | None = None
     seed: int = field(default=0, metadata=_NUMBERS)
     model: str | None = None
     strategy: str | None = None
-    utility: options.Utility | str | None = None
-    context: options.Context | None = None
+    utility: options.Utility | float | str | None = None
+    context: options.Context | Mapping[str, Any] | None = None
     top_records: int = 0
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
     source: str | None = None
@@ -112,8 +111,12 @@ class AuditOptions:
             self._set(name, options.from_text(name, getattr(self, name), choices))
         if not isinstance(self.mixture, options.Mixture | None):
             self._set("mixture", options.Mixture(self.mixture))
-        if isinstance(self.utility, str):
-            self._set("utility", options.Utility.from_text(self.utility))
+        if isinstance(self.utility, str | float | int):
+            self._set("utility", options.Utility.from_text(str(self.utility)))
+        if isinstance(self.features, tuple | list):
+            self._set("features", Features(*validate.pair("features", self.features)))
+        if isinstance(self.context, Mapping):
+            self._set("context", options.Context.from_table(self.context, named="context"))
         for name, kinds in _KINDS.items():
             validate.instance(name, getattr(self, name), kinds)
         self._set("fpr", _rates(self.fpr))
@@ -138,7 +141,7 @@ class AuditOptions:
         return self.disclosure == options.Disclosure.PUBLIC
 
     def stored(self) -> dict[str, Any] | None:
-        """Return the options that change a number as JSON holds them, or null where they are too long to be kept."""
+        """Return the options that change a number as JSON holds them, or None if they are too long to be kept."""
         result = {name: options.stored(getattr(self, name)) for name in _CHANGING}
         result |= {"fpr": list(self.fpr), "disclosure": str(self.disclosure)}
         # Of these a result keeps nothing but that they were given: checks rest on them, no number does.
@@ -195,6 +198,7 @@ class Setting(AuditOptions):
     mixture: options.Mixture | None
     one_run_test: options.OneRunTest | None
     utility: options.Utility | None
+    context: options.Context | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +240,7 @@ class Inputs:
         object.__setattr__(self, "options", replace(self.options, features=features, split=split))
 
     def _refuse_records(self) -> None:
-        """Refuse what asks for single records, or for what lies within a bin, where there are only counts of bins."""
+        """Refuse options about single records, or about the inside of a bin, if there are only counts of bins."""
         rule = None if isinstance(self.options.threshold, options.RankGrid) else self.options.threshold
         for name, value in (
             ("features", self.options.features),
@@ -251,7 +255,7 @@ class Inputs:
 
     @cached_property
     def by_record(self) -> Losses:
-        """The losses record by record, with the fingerprints of their features where those were given."""
+        """The losses record by record, with the fingerprints of their features if supplied."""
         features = self.options.features
         if features is None:
             return self.losses
@@ -260,7 +264,7 @@ class Inputs:
 
     @cached_property
     def units(self) -> PersonsFound:
-        """The units of the audit: people or records as chosen; by default people, where records name them and were split by person."""
+        """The units of the audit: people or records as chosen; by default people, if records name them and were split by person."""
         if self.options.persons is None:
             return default_units(self.by_record)
         return per_person(self.by_record, choice=self.options.persons)
@@ -280,7 +284,7 @@ class Inputs:
             return
         if isinstance(self.options.split, options.RandomSplit) and np.ptp(np.concatenate(odds)) > 0:
             raise InputError(
-                f"split must be auditor.BernoulliSplit() where the records have an inclusion column of unlike odds, got {self.options.split}, which"
+                f"split must be auditor.BernoulliSplit() where the records have an inclusion column of different odds, got {self.options.split}, which"
                 " draws all alike; leave the column out if it means something else."
             )
         if isinstance(self.options.split, options.BernoulliSplit) and self.units.losses.inclusion is None:
@@ -291,7 +295,7 @@ class Inputs:
 
     @property
     def own_odds(self) -> Floats | None:
-        """Log-odds of the membership of each unit, the members' first, where the declared coins are unlike; else null."""
+        """Log-odds of the membership of each unit, the members' first, if the declared coins are unequal; otherwise None."""
         odds = self.units.losses.inclusion
         if odds is None or not isinstance(self.options.split, options.BernoulliSplit):
             return None
@@ -324,7 +328,7 @@ class Inputs:
         return Setting(**{**vars(self.options), **filled_in})
 
     def described(self, audited: Losses) -> dict[str, Any]:
-        """Return what was audited and how, as the ``data`` of a result.
+        """Return the audited data and the options, as the ``data`` of a result.
 
         Args:
             audited: The losses of the units, or of those that were kept.
@@ -356,13 +360,13 @@ class Inputs:
             "history": list(audited.history),
             "attacks": all_attacks(audited.attacks),
             **validate.several_looks(setting.looks),
-            # What counts as one unit, and of how many independent ones the records are worth.
+            # The unit of the audit, and the number of independent ones that the records are worth.
             "unit": "person" if people else "record",
             **({"combined": choice.by} if people else {}),
             "records": list(units.records),
             "persons": list(units.persons) if units.named else None,
             "effective": list(units.persons if units.combined else units.effective) if units.named else None,
-            # What was combined by id, and who was left out.
+            # Rows combined by id, and records left out.
             **({"rows": list(units.by_id.rows)} if units.by_id.combined else {}),
             **({"left_out": len(units.left_out)} if units.left_out else {}),
         }
@@ -400,25 +404,25 @@ def promises(
 
 def _rates(fpr: Any) -> tuple[float, ...]:
     """Return distinct rates in (0, 1), also from a text with commas between them."""
-    if isinstance(fpr, str):
-        fpr = fpr.split(",")
+    if isinstance(fpr, str | float):
+        fpr = str(fpr).split(",")
     if not isinstance(fpr, Iterable):
         raise InputError(f"fpr must be a sequence of rates such as (0.1, 0.01), got {fpr!r}.")
     return tuple(dict.fromkeys(validate.fraction("fpr", rate) for rate in fpr))
 
 
-def _training_size(given: int | None, losses: Losses, coverage: options.Coverage) -> int:
+def _training_size(value: int | None, losses: Losses, coverage: options.Coverage) -> int:
     """Return the number of training records, by default that of the member losses."""
     if isinstance(coverage, options.Subset):
-        if given is not None and given != coverage.of:
+        if value is not None and value != coverage.of:
             raise InputError(
-                f"training_size must be that of the subset, got {given} and a subset of {coverage.of} records; leave"
+                f"training_size must be that of the subset, got {value} and a subset of {coverage.of} records; leave"
                 " training_size out."
             )
-        given = coverage.of
-    if given is None:
+        value = coverage.of
+    if value is None:
         return losses.n_member
-    size = validate.at_least("training_size", given, least=2)
+    size = validate.at_least("training_size", value, least=2)
     if size < losses.n_member:
         raise InputError(
             f"training_size must be at least the number of member losses, got {size} for {losses.n_member} members."
@@ -431,10 +435,10 @@ def _training_size(given: int | None, losses: Losses, coverage: options.Coverage
     return size
 
 
-def _delta(given: float | None, claim: options.TrainingClaim | None, size: int) -> float:
+def _delta(value: float | None, claim: options.TrainingClaim | None, size: int) -> float:
     """Return delta: as given, a stated claim's, or 1/(n ln n), which Negoescu et al. 2024 use for n training records."""
-    if given is not None:
-        return validate.fraction("delta", given, zero=True)
+    if value is not None:
+        return validate.fraction("delta", value, zero=True)
     offered = options.delta_of(claim)
     if offered is not None:
         return offered

@@ -1,4 +1,4 @@
-"""The four ratios of Epsilon* and their largest, whatever the laws; what stays of them at the edges.
+"""The four ratios of Epsilon* and their largest, for any laws, and their limits at the edges.
 
     eps* = log max(1, sup_q max(m1, m2, m3, m4)),  d = delta
     m1 = (TPR - d)/FPR   m2 = (TNR - d)/FNR   m3 = (FNR - d)/TNR   m4 = (FPR - d)/TPR
@@ -19,7 +19,7 @@ from auditor.curves.mixture import MixtureOfGaussians
 
 # name: (is the member law the numerator?, is it the upper tail?)
 BRANCHES = {"m1": (True, False), "m2": (False, True), "m3": (True, True), "m4": (False, False)}
-# Ratios of distances and spreads beyond this would overflow when squared, and no float could tell them apart anyway.
+# Ratios of distances and spreads beyond this would overflow when squared, and no float could distinguish them anyway.
 _BEYOND = 1e100
 
 
@@ -32,7 +32,7 @@ class Branch:
         epsilon: Log of the ratio, or 0 where it never exceeds 1.
         threshold: Where it is attained; NaN where ``epsilon`` is 0.
         z_numerator: Threshold in standard units of the numerator law, measured towards its lower tail.
-        z_denominator: Likewise for the denominator law.
+        z_denominator: The same for the denominator law.
         hazard: d(epsilon)/d(threshold) that a shift of either law feels: the factor of the standard error.
         on_clip: Whether a clip holds the threshold back.
     """
@@ -146,18 +146,18 @@ class _Lower:
     high: float
 
     def log_tails(self, at: float) -> tuple[float, float]:
-        """Log of P(at) and log of Q(at)."""
+        """Return the log of P(at) and log of Q(at)."""
         log_p = special.log_ndtr((at - self.mean_p) / self.sd_p)
         return float(log_p), float(special.log_ndtr((at - self.mean_q) / self.sd_q))
 
     def crossings(self, epsilon: float) -> tuple[float, ...]:
-        """Thresholds where log p - log q = epsilon: roots of A x^2 + B x + C in standard units of Q."""
+        """Return the thresholds where log p - log q = epsilon: roots of A x^2 + B x + C in standard units of Q."""
         m, r = (self.mean_p - self.mean_q) / self.sd_q, self.sd_p / self.sd_q
         roots = _quadratic_roots(*_log_ratio(m, r), epsilon)
         return tuple(self.mean_q + self.sd_q * x for x in roots)
 
     def largest_excess(self, epsilon: float) -> tuple[float, float]:
-        """H(epsilon) and where it is attained."""
+        """Return H(epsilon) and where it is attained."""
         candidates = [x for x in self.crossings(epsilon) if self.low <= x <= self.high]
         candidates += [x for x in (self.low, self.high) if math.isfinite(x)]
         best, where = -math.inf, math.nan
@@ -171,13 +171,13 @@ class _Lower:
 
 
 def _log_ratio(m: float, r: float) -> tuple[float, float, float]:
-    """Coefficients of the log-ratio of N(m, r^2) to N(0, 1): A x^2 + B x + C."""
+    """Return the coefficients of the log-ratio of N(m, r^2) to N(0, 1): A x^2 + B x + C."""
     a = (r - 1) * (r + 1) / (2 * r * r)
     return a, m / (r * r), -0.5 * (m / r) ** 2 - math.log(r)
 
 
 def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float, ...]:
-    """Real roots of a x^2 + b x + c = level, without cancellation, for a or b near 0 too."""
+    """Return the real roots of a x^2 + b x + c = level, without cancellation, for a or b near 0 too."""
     constant = c - level
     discriminant = b * b - 4 * a * constant
     if discriminant < 0:
@@ -188,7 +188,7 @@ def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float,
 
 
 def _falling_root(surplus: Callable[[float], float]) -> float | None:
-    """The root of a falling function of epsilon, or None where it is never positive."""
+    """Return the root of a falling function of epsilon, or None if it is never positive."""
     if surplus(0.0) <= 0:
         return None
     high = 1.0
@@ -199,7 +199,7 @@ def _falling_root(surplus: Callable[[float], float]) -> float | None:
 
 
 def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
-    """Sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
+    """Return the sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
 
     At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
     its own hazard counts.
@@ -214,7 +214,7 @@ def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
 
 
 def _reversed_hazard(z: float) -> float:
-    """phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows."""
+    """Return phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows."""
     scaled = float(special.erfcx(-z / math.sqrt(2)))
     return math.sqrt(2 / math.pi) / scaled if scaled > 0 else math.inf
 
@@ -240,7 +240,7 @@ def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float
 
 
 def _region_epsilon(p: Density, q: Density, delta: float) -> float:
-    """The root of P(R) - e^eps Q(R) = delta, with R where the log-ratio exceeds eps."""
+    """Return the root of P(R) - e^eps Q(R) = delta, with R where the log-ratio exceeds eps."""
     m, r = (p.mean - q.mean) / q.sd, p.sd / q.sd
     a, b, c = _log_ratio(m, r)
 
@@ -256,7 +256,7 @@ def _region_epsilon(p: Density, q: Density, delta: float) -> float:
 
 
 def _log_mass(roots: list[float], a: float, b: float) -> float:
-    """Log of the standard normal mass where the log-ratio is above its level, from the roots in standard units."""
+    """Return the log of the standard normal mass where the log-ratio is above its level, from the roots in standard units."""
     if len(roots) == 1:
         return float(special.log_ndtr(-roots[0] if b > 0 else roots[0]))
     low, high = roots
@@ -315,7 +315,7 @@ def mixture_supremum(member: Density, nonmember: Density, *, delta: float, clip:
 
 
 def _mixture(law: Density) -> MixtureOfGaussians:
-    """A normal is a mixture of one."""
+    """Return the law as a mixture: a normal is a mixture of one."""
     return law if isinstance(law, MixtureOfGaussians) else MixtureOfGaussians((1.0,), (law.mean,), (law.sd,))
 
 
@@ -328,7 +328,7 @@ class _MixtureLower:
     delta: float
 
     def numerator(self, x: Floats) -> Floats:
-        """Log of P(x) - delta, minus infinity where that is not above 0."""
+        """Return the log of P(x) - delta, minus infinity where that is not above 0."""
         log_p = self.p.log_cdf(x)
         if self.delta == 0:
             return log_p
@@ -337,7 +337,7 @@ class _MixtureLower:
             return np.asarray(np.where(gap < 0, log_p + np.log(-np.expm1(np.minimum(gap, 0.0))), -np.inf))
 
     def value(self, x: Floats) -> Floats:
-        """Log of the ratio."""
+        """Return the log of the ratio."""
         return _difference(self.numerator(x), self.q.log_cdf(x))
 
 
@@ -351,7 +351,7 @@ def _reflected(law: MixtureOfGaussians) -> MixtureOfGaussians:
 
 
 def _quantiles(law: Density, tail: float) -> tuple[float, float]:
-    """The lower and the upper quantile of a small tail."""
+    """Return the lower and the upper quantile of a small tail."""
     if not isinstance(law, MixtureOfGaussians):
         reach = law.sd * float(special.ndtri(tail))
         return law.mean + reach, law.mean - reach
@@ -377,7 +377,7 @@ def _mixture_branch(
 
 
 def _largest(lower: _MixtureLower, low: float, high: float) -> tuple[float, float]:
-    """The largest log-ratio on [low, high] and where it is attained; 0 where it is nowhere above."""
+    """Return the largest log-ratio on [low, high] and where it is attained; 0 where it is nowhere above."""
     if not low < high:
         return 0.0, math.nan
     knots = np.concatenate(
@@ -406,7 +406,7 @@ def _largest(lower: _MixtureLower, low: float, high: float) -> tuple[float, floa
 
 
 def _peak(lower: _MixtureLower, knots: Floats, values: Floats) -> tuple[float, float]:
-    """The best of the highest local maxima among the knots, each polished."""
+    """Return the best of the highest local maxima among the knots, each polished."""
     padded = np.concatenate([[-np.inf], values, [-np.inf]])
     peaks = np.flatnonzero((values > 0) & (values >= padded[:-2]) & (values >= padded[2:]))
     highest = peaks[np.argsort(values[peaks], kind="stable")[-_PEAKS:]]
@@ -422,7 +422,7 @@ def _peak(lower: _MixtureLower, knots: Floats, values: Floats) -> tuple[float, f
 def _polished(
     lower: _MixtureLower, left: float, right: float, value: float, at: float
 ) -> tuple[float, float]:
-    """The larger of a value and of what a local search between two points finds."""
+    """Return the larger of a value and the result of a local search between two points."""
     if not math.isfinite(value) or not left < right:
         return value, at
     # In units of the bracket, so that no scale is too small for the search.
@@ -437,7 +437,7 @@ def _polished(
 
 
 def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bool) -> float:
-    """Sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
+    """Return the sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
 
     At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
     its own hazard counts.
@@ -451,18 +451,18 @@ def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bo
         return float(np.exp(log_hazard))
 
 
-# --- What stays of the four ratios at the edges, whatever the laws ---
+# --- The four ratios at the edges, for any laws ---
 
 
 def _without_specks(*laws: Density) -> tuple[Density, Density]:
-    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
+    """Return the law, as a point mass if its spread is negligible beside the other's: its square would underflow."""
     widest = max(law.sd for law in laws)
     member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
     return member, nonmember
 
 
 def _interval(member: Density, nonmember: Density, clip: float) -> tuple[float, float]:
-    """Thresholds that keep both error rates in [clip, 1 - clip]."""
+    """Return the thresholds that keep both error rates in [clip, 1 - clip]."""
     if clip == 0:
         return -math.inf, math.inf
     ends = [_quantiles(law, clip) for law in (member, nonmember)]
@@ -470,7 +470,7 @@ def _interval(member: Density, nonmember: Density, clip: float) -> tuple[float, 
 
 
 def _at_an_edge(member: Density, nonmember: Density, delta: float, clip: float) -> Supremum | None:
-    """The supremum where a group has a single loss, or no threshold is allowed; null where there is one to look for."""
+    """Return the supremum if a group has a single loss, or no threshold is allowed; otherwise None."""
     points = member.sd == 0, nonmember.sd == 0
     if clip >= 0.5 or (all(points) and member.mean == nonmember.mean):  # noqa: PLR2004 - the ceiling is 0 too
         branches = tuple(Branch(name, 0.0) for name in BRANCHES)
@@ -483,14 +483,14 @@ def _at_an_edge(member: Density, nonmember: Density, delta: float, clip: float) 
 
 
 def _separated(clip: float, delta: float) -> Supremum:
-    """No threshold keeps both error rates inside the clip: total separation, the worst leak, reads as the ceiling."""
+    """Return the ceiling: no threshold keeps both error rates inside the clip, which is total separation, the worst leak."""
     ceiling = math.inf if clip == 0 else math.log(max(1.0, (1 - clip - delta) / clip))
     branches = tuple(Branch(name, ceiling, on_clip=clip > 0) for name in BRANCHES)
     return Supremum(ceiling, branches, branches[0], math.nan, math.nan, saturated=True)
 
 
 def _point_mass(member: Density, nonmember: Density, delta: float, clip: float) -> Supremum:
-    """One group has a single loss inside the other's range: the limit of a standard deviation that goes to 0.
+    """Return the supremum for a single loss inside the other group's range: the limit of a standard deviation that goes to 0.
 
     At that loss the other law's tail F is fixed, and the point law's own rate runs through all of [clip, 1 - clip].
     """

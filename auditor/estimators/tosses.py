@@ -14,7 +14,7 @@ _Integers = npt.NDArray[np.int64]
 # --- The chance to stay below, by the tosses that lead to the corner from both ends ---
 
 _LEFT_OUT = 1e-10
-# Numbers of records in a jump that are told apart; of more than so many, the worst of a group stands for all of it.
+# Numbers of records in a jump that are treated separately; of more than so many, the worst of a group stands for all of it.
 _STARTS = 40
 # Standard deviations and records beyond which paths are left out, and so counted as if they did not stay below.
 _FAR, _SOME = 6.0, 20
@@ -52,7 +52,7 @@ def chance_to_stay_below(most: _Integers, *, members: int, epsilon: float, delta
 
 
 def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -> Floats:
-    """One side's factor of the chance that so many scores lie on it, ``jumped`` of a group apart; shape (jumped, numbers)."""
+    """Return one side's factor of the chance that so many scores lie on it, with ``jumped`` of a group apart; shape (jumped, numbers)."""
     s, left = np.maximum(numbers - jumped[:, None], 0), size - jumped[:, None]
     logs = s * math.log(expected) - expected - special.gammaln(s + 1)
     # What was expected on both sides and the sizes are as large together: neither factor leaves the range of numbers.
@@ -67,16 +67,16 @@ def _weighted(paths: Floats, chances: Floats, scores: Floats, columns: int) -> F
 
 
 def _in_the_jump(size: int, delta: float) -> tuple[_Integers, Floats]:
-    """Numbers of records that the jump may hold, and their chances; the largest of a group stands for all of it."""
+    """Return the numbers of records that the jump may hold, and their chances; the largest of a group stands for all of it."""
     counts = np.arange(min(size, int(size * delta + _FAR * math.sqrt(size * delta)) + _SOME) + 1)
     at_most = special.bdtr(counts, size, delta)
-    kept = counts[(at_most > _LEFT_OUT) & (np.append(0.0, at_most[:-1]) < 1 - _LEFT_OUT)]
-    ends = np.array([group[-1] for group in np.array_split(kept, min(kept.size, _STARTS))])
+    likely = counts[(at_most > _LEFT_OUT) & (np.append(0.0, at_most[:-1]) < 1 - _LEFT_OUT)]
+    ends = np.array([group[-1] for group in np.array_split(likely, min(likely.size, _STARTS))])
     return ends, np.diff(at_most[ends], prepend=0.0)
 
 
 def _likely(size: int, share: float, fewer: int, more: int) -> range:
-    """How many of a group may lie below the corner: all numbers whose chance matters, whatever lies in the jumps."""
+    """Return the numbers of a group that may lie below the corner: all whose chance matters, for every content of the jumps."""
     reach = _FAR * math.sqrt(size * share * (1 - share)) + _SOME
     return range(max(0, int(size * share - reach) - fewer), min(size, int(size * share + reach) + more) + 1)
 
@@ -90,8 +90,8 @@ def _paths(
         starts: Columns in which a path may begin, in row 0.
         most: In each row the largest column; never falls.
         share: The chance that a toss leads to the next column and not to the next row.
-        rows: Of which the chances are returned.
-        columns: Of which the chances are returned.
+        rows: Rows whose chances are returned.
+        columns: Columns whose chances are returned.
     """
     result = np.zeros((starts.size, len(rows), len(columns)))
     steps = np.asfortranarray([np.ones(columns.stop), np.full(columns.stop, -share)])

@@ -1,4 +1,4 @@
-"""Labels that occur several times: within the groups, in both, and how many in both a random split would give."""
+"""Labels that occur several times: within the groups, in both, and the number in both expected from a random split."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -23,7 +23,7 @@ class Twins:
 
     Attributes:
         shared: Labels that occur in both groups.
-        expected: How many of them a random split gives on average.
+        expected: Average number of them in a random split.
         p_more: Probability that a random split gives as many or more.
         p_fewer: Probability that a random split gives as many or fewer.
         members_with_twin: Member records whose label occurs among the non-members.
@@ -43,8 +43,8 @@ class Twins:
 def twins(labels: PerGroup) -> Twins:
     """Count the labels that several records carry.
 
-    >>> found = twins(PerGroup(np.array([1, 1, 2, 3]), np.array([2, 4])))
-    >>> found.shared, found.repeats
+    >>> result = twins(PerGroup(np.array([1, 1, 2, 3]), np.array([2, 4])))
+    >>> result.shared, result.repeats
     (1, (1, 0))
     """
     n1, n0 = labels.member.size, labels.nonmember.size
@@ -67,7 +67,7 @@ def twins(labels: PerGroup) -> Twins:
 
 @dataclass(frozen=True, eq=False)
 class ByChance:
-    """How many labels a random split puts in both groups.
+    """Number of labels that a random split puts in both groups.
 
     Attributes:
         expected: On average.
@@ -80,19 +80,19 @@ class ByChance:
     law: Floats
 
     def p_more(self, shared: int) -> float:
-        """The probability of as many or more."""
+        """Return the probability of as many or more."""
         return min(1.0, float(self.law[max(0, shared - self.first) :].sum()))
 
     def p_fewer(self, shared: int) -> float:
-        """The probability of as many or fewer."""
+        """Return the probability of as many or fewer."""
         return min(1.0, float(self.law[: max(0, shared - self.first + 1)].sum()))
 
 
 def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
-    """Return what a random split gives.
+    """Return the expectation under a random split.
 
     Args:
-        sizes: How many records carry each label, in both groups together; labels of one record may be left out.
+        sizes: Number of records with each label, in both groups together; labels of one record may be left out.
         n1: Records in one group.
         n0: In the other.
 
@@ -113,7 +113,7 @@ def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
 
 
 def _log_falling(n: int, counts: npt.NDArray[np.int64]) -> Floats:
-    """Log of n (n-1) ... (n-c+1); minus infinity where c > n."""
+    """Return the log of n (n-1) ... (n-c+1); minus infinity where c > n."""
     from scipy import special
 
     result = special.gammaln(n + 1) - special.gammaln(np.maximum(n - counts, 0) + 1)
@@ -125,7 +125,7 @@ def distinct_contents(losses: Losses, units: PersonsFound) -> PerGroup:
 
     Args:
         losses: The rows, with fingerprints.
-        units: What is audited of them.
+        units: Units of the audit.
     """
     content, owners = codes(cast("PerGroup", losses.fingerprint)), row_units(losses, persons=units.combined)
     pairs = zip(owners, (content.member, content.nonmember), strict=True)

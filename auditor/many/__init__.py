@@ -1,4 +1,4 @@
-"""What many models, or many runs, of one training algorithm say about the algorithm; and planning for it."""
+"""Statements about a training algorithm from many of its models or runs; and planning for them."""
 
 from auditor.core.lazy import face
 

@@ -1,4 +1,4 @@
-"""Attacks that a plan assumes: how well losses separate members from non-members before any are seen."""
+"""Attacks that a plan assumes: the separation of members from non-members before any losses are seen."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from auditor.core import validate
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 from auditor.core.values import Floats
 from auditor.theory.gaussian import gaussian_epsilon
 
@@ -23,7 +23,7 @@ _LARGEST = 700.0
 
 @dataclass(frozen=True)
 class PerfectAttack:
-    """Every member has a smaller loss than every non-member: what no attack can beat.
+    """Every member has a smaller loss than every non-member: no attack can do better.
 
     >>> PerfectAttack().tpr(np.array([0.0, 0.5]))
     array([1., 1.])
@@ -92,7 +92,7 @@ class GaussianAttack:
 
     def in_words(self) -> str:
         """Return the attack as a phrase."""
-        return f"normal losses, mu = {given(self.mu)}"
+        return f"normal losses, mu = {as_stated(self.mu)}"
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class RandomisedResponse:
 
     def leak(self, delta: float) -> float:
         """Return the largest epsilon that its rates show, at the corner of its curve."""
-        kept = float(special.expit(self.epsilon)) - delta
-        return max(0.0, math.log(kept) - float(special.log_expit(-self.epsilon))) if kept > 0 else 0.0
+        power = float(special.expit(self.epsilon)) - delta
+        return max(0.0, math.log(power) - float(special.log_expit(-self.epsilon))) if power > 0 else 0.0
 
     def in_words(self) -> str:
         """Return the attack as a phrase."""
-        return f"randomised response, epsilon {given(self.epsilon)}"
+        return f"randomised response, epsilon {as_stated(self.epsilon)}"
 
 
 Attack = PerfectAttack | GaussianAttack | RandomisedResponse

@@ -38,7 +38,7 @@ from auditor.results.disclosure import shared, shared_rows
 from auditor.theory.accountant import claimed_curve
 from auditor.verdicts.judging import judge, overall
 
-# --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---
+# --- Reliability of several instances together: one unusable instance makes the whole unusable ---
 
 
 _Instance = Losses | document.AuditResult
@@ -70,7 +70,7 @@ def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
 
 
 def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
-    """Why the units of an instance support no statement about the mechanism, if so."""
+    """Return why the units of an instance support no statement about the mechanism, if they support none."""
     reasons = (
         mechanism_reason(per_person(item, choice=_RECORDS)) if isinstance(item, Losses) else _of_result(item)
         for item in instances
@@ -79,7 +79,7 @@ def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
 
 
 def _trained(instance: _Instance) -> tuple[int, int]:
-    """For how few and how many training records a score stands, where rows of one id were combined."""
+    """Return the fewest and the most training records behind a score, if rows of one id were combined."""
     if isinstance(instance, Losses):
         return per_person(instance, choice=_RECORDS).trained
     result = (details.get("trained") for details in _details(instance, "duplicates"))
@@ -88,21 +88,21 @@ def _trained(instance: _Instance) -> tuple[int, int]:
 
 
 def _of_result(result: document.AuditResult) -> str | None:
-    """What `mechanism_reason` said, as far as a result tells."""
+    """Return the answer of `mechanism_reason`, as far as a result holds it."""
     for details in _details(result, "duplicates"):
         within = details.get("within_members") or details.get("within_nonmembers")
         if within and "trained" not in details:
             return "ids repeat, and their rows were counted as independent; audit the losses again"
     for details in _details(result, "persons"):
         if details.get("combined") and details.get("in_both"):
-            return "persons have records in both groups, so their combined scores depend on which of them were members"
+            return "people have records in both groups, so their combined scores depend on which of the records were members"
         if not details.get("combined") and (details.get("largest") or 1) > 1 and not details.get("in_both"):
             return _BY_PERSON
     return None
 
 
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
-    """Why a bound on these units cannot judge a claim made for single records, if so."""
+    """Return why a bound on these units cannot judge a claim for single records, if it cannot."""
     results = (item for item in instances if isinstance(item, document.AuditResult))
     people = [result for item in results for result in _details(item, "persons") if result.get("combined")]
     held = [_trained(item) for item in instances]
@@ -178,7 +178,7 @@ def _pooled(
         "pooled": tests[0].bits,
         "ceiling": max(item.perfect.bound(delta)[0] for item in tests),
         "by": "all models together" if test is tests[0] else f"model {tests.index(test)} of {len(result)}",
-        **best.shown,
+        **best.details,
     }
     if curve is not None:
         smallest_fpr = guess_tests.of_curve(curve)
@@ -221,16 +221,16 @@ class _Sets:
         return replace(self, sets=tuple(replace(item, correct=item.guesses) for item in self.sets))
 
     def of_at_least(self, least: int) -> "_Sets":
-        """The sets with so many guesses, and that of all coins."""
-        kept = (item for item in self.sets if item.guesses >= least or item.order == "all")
-        return replace(self, sets=tuple(kept))
+        """Return the sets with so many guesses, and that of all coins."""
+        large = (item for item in self.sets if item.guesses >= least or item.order == "all")
+        return replace(self, sets=tuple(large))
 
     def bound(self, delta: float) -> tuple[float, GuessSet]:
-        """The largest epsilon that a set refutes, and the set."""
+        """Return the largest epsilon that a set refutes, and the set."""
         return guess_tests.fdp_bound(self.sets, bits=self.bits, delta=delta, alpha=self.alpha)
 
     def p_value(self, smallest_fpr: guess_tests.SmallestFpr) -> float:
-        """The p-value of a curve by these sets alone."""
+        """Return the p-value of a curve by these sets alone."""
         return guess_tests.curve_p_value(smallest_fpr, bits=self.bits, sets=self.sets)
 
 
@@ -257,7 +257,7 @@ def _guesses_of(
 
 
 def _together(instances: Sequence[_Sets], alpha: float) -> _Sets:
-    """The sets that all models have, their counts added up."""
+    """Return the sets that all models have, their counts added up."""
     counts = [{(item.order, item.share): item for item in one.sets} for one in instances]
     sets = tuple(
         replace(
@@ -274,23 +274,23 @@ def _together(instances: Sequence[_Sets], alpha: float) -> _Sets:
 
 @dataclass(frozen=True, eq=False)
 class InstancesOptions:
-    """What is measured, and what is declared of the models.
+    """Measurements, and declarations about the models.
 
     These are the arguments of `audit_instances` and the options of the command.
 
     Attributes:
         delta: In [0, 1); by default that of a stated claim. With a claim, the bound that is judged is stated at the claim's
             own delta, or at the one that follows from it for replaced records.
-        confidence: Of every interval, in (0, 1).
-        looks: How often this claim is looked at, in this audit and others like it, 1 or more: they share the error.
+        confidence: Confidence level of every interval, in (0, 1).
+        looks: Number of looks at this claim, in this audit and others like it, 1 or more: they share the error.
         split: How membership was decided in each model: ``unknown``, ``random`` or ``bernoulli:0.3``. Without ``together``
             only `RandomSplit` supports a statement about the training algorithm; then it is about replaced records.
-        claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
+        claim: Claim about the training algorithm: `DPSGD` or `StatedClaim`.
         together: ``independent-runs`` (`IndependentRuns`) declares that the splits and the trainings of all models were
             independent: no shared seed, no warm start, no cross-validation. Their pairs, or their inclusion coins, are then
             one audit, which certifies far more, and judges a claim's whole curve.
-        seed: Of the bootstrap and the pairs; the same seed gives the same result.
-        disclosure: Who may read the result, ``public`` or ``insiders``: see `auditor.audit`. Results among the instances
+        seed: Seed of the bootstrap and the pairs; the same seed gives the same result.
+        disclosure: Audience of the result, ``public`` or ``insiders``: see `auditor.audit`. Results among the instances
             must be for insiders.
 
     Raises:
@@ -324,7 +324,7 @@ class InstancesOptions:
 
 
 class _Setting(InstancesOptions):
-    """The options as they are once they were checked."""
+    """The checked options."""
 
     delta: float
     split: options.MembershipSplit
@@ -474,7 +474,7 @@ def _sizes(instances: Sequence[_Instance], disclosure: str) -> dict[str, list[in
 
 
 def _hashes(instances: Sequence[_Instance]) -> list[str]:
-    """The hash of every instance's losses; the same losses twice are one model counted twice."""
+    """Return the hash of every instance's losses; the same losses twice are one model counted twice."""
     seen: dict[str, int] = {}
     for index, one in enumerate(instances):
         own = document.input_hash(one) if isinstance(one, Losses) else str(one.provenance.get("input_sha256"))
@@ -499,7 +499,7 @@ def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
 
 
 def _refusal(split: options.MembershipSplit) -> str | None:
-    """Why the declaration supports no statement about the mechanism, if so."""
+    """Return why the declaration supports no statement about the mechanism, if it supports none."""
     if split == options.RandomSplit():
         return None
     if isinstance(split, options.RandomSplit):

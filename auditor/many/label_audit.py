@@ -1,7 +1,7 @@
-"""audit_labels(): what a model gives away about the labels it was trained on, without any record that it was not.
+"""audit_labels(): leakage about training labels, without any record from outside the training set.
 
 For each training record a fair coin decides whether a guesser is shown its real label or one drawn from a law D of the label
-given the features, and the model's probabilities tell which. It is about label privacy alone: two data sets are neighbours
+given the features, and the model's probabilities reveal which. It is about label privacy alone: two data sets are neighbours
 where one label differs, and the features are known to all.
 """
 
@@ -61,7 +61,7 @@ _Codes = npt.NDArray[np.intp]
 # `auditor.estimators.guess_tests`; delta is 0.
 #
 # Where p is not D, D(z)/p(z) * (p(z) + (1 - p(z)) e^eps) = D(z) (1 + e^eps (1 - p(z))/p(z)). If the odds of z under the two
-# laws differ by a factor of at most e^kappa, that is at most D(z) + (1 - D(z)) e^(eps + kappa), and likewise below: a bound
+# laws differ by a factor of at most e^kappa, that is at most D(z) + (1 - D(z)) e^(eps + kappa), and the same below: a bound
 # eps_L under D is one of eps_L - kappa under p, at the same level.
 
 
@@ -206,7 +206,7 @@ def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.
 
 
 _CONTRADICTION = 1e-3
-_OFF = 0.1  # of log-odds, below which a difference is told and not warned of
+_OFF = 0.1  # of log-odds, below which a difference is reported without a warning
 
 
 def _quality(log_probability: Floats, right: npt.NDArray[np.bool_]) -> dict[str, float]:
@@ -247,7 +247,7 @@ def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any], fewest: int) -
 
 
 def _copies(records: Records) -> tuple[Check, ...]:
-    """Warn of audited records with the features of others: their labels may be one label told twice."""
+    """Warn of audited records with the features of others: their labels may be one label counted twice."""
     hashes = fingerprints(Features(member=records.features, nonmember=records.features)).member
     repeats = hashes.size - np.unique(hashes).size
     if not repeats:
@@ -262,7 +262,7 @@ def _copies(records: Records) -> tuple[Check, ...]:
 BOUND = "epsilon_bound.labels"
 _CONDITION = (
     "conditional on a D that is the law of every audited record's label given its features, which no audit can check: it is wrong"
-    " where the features lack something, and, where it was learnt, also where the classifier missed what they do tell; without any"
+    " where the features lack something, and, where it was learnt, also where the classifier missed something that they contain; without any"
     " leak the odds of at least one label are off by a factor of e^epsilon or more"
 )
 _DECLARED = (
@@ -291,14 +291,14 @@ def audit_labels(
     model_name: str | None = None,
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC,
 ) -> LabelsResult:
-    """Audit what a model gives away about the labels it was trained on: no record is needed that it was not trained on.
+    """Audit the leakage of a model about its training labels: no record from outside the training set is needed.
 
     For each record a fair coin shows its real label or one drawn from D, a law of the label given the features; the model's
     probabilities say which. So many right guesses bound the epsilon of the training algorithm where one label is replaced
     (label privacy), at delta 0. It says nothing of who was in the training data, and nothing of features.
 
     The bound holds if D is the law of every audited label, which no audit can check: D is wrong where the features lack something,
-    and, where it was learnt, also where the classifier missed what they tell. Without any leak, the odds of at least one label are
+    and, where it was learnt, also where the classifier missed something that they contain. Without any leak, the odds of at least one label are
     off by a factor of e^epsilon or more. So it judges no claim. If the odds of D are off
     by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; rows for 0.1, 0.5 and 1 are read in the same way.
 
@@ -309,14 +309,14 @@ def audit_labels(
         reference: Other records of the same population, in the same form, from which D is learnt; none of the audited ones among them.
         probabilities: Or D itself, made without these labels: shape (n, K), a column for each class, rows that sum to 1.
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
-        output: What the model returns; default found out.
+        output: Kind of output that the model returns; detected by default.
         repeats: Calls for each batch, whose outputs are averaged.
         batch_size: Records for each call of the model.
-        confidence: Of the bounds, in (0, 1).
+        confidence: Confidence level of the bounds, in (0, 1).
         looks: Declared number of such audits, which share the error; see `audit`.
-        seed: Of the coins and the labels drawn. Fix it before you look.
+        seed: Seed of the coins and the labels drawn. Fix it before you look.
         model_name: A name for the model, shown in the report.
-        disclosure: Who may read the result: see `audit`.
+        disclosure: Audience of the result: see `audit`.
 
     Raises:
         InputError: A model or records that cannot be used, neither or both of ``reference`` and ``probabilities``, labels that
@@ -329,8 +329,8 @@ def audit_labels(
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 2, 1000)
     >>> remembered = np.where(labels[:, None] == [0, 1], 0.99, 0.01)
-    >>> found = audit_labels(np.asarray, (remembered, labels), probabilities=np.full((1000, 2), 0.5))
-    >>> found["epsilon_bound.labels"].value > 3
+    >>> result = audit_labels(np.asarray, (remembered, labels), probabilities=np.full((1000, 2), 0.5))
+    >>> result["epsilon_bound.labels"].value > 3
     True
     """
     confidence = validate.of_one_look(confidence, looks)
@@ -345,13 +345,13 @@ def audit_labels(
     scorer, tried = opened_scorer(model, (outcome,), scoring)
     rng = np.random.default_rng([seed, 2])
     law, names, codes = _law(scorer, outcome, other, probabilities, rng)
-    real, shown = draw_labels(law, codes, rng)
-    of_real, of_shown = _losses(scorer, outcome, np.array(names, dtype=object)[shown], size=size)
+    real, displayed = draw_labels(law, codes, rng)
+    of_real, of_displayed = _losses(scorer, outcome, np.array(names, dtype=object)[displayed], size=size)
     noticed = columns_noticed(scorer, (outcome,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
-    log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
-    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng, least)
-    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng, least)
+    log_law, log_real = np.log(law[rows, displayed]), np.log(law[rows, codes])
+    guesses = label_guesses(special.log_expit(-of_displayed.loss), log_law, real, rng, least)
+    best = label_guesses(np.where(displayed == codes, 0.0, -np.inf), log_law, real, rng, least)
     learnt = None if other is None else len(other)
     result = LabelsResult(
         data={
@@ -361,7 +361,7 @@ def audit_labels(
             "n_classes": len(names),
             "n_reference": learnt,
             "n_drawn": int((~real).sum()),
-            "n_changed": int((shown != codes).sum()),
+            "n_changed": int((displayed != codes).sum()),
             "delta": 0.0,
             "confidence": confidence,
             "law": "given" if learnt is None else "learnt",
@@ -400,12 +400,12 @@ def _refuse_sources(model: Any, reference: Any, probabilities: Any) -> None:
         )
 
 
-def _records(argument: str, given: Any) -> Records:
+def _records(argument: str, data: Any) -> Records:
     """Return the records of a pair (X, y), or of a table."""
-    if not isinstance(given, RecordTable):
-        return records_of(argument, argument, given, Classification())
+    if not isinstance(data, RecordTable):
+        return records_of(argument, argument, data, Classification())
     # Others may have been trained on or not.
-    table = replace(given, member=None) if argument == "reference" else given
+    table = replace(data, member=None) if argument == "reference" else data
     source = open_source(table, task=Classification(), member=True, name=argument)
     return source.read(0, len(source)).records
 
@@ -447,7 +447,7 @@ def _law(
 
 
 def _losses(
-    scorer: ModelScorer, records: Records, shown: npt.NDArray[Any], *, size: int | None
+    scorer: ModelScorer, records: Records, displayed: npt.NDArray[Any], *, size: int | None
 ) -> tuple[BatchLosses, BatchLosses]:
     """Return the losses of the real labels and those of the labels shown, by the same answers of the model."""
     step = size or scorer.records_at_once or len(records)
@@ -455,14 +455,14 @@ def _losses(
     for start in range(0, len(records), step):
         part = records.part(start, start + step)
         outputs = scorer.outputs(part)
-        other = replace(part, labels=shown[start : start + step])
+        other = replace(part, labels=displayed[start : start + step])
         parts.append((scorer.losses(outputs, part), scorer.losses(outputs, other)))
-    of_real, of_shown = (concatenated(side) for side in zip(*parts, strict=True))
-    return of_real, of_shown
+    of_real, of_displayed = (concatenated(side) for side in zip(*parts, strict=True))
+    return of_real, of_displayed
 
 
 def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Estimate, ...]:
-    """The bound, and what is left of it where the odds of D are off."""
+    """Return the bound, and its remainder if the odds of D are off."""
     about: dict[str, Any] = {"method": _METHOD, "subject": Subject.MECHANISM, "delta": 0.0}
     if not (guesses.prior > _NO_OTHER).any():
         return if_odds_are_off(Estimate.missing(BOUND, _NOT_PRIVATE, **about), _WITHIN)
@@ -477,8 +477,8 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
         details={
             "ceiling": max(top, bound),
             "records": guesses.bits,
-            **item.shown,
-            "tried": [one.shown for one in guesses.sets],
+            **item.details,
+            "tried": [one.details for one in guesses.sets],
             "conditional": True,
         },
         **about,
@@ -490,5 +490,5 @@ _WITHIN = "the odds of every label by D are within a factor of {} of those of it
 
 
 def _hash(law: Floats, codes: _Codes) -> str:
-    """The SHA-256 of D as little-endian float64 with the columns of the real labels."""
+    """Return the SHA-256 of D as little-endian float64 with the columns of the real labels."""
     return hashlib.sha256(law.astype("<f8").tobytes() + codes.astype("<i8").tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Audits that are planned, and the attacks that are assumed: the chance that an audit of a given size reaches its target."""
+"""Planned audits, and assumed attacks: the chance that an audit of a given size reaches its target."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from auditor.estimators.propensity import FEWEST
 from auditor.many.assumed_attacks import Attack, PerfectAttack, RandomisedResponse
 from auditor.many.whole_curve import ORDER_STATISTICS, SEQUENTIAL
 
-# --- What the simulations of all audits share ---
+# --- Shared parts of the simulations ---
 
 _Counts = npt.NDArray[np.int64]
 _Booleans = npt.NDArray[np.bool_]
@@ -34,7 +34,7 @@ _ALIKE = 1e-9
 
 
 def _significant(statistic: Floats, null: Floats, alpha: float) -> _Booleans:
-    """Whether these statistics, large against the null, have p-values (1 + as large ones)/(1 + draws) up to alpha."""
+    """Return whether these statistics, large against the null, have p-values (1 + as large ones)/(1 + draws) up to alpha."""
     larger = null.size - np.searchsorted(np.sort(null), statistic - _ALIKE, side="left")
     return np.asarray(1 + larger <= alpha * (1 + null.size))
 
@@ -64,7 +64,7 @@ class ModelAudit:
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Numbers between which the answer is looked for."""
+        """Numbers between which the answer is searched."""
         return _doubling(min(_MOST, self.coverage.of) if isinstance(self.coverage, options.Subset) else _MOST)
 
     def in_reach(self, attack: Attack) -> bool:
@@ -72,7 +72,7 @@ class ModelAudit:
         return self.epsilon < self.limit(attack)
 
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
-        """Return what a perfect attack would be certified at."""
+        """Return the certified bound of a perfect attack."""
         sizes, rule = (n_member, n_nonmember), options.RankGrid()
         return grid_ceiling(*sizes, delta=self.delta, alpha=self.alpha, rule=rule, coverage=self.coverage)
 
@@ -90,9 +90,9 @@ class ModelAudit:
 
         def excess(value: float) -> float:
             least, weights = least_epsilons(law.corners(value), law, near=self.epsilon, draws=_SOME_DRAWS)
-            shown = np.count_nonzero(least <= self.epsilon)
+            place = np.count_nonzero(least <= self.epsilon)
             # A bound by drawn audits pays for their error.
-            chance = weights[:shown].sum() / _SOME_DRAWS if exact else chances_up_to(weights)[shown]
+            chance = weights[:place].sum() / _SOME_DRAWS if exact else chances_up_to(weights)[place]
             return math.log(max(float(chance), _LEAST) / self.alpha)
 
         # The value of the statistic that certifies the epsilon, and how often the attack reaches it.
@@ -129,7 +129,7 @@ class OneRunAudit:
     """The one-run audit on a `RandomSplit` or a `BernoulliSplit` by its default test; of coins n counts all records.
 
     Attributes:
-        split: How membership will be decided.
+        split: Assignment of membership.
         alpha: The error of all sets of guesses together.
         epsilon: To certify, or of a pure claim.
         delta: At which; 0 for the calibrated test of pure epsilon.
@@ -147,17 +147,17 @@ class OneRunAudit:
 
     @property
     def counted(self) -> str:
-        """What n counts."""
+        """Unit that n counts."""
         return "records" if self._coins else "records in each group"
 
     @property
     def adjacency(self) -> options.Adjacency:
-        """Which neighbours it tells apart."""
+        """Relation between the neighbours."""
         return neighbours(self.split)
 
     @property
     def method(self) -> str:
-        """How the bound is computed."""
+        """Method of the bound."""
         test = "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
         if self.delta == 0:
             test = "every order and number of guesses" + (", calibrated together" if self._fair else "")
@@ -190,7 +190,7 @@ class OneRunAudit:
         return min(1.0, 1 / odds), min(1.0, odds)
 
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
-        """Return what a perfect attack would be certified at."""
+        """Return the certified bound of a perfect attack."""
         bits = min(n_member, n_nonmember)
         if self._coins:
             bits = max(_LEAST_COINS, round(n_member * self._kept[0] + n_nonmember * self._kept[1]))
@@ -239,14 +239,14 @@ class OneRunAudit:
         return max(limits)
 
     def _rates(self, attack: Attack) -> Floats:
-        """How often the guesses of each set are right where they are endless."""
+        """Return the rate of right guesses of each set as their number grows without end."""
         guesses = np.array([item.guesses for item in _sets(_ENDLESS, coins=self._coins)])
         return np.asarray(self._right(_ENDLESS, attack, draws=1)[:, 0] / guesses)
 
     def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that n records (of pairs, in each group) reach the target."""
-        kept = float(np.array([self._inclusion, 1 - self._inclusion]) @ self._kept)
-        sizes = np.array([n]) if kept == 1 else special.bdtrik(_SPREAD, n, kept).round()
+        share = float(np.array([self._inclusion, 1 - self._inclusion]) @ self._kept)
+        sizes = np.array([n]) if share == 1 else special.bdtrik(_SPREAD, n, share).round()
         least = _LEAST_COINS if self._coins else n
         return float(np.mean([self._chance_of(max(least, int(bits)), attack) for bits in sizes]))
 
@@ -265,7 +265,7 @@ class OneRunAudit:
         return float(np.mean(self._enough(bits, sets, self._right(bits, attack))))
 
     def _calibrated(self, bits: int, sets: tuple[GuessSet, ...], attack: Attack) -> _Booleans:
-        """Whether all sets together refute the pure epsilon, in each simulated audit; shape (draws,)."""
+        """Return whether all sets together refute the pure epsilon, in each simulated audit; shape (draws,)."""
         epsilon = math.ceil(self.epsilon / PURE_STEP - _ALIKE) * PURE_STEP  # the bound is one of a grid
         right = self._right(bits, attack)
         at_claim = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
@@ -274,7 +274,7 @@ class OneRunAudit:
         return np.asarray(_significant(statistic, null, _LEFT * self.alpha) | clear)
 
     def _enough(self, bits: int, sets: tuple[GuessSet, ...], right: _Counts) -> _Booleans:
-        """Whether any set has as many right guesses as refute, for each column of them; shape (draws,)."""
+        """Return whether any set has enough right guesses to refute, for each column of them; shape (draws,)."""
         refuted, share = np.zeros(right.shape[1], dtype=bool), self.alpha / len(sets)
         for item in {self._kinds(item): item for item in sets}.values():
             rows = right[[self._kinds(other) == self._kinds(item) for other in sets]]
@@ -293,7 +293,7 @@ class OneRunAudit:
         return poisson_binomial_tail(odds, self._kinds(item), correct) <= alpha
 
     def _kinds(self, item: GuessSet) -> tuple[int, int]:
-        """Guesses that say "in" and that say "out"; sets with the same need the same number of right ones."""
+        """Return guesses that say "in" and that say "out"; sets with the same need the same number of right ones."""
         inside = 0 if self._fair else item.inside
         return inside, item.guesses - inside
 
@@ -304,7 +304,7 @@ class OneRunAudit:
         return guess_tests.of_epsilon_delta(self.epsilon, delta=self.delta)
 
     def _right(self, bits: int, attack: Attack, *, rate: float | None = None, draws: int = DRAWS) -> _Counts:
-        """Right guesses of simulated audits, shape (sets, draws); each right at one rate, if that is given."""
+        """Return right guesses of simulated audits, shape (sets, draws); each right at one rate, if that is given."""
         if self._coins:
             prior = _FAIR if self._fair else self._inclusion
             return _right_of_coins(bits, attack, prior, rate, draws)
@@ -313,13 +313,13 @@ class OneRunAudit:
 
 @dataclass(frozen=True, eq=False)
 class PropensityAudit(OneRunAudit):
-    """The same on estimated odds of membership, all of them even: half of the n records are learnt from and not audited."""
+    """Audit on estimated odds of membership, all of them even: half of the n records are learnt from and not audited."""
 
     estimate: ClassVar[str] = "epsilon_bound.propensity"
 
     @property
     def method(self) -> str:
-        """How the bound is computed."""
+        """Method of the bound."""
         return "one-run audit on estimated odds of membership, of groups that overlap entirely"
 
     @property
@@ -327,7 +327,7 @@ class PropensityAudit(OneRunAudit):
         return False
 
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
-        """Return what a perfect attack would be certified at."""
+        """Return the certified bound of a perfect attack."""
         return super().ceiling(n_member // 2, n_nonmember // 2)
 
     def chance(self, n: int, attack: Attack) -> float:
@@ -355,7 +355,7 @@ class LabelsAudit:
 
     @property
     def method(self) -> str:
-        """How the bound is computed."""
+        """Method of the bound."""
         return f"guesses whether labels are real or drawn, of {self.classes} classes that features make equally likely"
 
     def in_reach(self, attack: Attack) -> bool:
@@ -373,7 +373,7 @@ class LabelsAudit:
         )
 
     def ceiling(self, n_member: int, _: int = 0) -> float:
-        """Return what a perfect attack would be certified at: of the labels that are drawn some are the real ones."""
+        """Return the certified bound of a perfect attack: some of the labels that are drawn are the real ones."""
         counts = np.round(n_member * self._rates(PerfectAttack())).astype(np.int64)
         return guess_tests.largest_of_all_below(partial(self._refutes, counts), guess_tests.LARGEST_EPSILON)
 
@@ -383,13 +383,13 @@ class LabelsAudit:
         return float(np.mean([self._refutes(item, self.epsilon) for item in counts]))
 
     def _rates(self, attack: Attack) -> Floats:
-        """How often a guess says "real" and is right, says it and is wrong, says "drawn" and is right, and is wrong."""
+        """Return the rates of guesses that say "real" and are right, say it and are wrong, say "drawn" and are right, and are wrong."""
         share = 1 / self.classes
         words = float(special.expit(self.limit(attack) - math.log(self.classes - 1)))
         return np.array([words, share, 1 - share, 1 - words]) / 2
 
     def _refutes(self, counts: _Counts, epsilon: float) -> bool:
-        """Whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
+        """Return whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
         from auditor.many.label_audit import label_odds
 
         prior = np.array([math.log(self.classes - 1)])
@@ -409,7 +409,7 @@ _LABEL_SETS = 1 + 3 * 6  # as the audit of labels shares the error: all, and six
 
 
 def neighbours(split: options.MembershipSplit) -> options.Adjacency:
-    """Return which neighbours one run on this split tells apart."""
+    """Return the relation of the neighbours that one run on this split distinguishes."""
     coins = isinstance(split, options.BernoulliSplit)
     return options.Adjacency.ADD_REMOVE if coins else options.Adjacency.REPLACE_ONE
 
@@ -426,7 +426,7 @@ def common_inclusion(split: options.MembershipSplit) -> float:
 
 @lru_cache(maxsize=64)
 def _sets(bits: int, *, coins: bool) -> tuple[GuessSet, ...]:
-    """The sets of guesses that an audit of so many coins looks at, all right; as those of a few thousand where more."""
+    """Return the sets of guesses that an audit of so many coins looks at, all right; as those of a few thousand where more."""
     few = min(bits, _LAYOUT)
     n_member = few // 2 if coins else few
     apart = np.arange(float(few if coins else 2 * few))
@@ -444,7 +444,7 @@ def _sets(bits: int, *, coins: bool) -> tuple[GuessSet, ...]:
 
 
 class _Cells(NamedTuple):
-    """Pairs that belong to the same sets: their share of all, shape (c,), the sets, (sets, c), and how often right."""
+    """Pairs that belong to the same sets: their share of all, shape (c,), the sets, (sets, c), and their rates of right guesses."""
 
     share: Floats
     belongs: _Counts
@@ -454,7 +454,7 @@ class _Cells(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _cells(attack: Attack) -> _Cells:
-    """The cells of all pairs of a grid of quantiles; and, shape (sets,), how often the pairs about a threshold are right."""
+    """Return the cells of all pairs of a grid of quantiles; and, shape (sets,), how often the pairs about a threshold are right."""
     levels = (np.arange(_PAIR_GRID) + 0.5) / _PAIR_GRID
     # Equal confidences of the grid are put in no order.
     mixed = np.random.default_rng(0).permutation(_PAIR_GRID**2)
@@ -527,7 +527,7 @@ _RATES = special.expit(np.linspace(-30, 30, 601))
 
 @dataclass(frozen=True, eq=False)
 class _OfRuns:
-    """What both audits of many runs are: a claimed curve, and the error of refuting it."""
+    """Shared part of both audits of many runs: a claimed curve, and the error of refuting it."""
 
     whole: TradeoffCurve
     alpha: float
@@ -579,7 +579,7 @@ class SequentialAudit(_OfRuns):
 
 @lru_cache(maxsize=4)
 def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
-    """After how many pairs simulated audits refute, one more than are looked at if they do not; fewer of long ones."""
+    """Return the pairs after which simulated audits refute, one more than they examine if they do not; fewer of long ones."""
     if isinstance(attack, PerfectAttack):
         return np.array([betting.pairs_needed(audit.whole, alpha=audit.alpha) or _MOST_PAIRS + 1])
     rng, lines, enough = np.random.default_rng(0), betting.Lines.of_curve(audit.whole), -math.log(audit.alpha)

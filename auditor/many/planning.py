@@ -1,4 +1,4 @@
-"""records_needed() and ceiling(): what an audit of a given size can certify, and the size that a target takes."""
+"""records_needed() and ceiling(): the certifiable epsilon of an audit of a given size, and the size that a target needs."""
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given, number, plain
+from auditor.core.numbers import as_stated, number, plain
 from auditor.core.values import Subject
 from auditor.core.verb import of_options
 from auditor.many import planned_audits as planned
@@ -23,28 +23,28 @@ _BOUNDS = (planned.ModelAudit, planned.OneRunAudit, planned.LabelsAudit)
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How many records, or runs, certify an epsilon or refute a claim.
+    """Number of records, or of runs, that certifies an epsilon or refutes a claim.
 
     Attributes:
-        epsilon: The target, in nats; null where a claim is the target.
-        delta: The delta at which it would be certified; null where a claim is the target.
-        confidence: Of the bound.
-        n_member: Members to score, or runs with the canary; null if no number suffices. Of a `BernoulliSplit` the expected
+        epsilon: The target, in nats; None if a claim is the target.
+        delta: The delta at which it would be certified; None if a claim is the target.
+        confidence: Confidence level of the bound.
+        n_member: Members to score, or runs with the canary; None if no number suffices. Of a `BernoulliSplit` the expected
             number.
-        n_nonmember: Likewise for the non-members, or the runs without the canary.
-        chance: That so many reach the target if the attack is as assumed; 1 where nothing is random.
-        power: The chance that was asked for.
-        ceiling: What a perfect attack on so many records would be certified at; null where a claim is the target.
-        limit: The largest epsilon that the assumed attack shows by this method, however many records there are; null where a
+        n_nonmember: Non-members to score, or runs without the canary.
+        chance: Chance that so many reach the target if the attack is as assumed; 1 if nothing is random.
+        power: The requested chance.
+        ceiling: Certified bound of a perfect attack on so many records; None if a claim is the target.
+        limit: The largest epsilon that the assumed attack shows by this method, however many records there are; None if a
             claim is the target.
         subject: Whether the bound is about the model or about the training algorithm.
         adjacency: The neighbouring relation, for a bound about the training algorithm.
         estimate: The name of the planned bound.
-        method: How it is computed, in words.
+        method: Method of computation, in words.
         attack: The assumed attack, in words.
-        reason: Why no number suffices, or null.
-        claim: The claim that is to be refuted, in words, or null.
-        unit: What is counted: "records", "runs" or, of an audit of labels, "labels".
+        reason: Reason why no number suffices, or None.
+        claim: The claim that is to be refuted, in words, or None.
+        unit: Unit of the counts: "records", "runs" or, of an audit of labels, "labels".
     """
 
     epsilon: float | None
@@ -72,7 +72,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class PlanOptions:
-    """What is to be certified or refuted, and how good the attack is assumed to be.
+    """Target to certify or to refute, and the assumed quality of the attack.
 
     These are the arguments of `records_needed` and the options of the command.
 
@@ -83,15 +83,15 @@ class PlanOptions:
         runs: ``fixed-number`` (`FixedNumber`) or ``sequential`` (`Sequential`), if runs with a canary and without are to
             refute the claim. In a sequential audit the wanted chance is that of having refuted it by then, from a few
             hundred simulated audits, fewer where they are long.
-        confidence: Of the bound, in (0, 1).
-        coverage: How many of the training records will be scored: ``sample`` (the default), ``census`` or ``subset:50000``;
+        confidence: Confidence level of the bound, in (0, 1).
+        coverage: Scored part of the training records: ``sample`` (the default), ``census`` or ``subset:50000``;
             only the model's own bound depends on it.
-        split: How membership will be decided: ``unknown``, ``random``, ``propensity`` or ``bernoulli:0.3``, which is for
+        split: Assignment of membership: ``unknown``, ``random``, ``propensity`` or ``bernoulli:0.3``, which is for
             canaries too, each with a coin of its own.
         attack: ``perfect`` (`PerfectAttack`, the default), ``gaussian:MU`` (`GaussianAttack`: scores of two normals so many
             standard deviations apart) or ``randomised-response:EPSILON`` (`RandomisedResponse`: guesses as right as its own).
         power: The chance of reaching the target that the plan gives, in (0, 1).
-        adjacency: What the runs differ by, ``add-remove`` or ``replace-one``.
+        adjacency: Difference between the runs, ``add-remove`` or ``replace-one``.
         labels: Number of classes, if `auditor.audit_labels` is planned; features make each as likely as the others. The
             attack is then perfect or names a label by `RandomisedResponse`, and ``n_member`` counts the training records.
 
@@ -123,7 +123,7 @@ class PlanOptions:
             object.__setattr__(self, name, options.from_text(name, getattr(self, name), kinds))
             validate.instance(name, getattr(self, name), types)
         if self.adjacency is not None and self.runs is None:
-            raise InputError("adjacency says what runs differ by: leave it out, or give runs.")
+            raise InputError("adjacency is the difference between runs: leave it out, or give runs.")
         between = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
         object.__setattr__(self, "adjacency", between)
         validate.fraction("power", self.power)
@@ -131,7 +131,7 @@ class PlanOptions:
 
 
 class _Setting(PlanOptions):
-    """The options as they are once they were checked."""
+    """The checked options."""
 
     runs: RunsTest | None
     coverage: options.Coverage
@@ -168,7 +168,7 @@ def records_needed(chosen: PlanOptions) -> Plan:
         target = f"refute the claim of {claim.in_words()}"
     elif claim is None and runs is None and epsilon is not None and delta is not None:
         audit = _certifying(epsilon, delta, alpha, setting.coverage, split, labels)
-        target = f"certify {given(epsilon)} at delta {given(delta)}"
+        target = f"certify {as_stated(epsilon)} at delta {as_stated(delta)}"
     else:
         raise InputError(
             "a plan has one target: give epsilon and delta to certify, or a claim to refute; runs refute claims, and audits of labels none."
@@ -204,7 +204,7 @@ def _certifying(
     split: options.MembershipSplit,
     labels: int | None = None,
 ) -> planned.ModelAudit | planned.OneRunAudit | planned.LabelsAudit:
-    """The audit whose bound on epsilon is planned."""
+    """Return the audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     if delta and (labels is not None or isinstance(split, options.Propensity)):
         raise InputError(
@@ -229,7 +229,7 @@ def _refuting(
     runs: RunsTest | None,
     adjacency: options.Adjacency,
 ) -> planned.OneRunAudit | planned.RunsAudit | planned.SequentialAudit:
-    """The audit that is planned to refute a claim."""
+    """Return the audit that is planned to refute a claim."""
     if isinstance(split, options.NO_CHANCE) == (runs is None):
         raise InputError(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"
@@ -263,7 +263,7 @@ def _why_not(audit: planned.Audit, attack: Attack, target: str) -> str:
     if isinstance(audit, _BOUNDS) and audit.whole is None:
         most = number(audit.limit(attack), toward="down")
         return f"with {attack.in_words()} this audit shows at most {most}, however large it is: too little to {target}"
-    return f"with {attack.in_words()} what this audit shows stays within the claim, however large it is"
+    return f"with {attack.in_words()} this audit stays within the claim, however large it is"
 
 
 # --- The smallest number that has the wanted chance ---
@@ -274,7 +274,7 @@ _EARLIER = (0.76, 0.8, 0.84, 0.88, 0.92, 0.96)
 
 
 def _fewest(audit: planned.Audit, attack: Attack, power: float) -> int | None:
-    """Return it, null if there is none: between two marks of an audit the chance grows with the number, but for rounding."""
+    """Return it, None if there is none: between two marks of an audit the chance grows with the number, but for rounding."""
     close = 0.0 if isinstance(attack, PerfectAttack) else _CLOSE
     # The first that looks good enough is a lucky one: simulated, it has to be better by two standard errors.
     power = min(1.0, power + 2 * math.sqrt(power * (1 - power) / planned.DRAWS))

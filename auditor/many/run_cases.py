@@ -39,7 +39,7 @@ _OLD = 3600.0  # seconds after which no process writes on a draft any more
 _FORMAT = 1
 _HEADER = "header"
 _KINDS = "biuf"
-# What a file that was cut off, renamed or made up can raise: also sizes that no memory holds.
+# Exceptions of a file that was cut off, renamed or made up: also sizes that no memory holds.
 _DAMAGE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError,
     zipfile.BadZipFile, zlib.error,
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def stem(self) -> str:
-        """How the names of all files of this task begin."""
+        """Start of the names of all files of this task."""
         return re.sub(r"\W+", "-", self.task.rsplit(".", 1)[-1]).strip("-")[:40] or "run"
 
     @property
@@ -89,7 +89,7 @@ class Case:
 
     @property
     def words(self) -> str:
-        """The setting as a reader of an error sees it."""
+        """The setting, for error messages."""
         text = json.dumps(dict(self.setting), ensure_ascii=False)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
@@ -98,8 +98,8 @@ def task_name(task: Callable[..., Any], *, argument: str, stored: bool) -> str:
     """Return the name that a task's results are kept under.
 
     Args:
-        task: What is run.
-        argument: What the caller calls it.
+        task: Function to run.
+        argument: Name of the caller's argument.
         stored: Whether results are kept in a folder, where another task must never be taken for this one.
 
     Raises:
@@ -151,9 +151,9 @@ def _plain(index: int, case: Any) -> dict[str, Any]:
             raise InputError(f"{where} must have texts as names, got {name!r}.")
         finite = not isinstance(value, float) or math.isfinite(value)
         if not finite or not isinstance(value, str | int | float | None):
-            shown = validate.one_line(ValueError(repr(value)), longest=60)
+            value_text = validate.one_line(ValueError(repr(value)), longest=60)
             raise InputError(
-                f"{where} must hold texts, finite numbers, booleans or None, got {name} = {shown}."
+                f"{where} must hold texts, finite numbers, booleans or None, got {name} = {value_text}."
             )
     return plain
 
@@ -168,16 +168,16 @@ def _digest(values: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a set of runs has come.
+    """Progress of a set of runs.
 
     Attributes:
         done: Runs that are finished, those of earlier calls included.
         total: All runs.
         resumed: Runs of earlier calls, which were read from the folder.
         elapsed: Seconds since this call began.
-        remaining: Seconds that the rest will take at the pace of this call; null before its first run is done.
+        remaining: Seconds that the rest will take at the pace of this call; None before its first run is done.
         failed: Runs that failed, of those before the first that is not finished.
-        evidence: What the same runs say, where a rule of stopping looks at them.
+        evidence: Evidence of these runs, if a stopping rule watches them.
 
     >>> str(Progress(done=12, total=40, resumed=3, elapsed=80.0, remaining=249.0))
     '12 of 40 runs done (3 from earlier) after 80 seconds, about 4 minutes to go.'
@@ -232,7 +232,7 @@ class Reporter:
         self._tell(Progress(self._done, self._total, self._resumed, elapsed, remaining, failed, evidence))
 
 
-# --- Running what is not there yet ---
+# --- Running the missing cases ---
 
 
 def run_cases(
@@ -262,7 +262,7 @@ def run_cases(
             on ``seed`` alone. It returns a flat mapping of names to numbers, texts, booleans or arrays of numbers, and
             has one thread for its linear algebra. It may be defined in a notebook.
         cases: Flat mappings of names to texts, finite numbers, booleans or None; each different from the others.
-        folder: Where results are kept, one ``.npz`` file for each; created if it is not there. Nowhere by default.
+        folder: Folder of the results, one ``.npz`` file for each; created if needed. None by default.
         workers: Processes at once, at most; by default one for each core. With one, all runs in this process.
         memory: Bytes for all processes together; together with the next, it limits their number.
         memory_per_worker: Bytes that one process needs at most.
@@ -275,7 +275,7 @@ def run_cases(
 
     Raises:
         InputError: Arguments or results that cannot be used, or a file that was made by other code.
-        AuditorError: The task failed, and the sentence names the case; or a process ended. What is finished stays.
+        AuditorError: The task failed, and the sentence names the case; or a process ended. Finished results stay.
         OutputError: The folder cannot be written.
 
     >>> def area(case, seed):
@@ -311,12 +311,12 @@ def in_words(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Runs(Work):
-    """The work of a set of runs: what is not in the folder is run.
+    """The work of a set of runs: the runs that are not in the folder.
 
     Attributes:
         run: Makes the result of a case; whatever it raises should be a sentence that names the run.
-        folder: Where results are kept, if they are; it is there.
-        good: Whether what a file holds can be a result of a case.
+        folder: Existing folder of the results, if they are kept.
+        good: Whether the content of a file can be a result of a case.
         patient: Whether an error is an outcome like others, as where it may be about a run that does not count.
     """
 
@@ -326,7 +326,7 @@ class Runs(Work):
     patient: bool = False
 
     sent: ClassVar[str] = "task"
-    if_not_sent: ClassVar[str] = "let the function make or open itself what cannot be, or leave engine out"
+    if_not_sent: ClassVar[str] = "let the function open unpicklable objects itself, or leave engine out"
     if_too_large: ClassVar[str] = "make the runs smaller"
 
     def named(self, unit: tuple[int, Case]) -> str:
@@ -370,7 +370,7 @@ def outcomes(
 
 
 def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> Engine:
-    """Return what does the work: processes of this machine, if nothing else is named.
+    """Return the executor of the work: processes of this machine, if nothing else is named.
 
     Raises:
         InputError: Something else than an engine, or one with limits of such processes.
@@ -586,7 +586,7 @@ def _essence(value: Any, seen: dict[int, Any]) -> Any:
 
 
 def _parts_of(value: Any) -> list[Any]:
-    """Return what decides what a class or a function does: bases and members, or code, values and what the code names."""
+    """Return the parts that decide the behaviour of a class or a function: bases and members, or code, values and names in it."""
     if isinstance(value, type):
         members = {name: getattr(item, "__func__", item) for name, item in vars(value).items()}
         return [

@@ -55,13 +55,13 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
 
 @dataclass(frozen=True)
 class _Judged:
-    """The runs that are judged, and the threshold they are judged at.
+    """The runs that are judged, and their threshold.
 
     Attributes:
         losses: The runs that are judged.
         rule: The name of the rule that chose the threshold.
-        threshold: "With the canary" at or below it; null for a grid of ranks.
-        chosen_on: How many runs with and without the canary chose it; null where none did.
+        threshold: "With the canary" at or below it; None for a grid of ranks.
+        chosen_on: Numbers of runs with and without the canary that chose it; None if none did.
     """
 
     losses: Losses
@@ -71,7 +71,7 @@ class _Judged:
 
     @property
     def counts(self) -> Counts | None:
-        """How many runs of each world are called "with the canary"; null for a grid of ranks."""
+        """Number of runs of each world called "with the canary"; None for a grid of ranks."""
         if self.threshold is None:
             return None
         groups = self.losses.sorted_member, self.losses.sorted_nonmember
@@ -80,13 +80,13 @@ class _Judged:
 
     @property
     def choice(self) -> dict[str, Any]:
-        """How the threshold was chosen, as a result has it."""
+        """Choice of the threshold, as stored in a result."""
         chosen = None if self.chosen_on is None else list(self.chosen_on)
         return {"chosen_on": chosen, "rule": self.rule, "threshold": self.threshold}
 
     @property
     def in_words(self) -> str:
-        """How the threshold was chosen, as a clause."""
+        """Choice of the threshold, as a clause."""
         if self.threshold is None:
             return "thresholds at ranks fixed in advance"
         if self.chosen_on is None:
@@ -101,7 +101,7 @@ def _judged(
     """Return which runs are judged, and where.
 
     Raises:
-        InputError: Too few runs, the same runs twice, or a rule that says what the rows say for themselves.
+        InputError: Too few runs, the same runs twice, or a rule for limits that have a row of their own.
     """
     if threshold_runs is not None:
         return _on_others(losses, threshold_runs, delta, alpha)
@@ -138,7 +138,7 @@ def _on_others(losses: Losses, others: Losses, delta: float, alpha: float) -> _J
 
 
 def _shared(losses: Losses, others: Losses) -> int | None:
-    """How many scores of the others occur among the judged ones, where that is more than chance; null where it is not.
+    """Return the number of scores of the others among the judged ones if it exceeds chance; otherwise None.
 
     A new run has the score of a judged one about as often as one of the judged runs has that of another: hardly ever
     where scores are fine, and nearly always where they take few values, which then shows nothing.
@@ -172,10 +172,10 @@ _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """What all rows share."""
+class _Basis:
+    """Shared fields of all rows."""
 
-    found: _Judged
+    judged: _Judged
     delta: float
     confidence: float
     adjacency: options.Adjacency
@@ -187,33 +187,33 @@ class _Shown:
     @property
     def details(self) -> dict[str, Any]:
         """The threshold and its counts."""
-        counts = self.found.counts
-        return {"unit": "runs", **self.found.choice, **({} if counts is None else vars(counts))}
+        counts = self.judged.counts
+        return {"unit": "runs", **self.judged.choice, **({} if counts is None else vars(counts))}
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """What every row rests on."""
+        """Assumptions of every row."""
         added = self.adjacency is options.Adjacency.ADD_REMOVE
         other = "without it" if added else "with another record in its place"
         return (
-            "every run drew its randomness anew, so that the scores are independent (declared, not checked)",
+            "every run drew its own randomness, so that the scores are independent (declared, not checked)",
             f"the runs differ by nothing but one record: with the canary, or {other} (declared, not checked)",
         )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Of the rows at one threshold, or at ranks."""
-        fixed = self.found.chosen_on is None
+        """Assumptions of the rows at one threshold, or at ranks."""
+        fixed = self.judged.chosen_on is None
         looked = "no threshold was chosen by looking at the runs that it judges"
         return (*self.declared, looked if fixed else "the threshold was chosen on other runs")
 
     def row(self, name: str, value: float, method: str, *assumptions: str, **details: Any) -> Estimate:
-        """A lower bound; the value is the bound."""
+        """Return a lower bound; the value is the bound."""
         return Estimate.at_least(
             name,
             value,
             confidence=self.confidence,
-            method=f"{method}; {self.found.in_words}",
+            method=f"{method}; {self.judged.in_words}",
             subject=Subject.MECHANISM,
             delta=self.delta,
             adjacency=self.adjacency,
@@ -222,19 +222,19 @@ class _Shown:
         )
 
     def without(self, name: str, method: str, reason: str, **details: Any) -> Estimate:
-        """The same row without a value."""
+        """Return the row without a value."""
         return self.row(name, 0.0, method, reason=reason, **details).emptied(reason)
 
 
-def _certified(shown: _Shown, rule: options.ThresholdRule) -> Estimate:
-    threshold = shown.found.threshold
+def _certified(basis: _Basis, rule: options.ThresholdRule) -> Estimate:
+    threshold = basis.judged.threshold
     used = rule if threshold is None else options.FixedThreshold(threshold)
-    base = clopper_pearson(shown.found.losses, delta=shown.delta, confidence=shown.confidence, rule=used)
-    details = {**base.details, "rule": shown.found.rule}
-    if shown.found.counts is not None:
-        details |= _limits(shown.found.counts, shown.alpha)
+    base = clopper_pearson(basis.judged.losses, delta=basis.delta, confidence=basis.confidence, rule=used)
+    details = {**base.details, "rule": basis.judged.rule}
+    if basis.judged.counts is not None:
+        details |= _limits(basis.judged.counts, basis.alpha)
     method = _METHODS.get(details["interval"], "Clopper-Pearson limits of both error rates")
-    return shown.row(CERTIFIED, base.value or 0.0, method, **details)
+    return basis.row(CERTIFIED, base.value or 0.0, method, **details)
 
 
 _METHODS = {
@@ -244,71 +244,71 @@ _METHODS = {
 
 
 def _limits(counts: Counts, alpha: float) -> dict[str, float]:
-    """Both rates with half of the error each: what the certified and the Gaussian row rest on."""
+    """Return both rates with half of the error each, for the certified and the Gaussian row."""
     misses = counts.members - counts.true_positives
     fnr = float(upper_limit(misses, counts.members, alpha / 2))
     fpr = float(upper_limit(counts.false_positives, counts.nonmembers, alpha / 2))
     return {"tpr_lower": 1 - fnr, "fpr_upper": fpr, "fnr_upper": fnr}
 
 
-def _katz(shown: _Shown) -> Estimate:
+def _katz(basis: _Basis) -> Estimate:
     method = "Katz log-ratio limits, an approximation for many runs; Katz et al. 1978"
-    threshold, counts = shown.found.threshold, shown.found.counts
+    threshold, counts = basis.judged.threshold, basis.judged.counts
     if threshold is None or counts is None:
-        return shown.without(KATZ, method, _ONE_THRESHOLD, approximate=True)
-    empty = _empty_cell(counts, shown)
+        return basis.without(KATZ, method, _ONE_THRESHOLD, approximate=True)
+    empty = _empty_cell(counts, basis)
     if empty is not None:
-        return shown.without(KATZ, method, _EMPTY.format(empty), approximate=True)
+        return basis.without(KATZ, method, _EMPTY.format(empty), approximate=True)
     rule = options.FixedThreshold(threshold, options.Katz())
-    base = clopper_pearson(shown.found.losses, delta=shown.delta, confidence=shown.confidence, rule=rule)
+    base = clopper_pearson(basis.judged.losses, delta=basis.delta, confidence=basis.confidence, rule=rule)
     note = "approximate limits: with few runs in a cell it can exceed the truth more often than its confidence says"
-    return shown.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
+    return basis.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
 
 
-def _empty_cell(counts: Counts, shown: _Shown) -> str | None:
-    """Why the ratio that certifies has no variance, if so; the other one, shown in its place, would be much too low."""
+def _empty_cell(counts: Counts, basis: _Basis) -> str | None:
+    """Return why the ratio that certifies has no variance, if it has none; the other one, shown in its place, would be much too low."""
     limits, exact = MemberLimits(options.Sample(), counts.members), options.ClopperPearson()
-    result = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
+    result = threshold_bound(counts, limits, delta=basis.delta, alpha=basis.alpha, interval=exact)
     if result.details["tail"] == Tail.LOWER:
         return _NO_ALARM if counts.false_positives == 0 else None
     return _NO_MISS if counts.true_positives == counts.members else None
 
 
-def _bayesian(shown: _Shown) -> Estimate:
+def _bayesian(basis: _Basis) -> Estimate:
     method = "posterior of both error rates under Jeffreys' priors, the reversed guess included; Zanella-Beguelin et al. 2023"
-    counts = shown.found.counts
+    counts = basis.judged.counts
     if counts is None:
-        return shown.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
-    if all_equal(shown.found.losses):
-        return shown.without(BAYESIAN, method, _BLIND, credible=True)
-    value = credible_lower(counts, delta=shown.delta, alpha=shown.alpha)
-    return shown.row(
+        return basis.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
+    if all_equal(basis.judged.losses):
+        return basis.without(BAYESIAN, method, _BLIND, credible=True)
+    value = credible_lower(counts, delta=basis.delta, alpha=basis.alpha)
+    return basis.row(
         BAYESIAN,
         value,
         method,
         "credible: its probability is over a prior, and for one mechanism it can be wrong more often than it says",
-        ceiling=credible_lower(_perfect(counts), delta=shown.delta, alpha=shown.alpha),
+        ceiling=credible_lower(_perfect(counts), delta=basis.delta, alpha=basis.alpha),
         credible=True,
     )
 
 
-def _gdp(shown: _Shown) -> Estimate:
-    """mu_L = Phi^-1(1 - FPR_U) - Phi^-1(FNR_U): both upper limits (erratum to the lecture slides, which take a lower)."""
+def _gdp(basis: _Basis) -> Estimate:
+    """Return mu_L = Phi^-1(1 - FPR_U) - Phi^-1(FNR_U): both upper limits (erratum to the lecture slides, which take a lower)."""
     method = "Gaussian trade-off curve through Clopper-Pearson limits; Nasr et al. 2023"
-    counts = shown.found.counts
+    counts = basis.judged.counts
     if counts is None:
-        return shown.without(GDP, method, _ONE_THRESHOLD, conditional=True)
-    limits = _limits(counts, shown.alpha)
-    mu, most = _mu(counts, shown.alpha), _mu(_perfect(counts), shown.alpha)
+        return basis.without(GDP, method, _ONE_THRESHOLD, conditional=True)
+    limits = _limits(counts, basis.alpha)
+    mu, most = _mu(counts, basis.alpha), _mu(_perfect(counts), basis.alpha)
     details = {"mu": mu, "ceiling_mu": most, "conditional": True, **limits}
-    if shown.delta == 0:
-        return shown.without(GDP, method, _NO_EPSILON, **details)
-    return shown.row(
+    if basis.delta == 0:
+        return basis.without(GDP, method, _NO_EPSILON, **details)
+    return basis.row(
         GDP,
-        gaussian_epsilon(mu, delta=shown.delta),
+        gaussian_epsilon(mu, delta=basis.delta),
         method,
         "conditional on a Gaussian trade-off curve: on other mechanisms it can exceed the truth",
-        ceiling=gaussian_epsilon(most, delta=shown.delta),
+        ceiling=gaussian_epsilon(most, delta=basis.delta),
         **details,
     )
 
@@ -354,28 +354,28 @@ def _scores_of(counts: Any, **others: Any) -> Losses:
 
 @dataclass(frozen=True, eq=False)
 class RunsOptions:
-    """What is measured, and how it is judged.
+    """Measurements, and the options for judging them.
 
     These are the arguments of `audit_runs` and the options of the command.
 
     Attributes:
         losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
             without it (``nonmember``), as `collect_runs` makes them.
-        counts: In place of scores what was counted at one threshold fixed in advance, as publications report it: true
+        counts: In place of scores the counts at one threshold fixed in advance, as publications report it: true
             positives, runs with the canary, false positives, runs without it, such as 4922 100000 174 100000.
         delta: In [0, 1); by default that of a stated claim. With a claim, all rows are stated at the claim's own delta, or
             at the one that follows from it for replaced records.
-        confidence: Of every interval, in (0, 1).
-        looks: How often this claim is looked at, in this audit and others like it, 1 or more: they share the error.
-        adjacency: What the two worlds differ by: the canary is there or not (``add-remove``), or there is another record
+        confidence: Confidence level of every interval, in (0, 1).
+        looks: Number of looks at this claim, in this audit and others like it, 1 or more: they share the error.
+        adjacency: Difference between the two worlds: the canary is there or not (``add-remove``), or there is another record
             in its place (``replace-one``).
-        claim: What is claimed of the training algorithm: `DPSGD`, or `StatedClaim` and its forms.
-        threshold: How the threshold on the score is chosen: on one part of the runs, and the rest is judged (``split``, the
+        claim: Claim about the training algorithm: `DPSGD`, or `StatedClaim` and its forms.
+        threshold: Choice of the threshold on the score: on one part of the runs, and the rest is judged (``split``, the
             default; ``split:seed=3`` draws another part), without any of these runs (``fixed:VALUE``), or at many ranks at
             once, which gives the certified row alone (``rank-grid``).
         threshold_runs: Other runs of the same kind, which choose the threshold; then all runs are judged. Collect them with
             another seed: with the same one, `collect_runs` makes the same runs again.
-        test: How the number of runs came about: ``fixed-number`` (`FixedNumber`, the default) or ``sequential``
+        test: Rule for the number of runs: ``fixed-number`` (`FixedNumber`, the default) or ``sequential``
             (`Sequential`), for runs that may have been stopped at any time: they must be in the order of their numbers,
             which was fixed before they ran, and pairs share nothing with other pairs.
 
@@ -424,7 +424,7 @@ class RunsOptions:
 
 
 class _Setting(RunsOptions):
-    """The options as they are once they were checked."""
+    """The checked options."""
 
     losses: Losses
     delta: float
@@ -470,7 +470,7 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
     claims, audited = _promised(claim, delta=setting.delta, adjacency=between)
     stated_at = setting.delta if audited is None or audited.delta is None else audited.delta
     result = _judged(losses, setting.threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
-    shown = _Shown(result, stated_at, confidence, between)
+    basis = _Basis(result, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
     one_point = _says_one_point(claim, between)
     whole = None if promised is None or one_point else promised.curve
@@ -483,9 +483,9 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
         delta=stated_at,
         confidence=confidence,
         adjacency=between,
-        declared=shown.declared,
+        declared=basis.declared,
     )
-    reading = [_certified(shown, setting.threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
+    reading = [_certified(basis, setting.threshold), _katz(basis), _bayesian(basis), _gdp(basis)]
     if isinstance(setting.test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
     own = _checks_of(losses)[: None if setting.counts is None else 2]  # of counts, all but the repeats
@@ -496,7 +496,7 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsResult(
         data={
-            **_data(losses, shown, claim),
+            **_data(losses, basis, claim),
             "certified": judging.name,
             "test": type(setting.test).__name__,
             **validate.several_looks(setting.looks),
@@ -511,9 +511,9 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
     )
 
 
-def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) -> dict[str, Any]:
-    """What a result says of the runs and of how they are judged."""
-    result, counts = shown.found, shown.found.counts
+def _data(losses: Losses, basis: _Basis, claim: options.TrainingClaim | None) -> dict[str, Any]:
+    """Return the description of the runs and of the way they are judged, for a result."""
+    result, counts = basis.judged, basis.judged.counts
     return {
         "n_with": losses.n_member,
         "n_without": losses.n_nonmember,
@@ -521,9 +521,9 @@ def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) ->
         **result.choice,
         "true_positives": None if counts is None else counts.true_positives,
         "false_positives": None if counts is None else counts.false_positives,
-        "delta": shown.delta,
-        "confidence": shown.confidence,
-        "adjacency": str(shown.adjacency),
+        "delta": basis.delta,
+        "confidence": basis.confidence,
+        "adjacency": str(basis.adjacency),
         "claim": None if claim is None else claim.in_words(),
         "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
         "history": list(losses.history),
@@ -545,7 +545,7 @@ def _each_run_once(losses: Losses) -> Losses:
 
     Raises:
         InputError: Ids with several scores in a world. Their mean would be right for a run that was scored several times, and
-            wrong for a canary with several runs, of which together more can be told than of one.
+            wrong for a canary with several runs, which together show more than one does.
     """
     low, high = (per_record(losses, by=end) for end in ("min", "max"))
     if low.largest > 1 and not (low.combined and input_hash(low.losses) == input_hash(high.losses)):
@@ -558,14 +558,14 @@ def _each_run_once(losses: Losses) -> Losses:
 
 
 def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:
-    """Whether the claim's curve for these worlds is that of one epsilon and delta."""
+    """Return whether the claim's curve for these worlds is that of one epsilon and delta."""
     return isinstance(claim, options.StatedClaim) and claim.adjacency is adjacency
 
 
 def _claim_of(
     claim: options.TrainingClaim | None, test: RunsTest, adjacency: options.Adjacency
 ) -> options.TrainingClaim | None:
-    """The claim of the audit, or the one that the collection was watched for."""
+    """Return the claim of the audit, or the one that the collection was watched for."""
     validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
     if isinstance(test, FixedNumber) or test.claim is None:
         return claim
@@ -583,7 +583,7 @@ def _claim_of(
 def _promised(
     claim: options.TrainingClaim | None, *, delta: float, adjacency: options.Adjacency
 ) -> tuple[tuple[Claim, ...], Claim | None]:
-    """Everything that the description promises, and the form of it for the worlds that were run."""
+    """Return everything that the description promises, and the form of it for the worlds that were run."""
     if claim is None or adjacency is options.Adjacency.REPLACE_ONE:
         return promises(claim, delta=delta, split=options.RandomSplit())
     claims, _ = promises(claim, delta=delta, split=options.BernoulliSplit())

@@ -30,7 +30,7 @@ from auditor.many.run_cases import (
 )
 
 _SEEDS = 2  # the second way to make the seeds of runs; scores of the first are in other files
-_FILES = 1000  # at most, unless the caller asks for more
+_FILES = 1000  # at most, unless the caller requests more
 _SHARE = 50  # of the runs before it, in a new batch where it may be the last
 _LEAST = 4
 _WORD = 0xFFFFFFFF
@@ -41,14 +41,14 @@ class Watcher(Protocol):
     """Looks at pairs of runs, one with the canary and one without, in the order of their numbers."""
 
     def add(self, with_canary: float, without: float) -> bool:
-        """Take the scores of the next pair, and return whether the evidence is enough."""
+        """Add the scores of the next pair, and return whether the evidence is enough."""
 
     def in_words(self) -> str:
         """Return a short phrase about the evidence so far, as ``evidence 14 of 20``."""
 
 
 class Stop(Protocol):
-    """A rule for when runs are enough; it decides by the scores alone."""
+    """A rule for when runs are enough; it depends on the scores alone."""
 
     def watch(self) -> Watcher:
         """Return a watcher that has seen no runs."""
@@ -71,7 +71,7 @@ def collect_runs(
 ) -> Losses:
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
 
-    With a folder the scores are written batch by batch, and what is there is not run again. They are the same for
+    With a folder the scores are written batch by batch, and existing scores are not computed again. They are the same for
     any number of processes and any batch, and a larger ``runs`` goes on from a smaller one: the same runs, and more. Runs
     that choose a threshold for others need another ``seed``.
 
@@ -89,19 +89,19 @@ def collect_runs(
             a run with the canary. A training that failed has a number too, its own or that of ``failed``: leaving runs
             out breaks the audit.
         runs: An even number, 4 or more; every second run is with the canary. With ``stop``, the most that are run.
-        folder: Where scores are kept; nowhere by default.
+        folder: Folder of the scores; none by default.
         workers: Processes at once, at most; by default one for each core.
         memory: Bytes for all processes together; together with the next, it limits their number.
         memory_per_worker: Bytes that one process needs at most.
         engine: In place of processes of this machine: `RayEngine()`, for a Ray cluster. The folder stays this process's.
-        seed: Of the whole collection.
+        seed: Seed of the whole collection.
         batch: Runs in each new file, and for each process at a time; by default so many that a fresh collection has at
             most 1,000 files, and with ``stop`` 2 to begin with and a fiftieth of the runs before it later. A batch that is
             interrupted is lost.
         failed: The score of a run whose training raised an error or returned no finite number, in either world; large,
             as 1e9, it says that the canary was not seen. By default such a run ends the collection, so that a mistake is
             noticed. A process that ends ends it always.
-        stop: When runs are enough, as `Sequential`; after 4 at the earliest. By default all are run.
+        stop: Stopping rule, such as `Sequential`; after 4 runs at the earliest. By default all are run.
         progress: Called with a `Progress` at most once a second and at the end; ``print`` will do.
 
     Returns:
@@ -149,7 +149,7 @@ def collect_runs(
 
 
 def _runs(case: Case) -> tuple[int, int]:
-    """The first run of a batch, and how many it holds."""
+    """Return the first run of a batch, and how many it holds."""
     return int(str(case.setting["first_run"])), int(str(case.setting["runs"]))
 
 
@@ -172,14 +172,14 @@ class _Taken:
     """The runs that count, in the order of their numbers.
 
     Attributes:
-        most: How many there can be.
+        most: Largest number of runs.
         failed: The score of one that failed; none where that ends the collection.
         watcher: Says when they are enough.
-        early: By its number, each run that is finished before one in front of it: its score, what happened if it failed, and
-            whether an earlier call made it; or what its batch raised.
-        scores: Of the runs that count.
-        earlier: How many of these an earlier call made.
-        lost: By its number, what happened in each of these that failed.
+        early: By its number, each run that is finished before one in front of it: its score, its error if it failed, and
+            whether an earlier call made it; or the exception of its batch.
+        scores: Scores of the runs that count.
+        earlier: Number of these from earlier calls.
+        lost: By its number, the error of each of these that failed.
         enough: Whether the watcher said so; Losses are of two pairs at least.
     """
 
@@ -193,7 +193,7 @@ class _Taken:
     enough: bool = False
 
     def add(self, first: int, result: Result | Exception, *, resumed: bool) -> int:
-        """Take a batch, and return how many of its runs are new; a run counts when all in front of it do."""
+        """Add a batch, and return the number of its new runs; a run counts when all in front of it do."""
         new = 0
         if isinstance(result, Exception):
             self.early[first] = result
@@ -225,7 +225,7 @@ class _Taken:
 
     @property
     def evidence(self) -> str | None:
-        """What the watcher says, if there is one."""
+        """Evidence of the watcher, if there is one."""
         return None if self.watcher is None else self.watcher.in_words()
 
     def losses(self, words: str) -> Losses:
@@ -261,7 +261,7 @@ class _Taken:
 
 
 def _all_there(case: Case, result: Result) -> bool:
-    """Whether a file holds a score for each of its runs; with fewer, all later ones would move to the other world."""
+    """Return whether a file holds a score for each of its runs; with fewer, all later ones would move to the other world."""
     first, count = _runs(case)
     scores, lost = (np.asarray(result.get(name, ())) for name in ("scores", "failed"))
     good = scores.dtype.kind == "f" and scores.shape == (count,) and np.isfinite(scores).all()
@@ -269,9 +269,9 @@ def _all_there(case: Case, result: Result) -> bool:
 
 
 def _scores(train: _Train, root: int, failed: float | None, case: Case) -> dict[str, Any]:
-    """The scores of one batch; each run has a seed of its own number, so that batches decide nothing.
+    """Return the scores of one batch; each run has a seed of its own number, so that batches decide nothing.
 
-    Where runs failed their numbers are there too, and what happened in the first one.
+    If runs failed their numbers are there too, and the error of the first one.
     """
     first, count = _runs(case)
     scores, lost = [], {}
@@ -309,7 +309,7 @@ def seed_of(run: int, root: int) -> int:
 
 @cache
 def _keys(root: int) -> tuple[tuple[int, int], ...]:
-    """Four rounds; an odd factor has an inverse modulo 2^32."""
+    """Return the keys of four rounds; an odd factor has an inverse modulo 2^32."""
     # A key of two words that no case of `run_cases` has, which has more.
     words = np.random.SeedSequence([root, _SEEDS]).generate_state(8).tolist()
     return tuple((added, factor | 1) for added, factor in zip(words[:4], words[4:], strict=True))
@@ -329,12 +329,12 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
     except (TypeError, ValueError, RuntimeError):
         value = math.nan
     if not math.isfinite(value):
-        shown = validate.one_line(ValueError(repr(score)), longest=60)
-        raise AuditorError(f"train must return a finite number, got {shown} from {where}")
+        text = validate.one_line(ValueError(repr(score)), longest=60)
+        raise AuditorError(f"train must return a finite number, got {text} from {where}")
     return value
 
 
-# --- Which runs go into which file: those that are there stay as they are, and new batches fill what is between them ---
+# --- Assignment of runs to files: existing files stay, and new batches fill the gaps ---
 
 
 def _sizes(total: int, batch: int | None, *, stops: bool) -> Callable[[int], int]:
@@ -353,10 +353,10 @@ def _sizes(total: int, batch: int | None, *, stops: bool) -> Callable[[int], int
 
 
 def _batches(like: Case, *, total: int, size: Callable[[int], int], folder: Path | None) -> list[Case]:
-    """Return a case for every batch of runs, in their order: those in the folder, and new ones for what is between them.
+    """Return a case for every batch of runs, in their order: those in the folder, and new ones for the gaps.
 
-    >>> found = _batches(Case("train", {}, 0), total=10, size=lambda _: 4, folder=None)
-    >>> [(case.setting["first_run"], case.setting["runs"]) for case in found]
+    >>> batches = _batches(Case("train", {}, 0), total=10, size=lambda _: 4, folder=None)
+    >>> [(case.setting["first_run"], case.setting["runs"]) for case in batches]
     [(0, 4), (4, 4), (8, 2)]
     """
     stored = [] if folder is None else stored_cases(folder, like)

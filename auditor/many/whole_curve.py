@@ -1,4 +1,4 @@
-"""Whether many runs contradict a claim's whole curve: by every threshold at once, or by bets that hold at any time."""
+"""Tests of a claim's whole curve by many runs: every threshold at once, or bets that hold at any time."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -39,9 +39,9 @@ class Sequential:
     `auditor.audit_runs` it takes that of the audit.
 
     Attributes:
-        claim: What is claimed of the training; null where the audit says it.
+        claim: Claim about the training; None if the audit says it.
         confidence: At which the claim is to be refuted, in (0, 1); the audit has its own.
-        adjacency: What the two worlds differ by.
+        adjacency: Difference between the two worlds.
 
     Raises:
         InputError: Something else than a claim, a confidence or an adjacency.
@@ -85,13 +85,13 @@ class _Watch:
         self._bets, self._needed = bets, -math.log(alpha)
 
     def add(self, with_canary: float, without: float) -> bool:
-        """Take one pair in, and return whether the claim is refuted."""
+        """Add one pair, and return whether the claim is refuted."""
         self._bets.add(with_canary, without)
         return self._bets.most >= self._needed
 
     @property
     def evidence(self) -> float:
-        """The largest evidence so far: 1 over it is a p-value of the claim, whenever one looks."""
+        """The largest evidence so far: 1 over it is a p-value of the claim at any time."""
         return math.exp(min(self._bets.most, 700.0))
 
     def in_words(self) -> str:
@@ -118,14 +118,14 @@ def judging_row(
 
     Args:
         losses: The scores of all runs.
-        test: How the number of runs came about.
-        promised: The claimed curve for the worlds that were run, or why there is none; null without a claim.
+        test: Rule for the number of runs.
+        promised: The claimed curve for the worlds that were run, or why there is none; None without a claim.
         claimed: The epsilon that the claim has for these worlds at this delta; infinite where it has none.
         one_point: Whether that is all that the claim says of these worlds.
         delta: At which the bound is stated.
         confidence: In (0, 1).
-        adjacency: What the two worlds differ by.
-        declared: What every row of the audit assumes.
+        adjacency: Difference between the two worlds.
+        declared: Assumptions of every row of the audit.
     """
     alpha = 1 - confidence
     curve = None if promised is None else promised.curve
@@ -158,7 +158,7 @@ def judging_row(
 
 
 _EXACT = 10_000  # runs of a world up to which the exact bound takes a second or two
-_SMALL = 1e-8  # a level that the exact test can hardly tell from none
+_SMALL = 1e-8  # a level that the exact test hardly distinguishes from none
 
 
 def _by_all_thresholds(
@@ -183,7 +183,7 @@ def _by_all_thresholds(
 
 
 def _decided(*, rejected: bool, possible: bool, p_value: float, bets: Bets) -> dict[str, Any]:
-    """What a test of the claimed curve says, as a result keeps it."""
+    """Return the result of a test of the claimed curve, as a result stores it."""
     return {
         "decides": True,
         "rejected": rejected,
@@ -197,7 +197,7 @@ _BETS = 2000  # pairs that are bet on where every threshold decides already
 
 
 def _in_random_order(losses: Losses, curve: TradeoffCurve) -> Bets:
-    """The bets on runs in an order of our own: that of a table may hang on the scores."""
+    """Return the bets on runs in an order of our own: that of a table may depend on the scores."""
     bets, rng = Bets(Lines.of_curve(curve)), np.random.default_rng([losses.n_member, losses.n_nonmember])
     mixed = (rng.permutation(group)[:_BETS] for group in (losses.member, losses.nonmember))
     for pair in zip(*mixed, strict=False):
@@ -241,7 +241,7 @@ _SORTED = 8  # scores that rise or fall all the way by chance in one of 20,000 c
 
 
 def _pairs_in_order(losses: Losses) -> int:
-    """The number of pairs; refused where the scores cannot be all runs in the order of their numbers."""
+    """Return the number of pairs; refused where the scores cannot be all runs in the order of their numbers."""
     if losses.n_member != losses.n_nonmember:
         raise InputError(
             f"losses must be of pairs of runs for test=Sequential(), got {losses.n_member:,} with the canary and"
@@ -258,7 +258,7 @@ def _pairs_in_order(losses: Losses) -> int:
 
 
 def _settled(bets: Bets, losses: Losses) -> Iterator[int]:
-    """Feed the bets with every pair, and yield how many there were."""
+    """Update the bets with every pair, and yield the number of pairs."""
     for number, pair in enumerate(zip(losses.member, losses.nonmember, strict=True), start=1):
         bets.add(*map(float, pair))
         yield number
@@ -269,7 +269,7 @@ _CALIBRATED = 256  # runs of each world up to which the answer is the calibrated
 
 
 def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
-    """Return about how many runs, of both worlds together, a perfect attack would refute the curve with; null if too many.
+    """Return about how many runs, of both worlds together, a perfect attack would refute the curve with; None if too many.
 
     >>> runs_needed(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5), alpha=0.05)
     12

@@ -1,4 +1,4 @@
-"""Who a record is: labels, persons, features and their fingerprints."""
+"""Identity of a record: labels, people, features and their fingerprints."""
 
 from auditor.core.lazy import face
 

@@ -1,6 +1,6 @@
-"""The features of the audited records, in whatever form they come: both groups, aligned with the losses.
+"""The features of the audited records, in any form: both groups, aligned with the losses.
 
-Importing it loads numpy only. Nothing here looks at a loss, so what is said about features cannot come from the model.
+Importing it loads numpy only. Nothing here looks at a loss, so no statement about features can come from the model.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.verb import alike
 from auditor.records.labels import is_missing
 
 _Column = npt.NDArray[Any]
@@ -56,11 +57,12 @@ class Table:
         return np.asarray(self.cells[:, place])
 
 
+@alike
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is known of the audited records besides their losses, for the checks on the two groups.
+    """Data about the audited records besides their losses, for the checks on the two groups.
 
-    Give what a reviewer would call the record: the inputs of the model, and the label too where class proportions
+    Give the parts that a reviewer would call the record: the inputs of the model, and the label too where class proportions
     should agree. Missing values are allowed, and equal to each other.
 
     Attributes:
@@ -160,7 +162,7 @@ def _columns(name: str, values: dict[str, Any]) -> Table:
 
 
 def _plain(series: Any) -> _Column:
-    """One column of a DataFrame: numbers stay numbers, with what is missing as NaN; everything else becomes objects."""
+    """Return one column of a DataFrame: numbers stay numbers, with missing ones as NaN; everything else becomes objects."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "fiubM" and isinstance(series.dtype, np.dtype):
         return np.asarray(series)
@@ -178,7 +180,7 @@ def _numbered(width: int) -> tuple[str, ...]:
 
 
 def _matched(member: Table, nonmember: Table) -> Table:
-    """The non-members with their columns in the members' order."""
+    """Return the non-members with their columns in the members' order."""
     if member.names == nonmember.names:
         return nonmember
     if len(member.names) != len(nonmember.names):
@@ -188,9 +190,9 @@ def _matched(member: Table, nonmember: Table) -> Table:
         )
     unshared = set(member.names) ^ set(nonmember.names)
     if unshared or len(set(member.names)) < len(member.names):
-        shown = ", ".join(map(repr, sorted(unshared)[:5])) or "repeated names in another order"
+        differing = ", ".join(map(repr, sorted(unshared)[:5])) or "repeated names in another order"
         raise InputError(
-            f"member and nonmember features must have the same columns, got {shown}; name them alike in both."
+            f"member and nonmember features must have the same columns, got {differing}; name them alike in both."
         )
     place = {name: at for at, name in enumerate(nonmember.names)}
     order = [place[name] for name in member.names]
@@ -203,7 +205,7 @@ def _matched(member: Table, nonmember: Table) -> Table:
 
 
 def pooled(*parts: _Column) -> Floats | list[str | None]:
-    """Return one column of several tables as numbers, NaN where a value is missing; else as texts, and null there.
+    """Return one column of several tables as numbers, NaN where a value is missing; else as texts, and None there.
 
     >>> pooled(np.array([1, 2]), np.array([None], dtype=object)), pooled(np.array(["a"]), np.array([3]))
     (array([ 1.,  2., nan]), ['a', '3'])
@@ -222,7 +224,7 @@ def pooled(*parts: _Column) -> Floats | list[str | None]:
 
 
 def ranks_of(values: list[Any]) -> Floats:
-    """Return the place of each value among the different ones, from 0; NaN for null."""
+    """Return the place of each value among the different ones, from 0; NaN for None."""
     missing = np.array([value is None for value in values])
     result = np.full(missing.size, np.nan)
     result[~missing] = np.unique([value for value in values if value is not None], return_inverse=True)[1]
@@ -260,7 +262,7 @@ def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> tup
 
 
 def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Which columns to look at: all, or of very many those that are most often not 0, or some at random."""
+    """Return the columns to examine: all, or of very many those that are most often not 0, or some at random."""
     width = len(member.names)
     if width <= _WIDEST:
         return np.arange(width)
@@ -271,7 +273,7 @@ def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.ND
 
 
 def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
-    """Normal scores of the ranks, 0 where there is a gap."""
+    """Return normal scores of the ranks, 0 where there is a gap."""
     from scipy import special, stats
 
     result = np.zeros(column.size)
@@ -281,7 +283,7 @@ def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _numeric_columns(member: _Column, nonmember: _Column) -> list[Floats]:
-    """A column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
+    """Return a column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
     values = pooled(member, nonmember)
     if not isinstance(values, list):
         return [values]
@@ -300,25 +302,25 @@ _Labels = npt.NDArray[np.bool_]
 _Learner = Callable[[Floats, _Labels, Floats], Floats]
 
 
-def _linear(known: Floats, label: _Labels, new: Floats) -> Floats:
-    """Logistic regression on the columns and their squares."""
+def _linear(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+    """Score by logistic regression on the columns and their squares."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    known, new = (np.hstack([part, (np.square(part) - 1) / np.sqrt(2)]) for part in (known, new))
+    learnt, new = (np.hstack([part, (np.square(part) - 1) / np.sqrt(2)]) for part in (learnt, new))
     with warnings.catch_warnings():
         # A classifier stopped early is still a classifier.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(LogisticRegression(C=0.1).fit(known, label).decision_function(new))
+        return np.asarray(LogisticRegression(C=0.1).fit(learnt, label).decision_function(new))
 
 
-def _trees(known: Floats, label: _Labels, new: Floats) -> Floats:
-    """Boosted trees, which see what depends on several columns at once."""
+def _trees(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+    """Score by boosted trees, which see dependence on several columns at once."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     chosen = {"max_iter": 60, "learning_rate": 0.06, "max_leaf_nodes": 15, "l2_regularization": 1.0}
     model = HistGradientBoostingClassifier(**chosen, early_stopping=False, random_state=0)
-    return np.asarray(model.fit(known, label).decision_function(new))
+    return np.asarray(model.fit(learnt, label).decision_function(new))
 
 
 _LEARNERS: tuple[_Learner, ...] = (_linear, _trees)
@@ -326,20 +328,20 @@ CLASSIFIERS = len(_LEARNERS)
 MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
 
 
-def classified(known: Floats, label: _Labels, new: Floats) -> Floats:
-    """Return the scores that a linear and a tree classifier give to new records, larger for what is labelled.
+def classified(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+    """Return the scores that a linear and a tree classifier give to new records, larger for labelled ones.
 
     Args:
-        known: Shape (n, k), what is learnt from, without gaps.
+        learnt: Shape (n, k), features of the training records, without gaps.
         label: Shape (n,), of both kinds.
         new: Shape (m, k).
 
     Returns:
         Shape (2, m).
     """
-    columns = np.argsort(-differences(known, member=label), kind="stable")[:MOST_COLUMNS]
-    known, new = known[:, columns], new[:, columns]
-    return np.array([learner(known, label, new) for learner in _LEARNERS])
+    columns = np.argsort(-differences(learnt, member=label), kind="stable")[:MOST_COLUMNS]
+    learnt, new = learnt[:, columns], new[:, columns]
+    return np.array([learner(learnt, label, new) for learner in _LEARNERS])
 
 
 def differences(values: Floats, *, member: _Labels) -> Floats:
@@ -376,7 +378,7 @@ def fingerprints(features: Features) -> PerGroup:
     by letter and never equals a number.
 
     Args:
-        features: Of both groups; columns are matched by place.
+        features: Features of both groups; columns are matched by place.
 
     Returns:
         Arrays of 64-bit unsigned integers, of shapes (n1,) and (n0,), for `Losses.fingerprint`.
@@ -423,20 +425,20 @@ def _sparse(table: Table) -> _Hashes:
 
 
 def _keys(first: int, count: int) -> _Hashes:
-    """One key for each column."""
+    """Return one key for each column."""
     places = np.arange(first + 1, first + count + 1, dtype=np.uint64)
     return _mixed(places * np.uint64(_GOLDEN))
 
 
 def _salted(words: _Hashes, keys: _Hashes) -> _Hashes:
-    """The hashes of cells under the keys of their columns; a cell of 0 counts 0."""
+    """Return the hashes of cells under the keys of their columns; a cell of 0 counts 0."""
     result = _mixed(words ^ keys)
     result[words == 0] = 0
     return result
 
 
 def _mixed(x: _Hashes) -> _Hashes:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a bijection that leaves no pattern; in place."""
+    """Return the finaliser of SplitMix64 (Steele, Lea and Flood 2014), a bijection that leaves no pattern; in place."""
     shifted = x >> np.uint64(30)
     x ^= shifted
     x *= np.uint64(0xBF58476D1CE4E5B9)
@@ -447,7 +449,7 @@ def _mixed(x: _Hashes) -> _Hashes:
 
 
 def _numeric(values: npt.NDArray[Any]) -> _Hashes:
-    """One word for each number: 0 for zero, else the bits of the float, or of the integer where no float is equal to it."""
+    """Return one word for each number: 0 for zero, else the bits of the float, or of the integer if no float is equal to it."""
     with np.errstate(over="ignore"):  # a longdouble beyond the doubles
         floats = values.astype(np.float64)
     floats += 0.0  # -0.0 becomes 0.0
@@ -462,14 +464,14 @@ def _numeric(values: npt.NDArray[Any]) -> _Hashes:
 
 
 def _inexact(whole: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which integers no float is equal to."""
+    """Return whether no float is equal to each integer."""
     beyond = floats >= float(np.iinfo(whole.dtype).max)
     with np.errstate(invalid="ignore"):
         return np.asarray(beyond | (np.where(beyond, 0.0, floats).astype(whole.dtype) != whole))
 
 
 def _words(place: str, column: npt.NDArray[Any]) -> _Hashes:
-    """One word for each cell of a column of any type."""
+    """Return one word for each cell of a column of any type."""
     if column.dtype.kind in "fiub":
         return _numeric(column)
     if column.dtype.kind == "M":
@@ -491,7 +493,7 @@ def _words(place: str, column: npt.NDArray[Any]) -> _Hashes:
 
 
 def _word(value: Any, place: str) -> int:
-    """The word of one cell: the bits of a number, or a hash of the text of anything else."""
+    """Return the word of one cell: the bits of a number, or a hash of the text of anything else."""
     if isinstance(value, str):
         return _digest("s", value)
     if is_missing(value):
@@ -510,7 +512,7 @@ def _word(value: Any, place: str) -> int:
 
 
 def _number(value: Any) -> int:
-    """The bits of the float that equals it; of the integer where none does."""
+    """Return the bits of the float that equals it; of the integer where none does."""
     if not isinstance(value, numbers.Integral | np.bool_):
         return _bits(float(value))
     value = int(value)
@@ -524,7 +526,7 @@ def _bits(value: float) -> int:
 
 
 def _digest(kind: str, text: str) -> int:
-    """64 bits of a hash that is the same everywhere; never 0, which is kept for the number zero."""
+    """Return 64 bits of a hash that is the same everywhere; never 0, which is kept for the number zero."""
     raw = hashlib.blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(raw, "little") or _MASK
 

@@ -1,4 +1,4 @@
-"""Who a record is: ids, groups and persons, compared by what they say, and how several records of one person count."""
+"""Identity of a record: ids, groups and people, compared by content, and the combination of several records of a person."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import about
 from auditor.core.values import Floats, Losses, PerGroup
 
-# --- Labels of records (ids, groups, people), compared by what they say rather than by the type that holds them ---
+# --- Labels of records (ids, groups, people), compared by content rather than by type ---
 #
 # A whole number is the same label as an integer, as a float and as text; blanks, None and NaN are no labels.
 
@@ -68,13 +68,13 @@ def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
     # Objects, for an array of text is as wide in every row as the longest.
     words = np.array([_word(item).strip() for item in values.tolist()], dtype=object)
-    # Text is taken at its word, so that a person called None is one; other types spell what is missing like this.
+    # Text is taken at its word, so that a person called None is one; other types spell missing values like this.
     blank = ("",) if column.dtype.kind in "US" else _NO_LABEL
     return words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell holds no value: None, NaN, or what pandas has in place of a number or a time.
+    """Return whether a cell holds no value: None, NaN, or the missing number or time of pandas.
 
     >>> [is_missing(value) for value in (None, float("nan"), "", 0)]
     [True, True, False, False]
@@ -145,7 +145,7 @@ def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
 
 
 def _intraclass(scores: Floats, unit: Integers, sizes: Integers) -> float:
-    """The intraclass correlation by one-way analysis of variance, in [0, 1]; 1 where it cannot be known."""
+    """Return the intraclass correlation by one-way analysis of variance, in [0, 1]; 1 where it cannot be known."""
     n, persons = scores.size, sizes.size
     if persons < _LEAST:
         return 1.0
@@ -157,10 +157,10 @@ def _intraclass(scores: Floats, unit: Integers, sizes: Integers) -> float:
     return min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 1.0
 
 
-# --- Whose record is it? Several records of one data subject become one score, and what that does to an audit ---
+# --- Data subjects: several records of one become one score, and the consequences for an audit ---
 #
 # Records of one person are not independent, so intervals that count records are too narrow. Privacy is promised to
-# persons, so the units to count are persons.
+# people, so the units to count are people.
 
 
 MIXED = "(mixed)"
@@ -170,14 +170,14 @@ _EXACT = 10_000  # pairs of people up to which the exact law of the test of size
 
 @dataclass(frozen=True, eq=False)
 class RecordsFound:
-    """The losses with one score per id, and what that combined; pairs are (members, non-members).
+    """The losses with one score per id, and the combined rows; pairs are (members, non-members).
 
     Attributes:
         losses: One score per id and group, or the rows as they were.
         rows: Numbers of rows.
-        sizes: How many rows each score stands for.
+        sizes: Number of rows behind each score.
         largest: Most rows of one id within a group.
-        sizes_p_value: Of the hypothesis that ids have as many rows among the members as among the non-members; 1 where all
+        sizes_p_value: p-value of the hypothesis that ids have as many rows among the members as among the non-members; 1 where all
             rows of an id have one loss, so that their number does not show.
         combined: Whether any score stands for several rows.
     """
@@ -197,7 +197,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     and where fewer than two ids are in one.
 
     Args:
-        losses: With ``id``, or none is combined.
+        losses: Losses with ``id``, or none is combined.
         by: ``mean``, ``min`` or ``max`` of the losses.
 
     >>> losses = Losses(member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], id=(["a", "a", "b"], ["c", "d"]))
@@ -220,7 +220,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
 
 
 def _within_persons(losses: Losses) -> Codes:
-    """The ids as numbers; equal ids of different people are different records."""
+    """Return the ids as numbers; equal ids of different people are different records."""
     ids = codes(cast("PerGroup", losses.id))
     if losses.person is None:
         return ids
@@ -234,7 +234,7 @@ def _within_persons(losses: Losses) -> Codes:
 
 @dataclass(frozen=True, eq=False)
 class PersonsFound:
-    """The losses with one score per unit, and how records and people are spread; pairs are (members, non-members).
+    """The losses with one score per unit, and the spread of records and people; pairs are (members, non-members).
 
     Attributes:
         losses: One score per person and group, or one per record.
@@ -246,12 +246,12 @@ class PersonsFound:
         unlabelled: Numbers of records that name no person.
         largest: Most records of one person within a group.
         in_both: People with records in both groups.
-        in_both_by_chance: How many there would be, on average, had a coin decided for each record.
+        in_both_by_chance: Expected number, had a coin decided for each record.
         several: People with two or more records, in both groups together.
-        sizes_p_value: Of the hypothesis that people have as many records among the members as among the non-members.
+        sizes_p_value: p-value of the hypothesis that people have as many records among the members as among the non-members.
         effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         left_out: People with records in both groups who were left out, since membership was decided by person.
-        trained: For how few and how many training records a score stands.
+        trained: Fewest and most training records behind a score.
     """
 
     losses: Losses
@@ -283,7 +283,7 @@ class PersonsFound:
 
     @property
     def group(self) -> int:
-        """For how many records a claim about single ones is judged: 1 where a score stands for a person, or for one record."""
+        """Number of records for which a claim about single ones is judged: 1 if a score stands for a person, or for one record."""
         return 1 if self.combined else self.trained[1]
 
 
@@ -297,7 +297,7 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
     are kept only if they agree within every person. Rows of one id are combined first, `per_record`.
 
     Args:
-        losses: With ``person``, for `OnePerPerson`.
+        losses: Losses with ``person``, for `OnePerPerson`.
         choice: `EachRecord` or `OnePerPerson`.
 
     Raises:
@@ -328,7 +328,7 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
     for side, items in zip(("member", "non-member"), sides, strict=True):
         if items.scores.size < _LEAST:
             raise InputError(
-                f"{side} losses must belong to at least {_LEAST} persons, got {items.scores.size}; audit each record, or"
+                f"{side} losses must belong to at least {_LEAST} people, got {items.scores.size}; audit each record, or"
                 " add persons."
             )
     pairs = zip(_trained(by_id, choice), sides, strict=True)
@@ -379,7 +379,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
 
 
 def _trained(by_id: RecordsFound, choice: options.Persons) -> PerGroup:
-    """How many training records each record may have been: its rows, unless they are scorings of one."""
+    """Return the number of training records behind each record: its rows, unless they are scorings of one."""
     return PerGroup(*map(np.ones_like, by_id.sizes)) if choice.rows is options.Rows.SCORINGS else by_id.sizes
 
 
@@ -408,7 +408,7 @@ def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
 
 
 def _tail(seen: int, expected: float, count: int) -> float:
-    """A bound on the chance that a sum of so many independent coins is as far from its mean as this, to the same side.
+    """Return a bound on the chance that a sum of so many independent coins is as far from its mean as this, to the same side.
 
     exp(-n KL(s/n, p)) with p the mean of their probabilities, whatever these are: Hoeffding 1963, Theorem 1.
     """
@@ -425,7 +425,7 @@ def mechanism_reason(units: PersonsFound, *, strata: bool = False) -> str | None
     members, so it depends on membership without any leak. And records whose people are never, or hardly ever, split
     had one coin per person: a test that counts a coin for each record is wrong then (the number of split people is
     compared with independent coins by Hoeffding's bound, at 1e-3). So were the records of people that are split too often
-    dealt out between the groups, unless pairs are drawn within persons. So were rows of one id that could not be combined.
+    dealt out between the groups, unless pairs are drawn within people. So were rows of one id that could not be combined.
 
     Args:
         units: The units.
@@ -488,7 +488,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 
 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
-    """How many people have records in both groups, and how many would by independent coins, of their own odds where known."""
+    """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
     chance = np.full(owner.size, persons.member.size / owner.size)
     if inclusion is not None:
@@ -502,7 +502,7 @@ def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
 
 
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
-    """Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative.
+    """Return the p-value of Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative.
 
     The asymptotic law calls three people against three surely different, where chance alone gives one in ten.
     """
@@ -522,7 +522,7 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 
 
 def _in_units(losses: Losses, units: Codes, by: str) -> list["_PerPerson"]:
-    """Both groups in order of their units."""
+    """Return both groups in order of their units."""
     pairs = zip((losses.member, losses.nonmember), units.units, strict=True)
     return [_PerPerson.of(values, owner, by) for values, owner in pairs]
 
@@ -560,7 +560,7 @@ class _PerPerson:
 
 
 def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
-    """One score per person, from losses in order of person and then of loss."""
+    """Return one score per person, from losses in order of person and then of loss."""
     counts = np.diff(np.append(starts, ordered.size))
     low, high = ordered[starts], ordered[starts + counts - 1]
     if by != "mean":
@@ -573,7 +573,7 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 
 
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
-    """One label per person: the one they share. Where they differ it is "(mixed)", or the column goes."""
+    """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
     firsts = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):

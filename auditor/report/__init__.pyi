@@ -4,7 +4,7 @@ from auditor.report.export import junit as junit, model_card as model_card, sari
 from auditor.report.findings import (
     finding as finding,
     headline as headline,
-    recognition as recognition,
+    promised,
     verdict_sentence as verdict_sentence,
 )
 from auditor.report.folder import site as site
@@ -17,12 +17,14 @@ from auditor.report.html import (
     methods_section as methods_section,
     render as render,
 )
+from auditor.report.kinds import view_of as view_of
 from auditor.report.rows import Row
 from auditor.report.terminal import (
     audit_text as audit_text,
     comparison_text as comparison_text,
     plan_text as plan_text,
 )
-from auditor.report.view import View as View, gates_first as gates_first, texts as texts, view_of as view_of
-from auditor.report.words import STATUS, VERDICT, advice, at_least, fit_sentences, out_of_many
-from auditor.verdicts.gates import Gates as Gates, check_gates as check_gates
+from auditor.report.view import View as View, texts as texts
+from auditor.report.words import STATUS, VERDICT, advice, fit_sentences, out_of_many
+from auditor.verdicts.gates import Gates as Gates
+from auditor.verdicts.limits import with_limits as with_limits

@@ -1,6 +1,6 @@
-"""The annex for a reviewer: what is declared of the release, which attacks were run and which were not, and what remains.
+"""The annex for a reviewer: the declared context of the release, the attacks that were run or not, and the residual risk.
 
-"Not run" never means that nothing was found.
+"Not run" never means "no leakage".
 """
 
 from typing import NamedTuple
@@ -12,19 +12,19 @@ from auditor.report.findings import states
 from auditor.report.rows import condition, policy_rows, row_of
 from auditor.report.view import View, texts
 from auditor.results import metrics
-from auditor.results.document import CONTENT_HASH, detail
+from auditor.results.document import detail
 
 
 class AttackRow(NamedTuple):
     """A kind of attack that a reviewer expects.
 
     Attributes:
-        name: What it is called.
-        state: What became of it.
+        name: Name of the attack.
+        state: Run, not run or not applicable.
         because: Why it is not applicable.
-        scored: On how many records it was run.
-        ceiling: The most that it could have certified.
-        found: What it found.
+        scored: Number of scored records.
+        ceiling: Largest epsilon that it could have certified.
+        result: Its result in words.
     """
 
     name: str
@@ -32,17 +32,17 @@ class AttackRow(NamedTuple):
     because: str = ""
     scored: str = ""
     ceiling: str = ""
-    found: str = ""
+    result: str = ""
 
 
 class Annex(NamedTuple):
     """The annex of an audit.
 
     Attributes:
-        declared: Each field of the context with what was stated, or that nothing was.
+        declared: Each field of the context with its value, or "not stated".
         coverage: Every kind of attack that a reviewer expects.
-        residual: The risk that remains, in a sentence: no state of an audit makes a model safe.
-        sha256: Of the content of the result.
+        residual: Residual risk in a sentence: no state of an audit makes a model safe.
+        sha256: Hash of the content of the result.
     """
 
     declared: list[tuple[str, str]]
@@ -66,12 +66,12 @@ def annex_of(view: View) -> Annex:
             for item, state in rows
         ],
         words["residual"][states(view.result, view.finding)[-1]],
-        view.result.to_dict()["provenance"][CONTENT_HASH],
+        view.sha256,
     )
 
 
 def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
-    """An attack that was run by what the audit found, any other with nothing beside it."""
+    """Return the row of an attack, with the finding of the audit if it was run."""
     words = texts("annex")
     name = words["attacks"][attack]
     if state != AttackState.RUN:
@@ -84,8 +84,8 @@ def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
 
 
 def _by_label(view: View) -> dict[Attack, tuple[str, str, str]]:
-    """What the same attack found when it was told labels alone."""
-    result = [row for row in policy_rows(view.result) if row.found.policy == "label"]
+    """Return the result of the same attack on labels only."""
+    result = [row for row in policy_rows(view.result) if row.outcome.policy == "label"]
     words = [
         ("the same records", "none", f"AUC {row.auc.value} ({row.auc.ends})") for row in result if row.auc
     ]
@@ -93,7 +93,7 @@ def _by_label(view: View) -> dict[Attack, tuple[str, str, str]]:
 
 
 def _by_estimated_odds(view: View) -> dict[Attack, tuple[str, str, str]]:
-    """What the losses show beyond the estimated odds of membership."""
+    """Return the evidence of the losses beyond the estimated odds of membership."""
     row = row_of(view.result, "epsilon_bound.propensity")
     odds = None if row is None else detail(row.estimate, "odds")
     if row is None or odds is None or not row.has_value:

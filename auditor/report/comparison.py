@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from auditor.comparison.compare import AuditsComparison, RunChange
 
 
-# --- The sentences of a comparison: what was compared, what is on the frontier, and whether anything got worse ---
+# --- The sentences of a comparison: its audits, its frontier, and changes for the worse ---
 
 
 _CHANGE = {
@@ -41,12 +41,12 @@ _CHANGE = {
     Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
     Change.NOT_JUDGED: Sign("Not judged", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
-_NO_ORDER = Sign("No order shown", "≈", "plain")
-_PART = Sign("Order shown in part", "≈", "plain")
-# The gravest first: it gives the comparison its sign.
+_NO_ORDER = Sign("No ranking shown", "≈", "plain")
+_PART = Sign("Partial ranking", "≈", "plain")
+# The gravest first: it sets the sign of the comparison.
 _GRAVEST = (Change.WORSE, Change.NOT_COMPARABLE, Change.NO_CHANGE_SHOWN, Change.BETTER)
-_UNLIKE = 1.5  # ratio of the sizes of two audits from which on their records may be of other populations
-_SHOWN = 6  # names listed before the rest are counted
+_UNLIKE = 1.5  # smallest ratio of the sizes of two audits that suggests different populations
+_LISTED = 6  # names listed before the rest are counted
 
 
 def listed(names: Sequence[str]) -> str:
@@ -55,13 +55,13 @@ def listed(names: Sequence[str]) -> str:
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    if len(names) > _SHOWN:
-        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    if len(names) > _LISTED:
+        return f"{', '.join(names[:_LISTED])} and {len(names) - _LISTED} more"
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _said(key: str, **words: Any) -> str:
-    """A sentence of ``texts/comparison.toml`` with these words in their places."""
+    """Return a sentence of ``texts/comparison.toml`` with these words."""
     return str(texts("comparison")["sentences"][key]).format(**words)
 
 
@@ -70,8 +70,8 @@ def _plural(count: int, one: str, many: str) -> str:
 
 
 def _compared(comparison: "AuditsComparison") -> str:
-    """Return what was compared, in a sentence or two."""
-    runs, counts = comparison.runs, {item.given for item in comparison.strategies}
+    """Return a sentence on the compared audits."""
+    runs, counts = comparison.runs, {item.audits for item in comparison.strategies}
     what = f"by {_measure_words(comparison)}"
     audits = _plural(len(runs), "audit", "audits")
     if all(run.strategy is None for run in runs):
@@ -82,13 +82,13 @@ def _compared(comparison: "AuditsComparison") -> str:
 
 
 def _measure_words(comparison: "AuditsComparison") -> str:
-    """What the measure is called inside a sentence."""
+    """Return the name of the measure inside a sentence."""
     title = comparison.measure_title
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _bounds(comparison: "AuditsComparison") -> str:
-    """Return what the values are where they are lower bounds, or nothing."""
+    """Return the kind of the lower bounds; empty if the values are none."""
     if not metrics.metric(comparison.measure).lower_bound:
         return ""
     estimates = [item.estimate for item in comparison.measurements]
@@ -102,7 +102,7 @@ def _bounds(comparison: "AuditsComparison") -> str:
 
 
 def _frontier(comparison: "AuditsComparison") -> str:
-    """Return which strategies are on the frontier, or why there is none."""
+    """Return a sentence on the strategies on the frontier, or on why there is none."""
     if comparison.no_landscape is not None:
         return _said("no_landscape", why=comparison.no_landscape)
     placed = [item for item in comparison.strategies if item.placed]
@@ -114,7 +114,6 @@ def _frontier(comparison: "AuditsComparison") -> str:
     several = any(len(item.runs) > 1 for item in placed)
     return _said(
         "frontier",
-        are="is" if len(names) == 1 else "are",
         names=listed(names),
         count=len(names),
         placed=len(placed),
@@ -125,11 +124,11 @@ def _frontier(comparison: "AuditsComparison") -> str:
 
 
 def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> list[str]:
-    """Return how to get what is missing here, in sentences.
+    """Return sentences on missing utilities and baselines.
 
     Args:
-        comparison: What to say it of.
-        command_line: Whether to name the options of the command alone, and not those of Python beside them.
+        comparison: The comparison.
+        command_line: Whether to name only the options of the command, and not those of Python.
     """
 
     def spelled(python: str, option: str) -> str:
@@ -145,7 +144,7 @@ def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> lis
 
 
 def _warnings(comparison: "AuditsComparison") -> list[str]:
-    """Return what to know before choosing or deciding by these numbers, in sentences."""
+    """Return warnings before a decision by these numbers, in sentences."""
     base, warnings = comparison.baseline, []
     if comparison.disclosure is Disclosure.INSIDERS:
         warnings.append(_said("insiders"))
@@ -169,7 +168,7 @@ def _warnings(comparison: "AuditsComparison") -> list[str]:
 
 
 def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
-    """The numbers of members of two audits, and of non-members; 0 where a result does not say."""
+    """Return the numbers of members of two audits, and of non-members; 0 if unknown."""
     first, second = (
         [run.result.data.get(name) or 0 for name in ("n_member", "n_nonmember")] for run in (one, other)
     )
@@ -177,14 +176,14 @@ def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
 
 
 def stopped(comparison: "AuditsComparison") -> list[str]:
-    """Return why a pipeline that must not get worse stops: a line for each audit that is worse, or not comparable."""
+    """Return why a pipeline stops: a line for each audit that is worse than the baseline, or not comparable."""
     stops = [item for item in comparison.changes if item.headline.verdict in _GRAVEST[:2]]
     stops.sort(key=lambda item: _GRAVEST.index(item.headline.verdict))
     return [f"{_called(item.run)}: {item.headline.sentence}" for item in stops]
 
 
 def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
-    """Return what leads the page: whether anything got worse than the baseline, or without one who gives most away."""
+    """Return the leading sentences: changes from the baseline, or without one the ranking."""
     base, changes = comparison.baseline, comparison.changes
     if base is None:
         sign, sentences = _ranking(comparison)
@@ -206,7 +205,7 @@ def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
 
 
 def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
-    """The strategies with what gives most away first; those without a value last."""
+    """Return the strategies, most leakage first; those without a value last."""
 
     def key(item: Strategy) -> float:
         return (
@@ -219,14 +218,14 @@ def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
 
 
 def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
-    """Who gives most away, and who least, as far as the intervals show it."""
+    """Return the strategies with the most and the least leakage, if simultaneous intervals separate them."""
     if comparison.no_order is not None:
         return _NO_ORDER, [_said("no_order", why=comparison.no_order)]
     top, *rest = ranks = [item for item in _in_order(comparison) if item.measure is not None]
     least, name = ranks[-1], numbers.quoted(top.name)
     like = [numbers.quoted(item.name) for item in rest if not top.above(item)]
     value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
-    sign = Sign(f"{numbers.named(top.name)}: most leakage{_of_least_use(top, comparison)}", "▲", "caution")
+    sign = Sign(f"Most leakage: {numbers.named(top.name)}{_of_least_use(top, comparison)}", "▲", "caution")
     others = "the other" if len(rest) == 1 else f"all {len(rest)} others"
     sentences = [_said("first", name=name, value=value, others=others)]
     if like:
@@ -240,7 +239,7 @@ def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
 
 
 def _level(stated: "Sequence[Strategy | Difference | Headline]") -> str:
-    """The confidence at which all of these hold at once, that of the least certain; nothing where none has one."""
+    """Return the lowest confidence of these; empty if there is none."""
     levels = [item.confidence for item in stated if item.confidence is not None]
     return numbers.percent(min(levels), toward="down") if levels else ""
 
@@ -259,7 +258,7 @@ def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
 
 
 def _of_least_use(top: Strategy, comparison: "AuditsComparison") -> str:
-    """That it is also the least useful, if so."""
+    """Return a note if the strategy is also the least useful, else nothing."""
     others = [item for item in comparison.strategies if item.placed and item is not top]
     least = min((_usefulness(item, comparison) for item in others), default=math.nan)
     if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
@@ -268,13 +267,13 @@ def _of_least_use(top: Strategy, comparison: "AuditsComparison") -> str:
 
 
 def _usefulness(item: Strategy, comparison: "AuditsComparison") -> float:
-    """The mean utility, as a number of which more is better."""
+    """Return the mean utility, with a sign by which more is better."""
     mean = math.nan if item.utility is None else item.utility.mean
     return mean if audited.higher_is_better(comparison.runs) else -mean
 
 
 def _beaten(comparison: "AuditsComparison") -> list[str]:
-    """Which strategies are shown to give away more than another that is at least as useful."""
+    """Return sentences on strategies that are shown to leak more than another that is at least as useful."""
     if comparison.no_order is not None or comparison.no_landscape is not None:
         return []
     placed = [item for item in _in_order(comparison) if item.placed]
@@ -296,7 +295,7 @@ def _beaten(comparison: "AuditsComparison") -> list[str]:
 
 
 def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
-    """How many got worse, first; then which, for each thing that can be said of one."""
+    """Return the number of audits that got worse, then the names by verdict."""
     names: dict[Change, list[str]] = {verdict: [] for verdict in _GRAVEST}
     for item in changes:
         names[item.headline.verdict].append(_called(item.run))
@@ -316,23 +315,23 @@ def _called(run: audited.Run) -> str:
     return f"{run.number}. {numbers.named(run.title)}"
 
 
-# --- The rows of a comparison's tables, as strings, each with what it sorts by ---
+# --- The rows of a comparison's tables, as strings, each with its sort key ---
 
 
 _Cell = dict[str, Any]
 
 
 def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
-    """What a cell shows, and the number or the text that its column is sorted by; missing ones come last."""
+    """Return a cell, with the number or the text that sorts its column; missing ones come last."""
     if isinstance(by, float):
         by = None if math.isnan(by) else max(min(by, 1e308), -1e308)
     return {"text": text, "notes": list(filter(None, notes)), "by": "" if by is None else str(by)}
 
 
 def _strategy_row(item: Strategy, comparison: "AuditsComparison") -> dict[str, Any]:
-    """Return a strategy: its averages with their ranges, its interval, what it is shown to exceed, and its instances."""
+    """Return the row of a strategy: means with ranges, interval, the strategies below it, and its models."""
     used = len(item.runs)
-    models = numbers.count(item.given) if used == item.given else f"{used} of {item.given}"
+    models = numbers.count(item.audits) if used == item.audits else f"{used} of {item.audits}"
     over = [other for other in comparison.strategies if item.above(other) and comparison.no_order is None]
     return {
         "number": item.number,
@@ -371,7 +370,7 @@ def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) 
 
 
 def _audit_row(item: audited.Measurement) -> dict[str, Any]:
-    """Return an audit: its utility, and the measure with its interval and delta."""
+    """Return the row of an audit: its utility, and the measure with its interval and delta."""
     run, missing = item.run, _cell(numbers.MISSING)
     useful = run.utility
     return {
@@ -408,14 +407,14 @@ def _bound_row(run: audited.Run) -> dict[str, Any]:
 
 
 def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
-    """Return what each policy of answering less would help in an audit."""
+    """Return a row for each output policy of an audit."""
     return [
         {
             "run": run,
-            "answer": _cell(row.title, by=row.found.policy),
-            "auc": _measured(find(row.found, "auc")),
-            "advantage": _measured(find(row.found, "advantage")),
-            "best": _cell(row.best, by=row.found.at_least.get("advantage")),
+            "answer": _cell(row.title, by=row.outcome.policy),
+            "auc": _measured(find(row.outcome, "auc")),
+            "advantage": _measured(find(row.outcome, "advantage")),
+            "best": _cell(row.best, by=row.outcome.at_least.get("advantage")),
             "algorithm": _measured(None if row.bound is None else row.bound.estimate),
         }
         for row in policy_rows(run.result)
@@ -423,7 +422,7 @@ def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
 
 
 def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
-    """Return what changed from the baseline to one audit."""
+    """Return the row of a difference between the baseline and one audit."""
     written, level = partial(shown_value, name=item.name), _level([item])
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
@@ -460,7 +459,7 @@ def _not_compared(stated: Sequence[tuple[audited.Run, Difference]]) -> list[dict
     return [{"names": ", ".join(names), "reason": reason} for reason, names in by_reason.items()]
 
 
-_IN_A_CELL = 20  # strategies shown in a notebook
+_IN_A_CELL = 20  # strategies in a notebook
 
 
 def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compared") -> str:
@@ -476,20 +475,27 @@ def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compa
         "figure": plane and html.drawn(plane, landscape.alt(comparison)),
         "time": history and html.drawn(history, " ".join(parts["history"])),
     }
-    return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **parts)
+    return html.rendered(
+        "comparison.html.jinja",
+        scripts=("sort.js",),
+        results=[run.result for run in comparison.runs],
+        title=title,
+        **figures,
+        **parts,
+    )
 
 
 def cell(comparison: "AuditsComparison") -> str:
-    """Return a comparison as a part of a page: the sentences and the table of strategies, without a style of its own."""
-    return html.rendered("comparison-cell.html.jinja", shown=_IN_A_CELL, **context(comparison))
+    """Return a comparison as part of a page: the sentences and the table of strategies, without its own style."""
+    return html.rendered("comparison-cell.html.jinja", most=_IN_A_CELL, **context(comparison))
 
 
 def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
-    """Return everything that the page shows about a comparison, as strings, lists and dictionaries.
+    """Return all contents of the page of a comparison, as strings, lists and dictionaries.
 
     Args:
-        comparison: What to show.
-        command_line: Whether to name the options of the command alone, and not those of Python beside them.
+        comparison: The comparison.
+        command_line: Whether to name only the options of the command, and not those of Python.
     """
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
@@ -519,18 +525,18 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "level": _level(comparison.strategies),
         "history": _history(comparison),
         "densities": max(kinds.values(), default=0) >= landscape.DENSE,
-        "several_instances": any(item.given > 1 for item in comparison.strategies),
+        "several_instances": any(item.audits > 1 for item in comparison.strategies),
         "crowded": placed > landscape.CROWDED,
         "named": placed <= landscape.NAMED,
         "logarithmic": landscape.logarithmic(comparison) is not None,
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
         "audits": [_audit_row(item) for item in comparison.measurements],
-        # What has a difference, and the deciding quantities always.
+        # Quantities with a difference, and always the deciding ones.
         "differences": [
             _difference(*item) for item in stated if item[1].value is not None or item[1].decides
         ],
-        "delta": numbers.given(deltas.pop() if len(deltas) == 1 else None),
+        "delta": numbers.as_stated(deltas.pop() if len(deltas) == 1 else None),
         "decided": _decided([item for _, item in stated if item.value is not None]),
         "not_compared": _not_compared(stated),
         "bounds": [_bound_row(run) for run in comparison.runs],
@@ -540,7 +546,7 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
 
 
 def _mean_words(row: Row) -> str:
-    """Return a mean over the audits in a sentence, with how much they differ."""
+    """Return a sentence on a mean over the audits, with their spread."""
     spread = numbers.percent(detail(row.estimate, "i_squared"))
     return (
         f"{row.title}: {row.value} ({row.interval}); {spread} of the spread between the audits is beyond their errors (I^2)."
@@ -549,7 +555,7 @@ def _mean_words(row: Row) -> str:
 
 
 def _history(comparison: "AuditsComparison") -> list[str]:
-    """What the audits show over time, from the first to the last, and the days themselves for who cannot see them."""
+    """Return sentences on the change from the first to the last audit, and a text alternative to the picture."""
     if not (audits := comparison.history):
         return []
     first, last = audits[0], audits[-1]
@@ -564,7 +570,7 @@ def _history(comparison: "AuditsComparison") -> list[str]:
 
 
 def _notes(comparison: "AuditsComparison") -> list[str]:
-    """What a reader must know of the picture before choosing a strategy by it."""
+    """Return the caveats of the picture for a choice of strategy."""
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
     notes = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
@@ -572,7 +578,7 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
         several = any(len(item.runs) > 1 for item in comparison.strategies)
         bounds = about["bounds"].format(bounds=_bounds(comparison))
         notes.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
-    elif any(item.given > 1 for item in comparison.strategies):
+    elif any(item.audits > 1 for item in comparison.strategies):
         notes.append(about["means"])
     marked = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
     marks = {mark.partition(" ")[0] for marks in marked for mark in marks}
@@ -581,11 +587,11 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
 
 
 def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
-    """The results without a place in the landscape, and why."""
+    """Return the results that are not plotted, and why."""
     some = comparison.no_landscape is None and any(run.utility is not None for run in comparison.runs)
     reasons = []
     for item in comparison.measurements:
-        missing = "no utility was given for it" if some and item.run.utility is None else None
+        missing = "it has no utility" if some and item.run.utility is None else None
         if reason := item.reason or missing:
             reasons.append((_called(item.run), numbers.sentence(reason)))
     strategies = (numbers.quoted(item.name) for item in comparison.strategies if MIXED in item.marks)
@@ -593,7 +599,7 @@ def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
 
 
 def _decided(stated: Sequence[Difference]) -> dict[str, Any] | None:
-    """How the differences were found, each way told once, and what they assume."""
+    """Return the methods of the differences, each once, and their assumptions."""
     if not stated:
         return None
     assumptions = dict.fromkeys(text for item in stated for text in item.assumptions)

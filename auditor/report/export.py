@@ -1,8 +1,8 @@
 """An audit for other programs: test results (JUnit XML), findings beside a change (SARIF), and part of a model card.
 
-The first two report the claim, each gate and each check. What failed is a refuted claim, a gate that is true or a failed check;
-what was asked and could not be decided never counts as passed; a warning passes in JUnit, with its words as the test's
-output, and is a finding in SARIF. What passed is no finding.
+JUnit and SARIF report the claim, each gate and each check. Failures are a refuted claim, a true gate and a failed check. A
+claim or gate that could not be decided never counts as passed. A warning passes in JUnit, with its message as the output
+of the test, and is a finding in SARIF. SARIF omits everything that passed.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ from auditor.core.numbers import BRIEF, clean, count, plain
 from auditor.core.values import Estimate, Status, Verdict
 from auditor.report.annex import annex_of
 from auditor.report.html import environment, escaped
-from auditor.report.view import View, gates_first, texts, view_of
+from auditor.report.kinds import view_of
+from auditor.report.view import View, texts
 from auditor.results.document import AuditResult, Document, made_at
-from auditor.verdicts.gates import GateOutcome, exit_code
+from auditor.verdicts.limits import exit_code
 
 _clipped = partial(clean, most=BRIEF)
 
@@ -37,17 +38,17 @@ def _brief(text: object) -> str:
 
 @dataclass(frozen=True)
 class _Item:
-    """What became of the claim, of a gate or of a check.
+    """The outcome of the claim, of a gate or of a check.
 
     Attributes:
         group: ``claim``, ``gates`` or ``checks``.
-        name: What it is about, without its numbers.
-        outcome: As JUnit has it: a failure, an error, skipped, or null where it passed.
-        kind: The same in the words of the audit.
-        words: What was found and what to do.
-        rule: The rule of a SARIF log that it breaks; empty where it breaks none.
-        level: Of that finding.
-        output: What a passed test has to say.
+        name: Name without numbers.
+        outcome: In JUnit's words: failure, error or skipped; None if it passed.
+        kind: Outcome in the words of the audit.
+        words: Message and advice.
+        rule: SARIF rule that it breaks; empty if none.
+        level: SARIF level of the finding.
+        output: Output of a passed test.
     """
 
     group: str
@@ -75,17 +76,17 @@ _OF_CHECK = {Status.FAIL: "failure", Status.UNKNOWN: "skipped"}
 _LEVELS = {Status.FAIL: "error", Status.WARN: "warning", Status.UNKNOWN: "note"}
 
 
-def _items(shown: View, gates: Sequence[GateOutcome]) -> Iterator[_Item]:
-    verdict, words = shown.result.verdict, f"{shown.verdict.sign.word}. {shown.verdict.sentence}"
+def _items(view: View) -> Iterator[_Item]:
+    verdict, words = view.result.verdict, f"{view.verdict.sign.word}. {view.verdict.sentence}"
     outcome, rule, level = _OF_VERDICT[verdict]
     passed = "" if outcome else words
     yield _Item("claim", "claim", outcome, str(verdict or "no claim"), words, rule, level, passed)
-    for item in gates:
+    for item in view.outcomes:
         outcome, rule = _OF_GATE.get(item.code, (None, ""))
         passed = "" if outcome else item.sentence
         kind = item.code.name.lower()
         yield _Item("gates", item.gate.text, outcome, kind, item.sentence, rule, output=passed)
-    for check in shown.checks:
+    for check in view.checks:
         level = _LEVELS.get(check.status, "")
         warned = f"{check.sign.word}: {check.words}" if check.status is Status.WARN else ""
         yield _Item(
@@ -99,24 +100,19 @@ def _items(shown: View, gates: Sequence[GateOutcome]) -> Iterator[_Item]:
 # --- JUnit XML, as Jenkins, GitLab and GitHub's actions take it ---
 
 
-def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
-    """Return an audit as JUnit XML.
-
-    Args:
-        result: What an audit found.
-        gates: What became of the gates, if there were any.
-    """
-    shown, made = view_of(result), made_at(result.provenance)
-    items = list(_items(shown, gates))
+def junit(result: Document) -> str:
+    """Return an audit as JUnit XML."""
+    view, made = view_of(result), made_at(result.provenance)
+    items = list(_items(view))
     outcomes = Counter(item.outcome for item in items)
-    # The time is 0 seconds: a verdict takes none, and some readers show nonsense where it is left out.
+    # The time is 0 seconds, as some readers need it.
     counts = {"tests": len(items), "failures": outcomes["failure"], "errors": outcomes["error"], "time": 0}
     root = _element(None, "testsuites", name="auditor", **counts)
-    suite = _element(root, "testsuite", name=shown.heading, **counts, skipped=outcomes["skipped"])
+    suite = _element(root, "testsuite", name=view.heading, **counts, skipped=outcomes["skipped"])
     if made:  # the schema asks for a time without a zone
         suite.set("timestamp", made.replace(tzinfo=None, microsecond=0).isoformat())
     properties = _element(suite, "properties")
-    for title, value in shown.facts:
+    for title, value in view.facts:
         _element(properties, "property", name=title, value=value)
     for item in items:
         case = _element(
@@ -126,9 +122,9 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
             _element(case, item.outcome, item.words, message=item.words, type=item.kind)
         if item.output:
             _element(case, "system-out", item.output)
-    # What stopped the pipeline, the verdict, and the main numbers, for those who open the suite.
-    opening = [gates_first(gates), *(f"{item.sign.word}. {item.sentence}" for item in shown.opening)]
-    lines = [*filter(None, opening), *(row.line for row in shown.numbers)]
+    # The decision, the verdict and the main numbers, for readers of the suite.
+    opening = (f"{item.sign.word}. {item.sentence}" for item in (view.decision, *view.opening))
+    lines = [*opening, *(row.line for row in view.numbers)]
     _element(suite, "system-out").text = "\n".join(map(_brief, lines))
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -145,8 +141,7 @@ def _element(parent: ET.Element | None, tag: str, text: object = None, **attribu
 
 # --- SARIF 2.1.0 ---
 #
-# A finding keeps its fingerprint from run to run, whatever its numbers, so that hosts follow it instead of listing it
-# anew.
+# The fingerprint of a finding does not depend on its numbers, so that hosts track it from run to run.
 
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -158,7 +153,7 @@ _DRIVER = {
 _CHECK = "check/"
 _LONGEST_RULE_NAME = 100
 _LONGEST_NAME = 255  # characters of a file name
-# How the two files of one audit are told.
+# The source of an audit of two files.
 _PAIR = re.compile(r"(.+) \(members\), (.+) \(non-members\)", re.DOTALL)
 _ENDED = {
     ExitCode.DONE: "done",
@@ -167,17 +162,12 @@ _ENDED = {
 }
 
 
-def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
-    """Return an audit's findings as SARIF 2.1.0.
-
-    Args:
-        result: What an audit found.
-        gates: What became of the gates, if there were any.
-    """
-    shown, code, made = view_of(result), exit_code(result, gates), made_at(result.provenance)
-    items = [item for item in _items(shown, gates) if item.rule]
+def sarif(result: Document) -> str:
+    """Return an audit's findings as SARIF 2.1.0."""
+    view, made = view_of(result), made_at(result.provenance)
+    code, items = exit_code(result, view.outcomes), [item for item in _items(view) if item.rule]
     rules, files = list(dict.fromkeys(item.rule for item in items)), _files(result)
-    place: dict[str, Any] = {"logicalLocations": [{"name": _clipped(shown.model), "kind": "resource"}]}
+    place: dict[str, Any] = {"logicalLocations": [{"name": _clipped(view.model), "kind": "resource"}]}
     if files:  # the whole file is meant; hosts require a line all the same
         location = {"artifactLocation": {"uri": files[0], "index": 0}, "region": {"startLine": 1}}
         place["physicalLocation"] = location
@@ -188,9 +178,10 @@ def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
         **({"endTimeUtc": made.strftime("%Y-%m-%dT%H:%M:%SZ")} if made else {}),
     }
     properties = {
+        "decision": str(view.decided or "none"),
         "verdict": str(result.verdict or "none"),
-        "meaning": _clipped(shown.finding.sentence),
-        **({"audience": _clipped(f"For insiders only. {shown.audience}")} if shown.audience else {}),
+        "meaning": _clipped(view.finding.sentence),
+        **({"audience": _clipped(f"For insiders only. {view.audience}")} if view.audience else {}),
     }
     run = {
         "tool": {"driver": {**_DRIVER, "rules": [_rule(rule) for rule in rules]}},
@@ -202,7 +193,7 @@ def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
                 "ruleIndex": rules.index(item.rule),
                 "level": item.level,
                 "message": {"text": _message(item.words)},
-                "partialFingerprints": _fingerprints(item, shown.model, files),
+                "partialFingerprints": _fingerprints(item, view.model, files),
                 "locations": [place],
             }
             for item in items
@@ -260,7 +251,7 @@ def _fingerprints(item: _Item, model: str, files: Sequence[str]) -> dict[str, st
 
 
 def _files(result: Document) -> list[str]:
-    """The audited files, members first, as references relative to wherever the log is read; none where none is known."""
+    """The audited files, members first, as references relative to the place of the log; empty if unknown."""
     source = result.provenance.get("source") or ""
     if not source.strip():
         return []
@@ -269,12 +260,12 @@ def _files(result: Document) -> list[str]:
 
 
 def _reference(name: str) -> str:
-    """A relative URI reference. Of a path from a root, from a drive or through ``..`` only the name is told."""
+    """Return a relative URI reference: only the name if the path is absolute or contains ``..``."""
     parts = [part for part in re.split(r"[/\\]", clean(name, most=_LONGEST_NAME)) if part not in ("", ".")]
     outside = re.match(r"[/\\]|[A-Za-z]:|~", name) or ".." in parts
-    kept = [part for part in parts if part != ".."]
-    kept = kept[-1:] if outside else kept
-    return "/".join(quote(part, safe="") for part in kept) or "losses"
+    inside = [part for part in parts if part != ".."]
+    inside = inside[-1:] if outside else inside
+    return "/".join(quote(part, safe="") for part in inside) or "losses"
 
 
 # --- Part of a model card on the Hugging Face Hub: metadata in YAML, and a section in Markdown ---
@@ -289,7 +280,7 @@ def model_card(result: AuditResult) -> str:
     }
     section = environment(escaped, autoescape=False).get_template("model-card.md.jinja")
     front = "\n".join(["---", *_yaml(metadata), "---"])
-    return f"{front}\n\n{section.render(shown=view, annex=annex_of(view))}\n"
+    return f"{front}\n\n{section.render(view=view, annex=annex_of(view))}\n"
 
 
 def _hub_result(view: View) -> dict[str, Any]:
@@ -323,7 +314,7 @@ def _bounds(estimate: Estimate) -> dict[str, float]:
 
 
 def _yaml(value: Any) -> Iterator[str]:
-    """Yield the lines of a mapping or a list as block YAML, the way that people edit the top of a card."""
+    """Yield the lines of a mapping or a list as block YAML, in the usual style of model cards."""
     if isinstance(value, dict):
         for key, item in value.items():
             if item and isinstance(item, (dict, list)):
@@ -339,5 +330,5 @@ def _yaml(value: Any) -> Iterator[str]:
 
 def _scalar(value: Any) -> str:
     """Return a text or a number as JSON and YAML both read it: without a sign that hides, and 1e-5 with a point."""
-    shown = _clipped(value) if isinstance(value, str) else plain(value)
-    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(shown, ensure_ascii=False))
+    cleaned = _clipped(value) if isinstance(value, str) else plain(value)
+    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(cleaned, ensure_ascii=False))

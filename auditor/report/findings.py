@@ -1,7 +1,7 @@
-"""What was found, in one sentence that a decision can rest on, and in two words.
+"""The finding of an audit, in one sentence for a decision and in two words.
 
-Where every training record was scored the members count as draws here: the numbers of a finite training set are
-positive without any leakage, so they show none.
+If every training record was scored, the members count as draws here: numbers about a finite training set are positive
+without any leakage.
 """
 
 import math
@@ -10,31 +10,28 @@ from typing import Any, NamedTuple
 from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import numbers
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.report.rows import Row, condition
 from auditor.report.words import (
     Sign,
     Units,
-    assumptions,
-    at_least,
     claim_words,
     out_of_many,
+    pair_words,
     star_notes,
     units,
     within_noise,
 )
 from auditor.results import document, metrics
-from auditor.results.data import PointData
 from auditor.results.metrics import with_role
-from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
+from auditor.theory.attackers import humphries
 from auditor.theory.promises import belief_in_words, odds_in_words
 from auditor.verdicts.judging import failed_validity, why_blind
 
 
 class Statement(NamedTuple):
-    """What was found, or what became of a claim: as a sign of two or three words, and as a sentence."""
+    """A decision, a finding or a verdict: a sign of two or three words, and a sentence."""
 
     sign: Sign
     sentence: str
@@ -51,11 +48,11 @@ def said(key: str, **values: Any) -> str:
 _LEAK = Sign("Leakage found", "!", "caution")
 _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is meant
 _SMALL = Sign("Too few to tell", "?", "caution")
-_BLIND = Sign("The score tells nothing", "?", "caution")
+_BLIND = Sign("Uninformative score", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _ALTERED = Sign("Altered since it was written", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
-_UNLESS = Sign("Label leakage, or D is off", "!", "caution")
+_UNLESS = Sign("Labels leak, or the label distribution is wrong", "!", "caution")
 _ODDS = Sign("Leakage, or the odds are off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
@@ -63,15 +60,15 @@ _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
 def finding(result: document.Document) -> Statement:
-    """Return what was found, in plain words.
+    """Return the finding in plain words.
 
-    All that is looked at shares the error (`auditor.pipeline.shown_together`): what shows most may be told, and that
-    anything is found at all is not owed to looking often.
+    All tests share the error (`auditor.pipeline.shown_together`), so the strongest result may be reported, and many
+    tests do not make a finding more likely by chance.
     """
     failed = failed_validity(result.checks)
     if result.altered:
         return Statement(
-            _ALTERED, "Nothing here can be relied on: its SHA-256 is missing or not that of its content."
+            _ALTERED, "Do not rely on this result: its SHA-256 is missing or does not match its content."
         )
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
@@ -96,7 +93,7 @@ def _level(estimate: Estimate) -> str:
 
 
 def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[Estimate, float] | None:
-    """The estimate as evidence, with its lower end, where that is above 0 with all that was looked at."""
+    """Return the estimate as evidence and its lower limit, if that is above 0 jointly with all other tests."""
     row = metrics.as_evidence(estimate, result)
     if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
         return None
@@ -104,7 +101,7 @@ def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[E
 
 
 def _is_shown(name: str, result: document.Document) -> bool:
-    """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
+    """Whether this limit holds jointly with all others behind a headline; by itself for older schema versions."""
     if result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE):
         return True
     together = document.shown_by(result)
@@ -112,13 +109,14 @@ def _is_shown(name: str, result: document.Document) -> bool:
 
 
 def _confidence(result: document.Document) -> str:
-    """The confidence of the audit as the start of a sentence, with all that was looked at."""
+    """Return the joint confidence of the audit as the start of a sentence."""
     return f"At {numbers.percent(result.data['confidence'], toward='down')} confidence"
 
 
-def _of_rates(result: document.Document, words: Units) -> str:
+def _of_rates(result: document.Document, words: Units, *, above: float = 0.0) -> str:
+    """Return the rates with the strongest evidence, if an attacker who uses them has a precision above ``above``."""
     point = document.furthest_point(result)
-    if point is None:
+    if point is None or point["hits"] <= above * (point["hits"] + point["errors"]):
         return ""
     base, hits, errors = out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
@@ -127,7 +125,7 @@ def _of_rates(result: document.Document, words: Units) -> str:
 
 
 def _limit(name: str, row: Estimate, result: document.Document) -> float:
-    """The lower limit with all that was looked at; that of the row itself in a result of old."""
+    """Return the joint lower limit; the row's own limit for older schema versions."""
     together = document.shown_by(result)
     limits: Any = {} if together is None else together.get("limits", {})
     outcome: float = limits.get(name, row.lower)
@@ -146,7 +144,7 @@ def _of_bound(result: document.Document, words: Units) -> str:
     outcome = _above_zero(with_role(Role.CERTIFIED, result), result)
     if outcome is None or document.detail(outcome[0], "approximate"):
         return ""
-    bound, delta = numbers.number(outcome[1], toward="down"), numbers.given(outcome[0].delta)
+    bound, delta = numbers.number(outcome[1], toward="down"), numbers.as_stated(outcome[0].delta)
     return said("bound", level=_level(outcome[0]), words=words, bound=bound, delta=delta)
 
 
@@ -154,8 +152,14 @@ def _of_auc(result: document.Document, words: Units) -> str:
     row = metrics.as_evidence(document.find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
-    share = numbers.percent(_limit("auc", row, result), toward="down")
-    return said("auc", level=_level(row), words=words, share=share)
+    share = _limit("auc", row, result)
+    if share <= _HALF:
+        return ""
+    times, coin = pair_words(share)
+    first = said("pair", words=words, times=times, coin=coin)
+    # With as many members as others, the precision of these rates is hits / (hits + errors).
+    rare = _of_rates(result, words, above=share)
+    return f"{first} {rare or said('holds', level=Row(row).level)}"
 
 
 def _of_swapped_groups(result: document.Document, words: Units) -> str:
@@ -165,7 +169,7 @@ def _of_swapped_groups(result: document.Document, words: Units) -> str:
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
     if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
         return ""
-    gain = f": an attacker who goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
+    gain = f": an attacker who calls high losses members has an advantage of at least {numbers.percent(behind, toward='down')}"
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
@@ -173,8 +177,11 @@ def _of_training(result: document.Document, _words: Units) -> str:
     outcome = _above_zero(_bound_of(result, Role.JUDGE), result)
     if outcome is None:
         return ""
-    bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.given(outcome[0].delta)}"
-    return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency})."
+    bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.as_stated(outcome[0].delta)}"
+    factor = said(
+        "odds_factor", factor=numbers.number(math.exp(min(outcome[1], _MOST)), toward="down", digits=2)
+    )
+    return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency}). {factor}"
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:
@@ -184,7 +191,7 @@ def _of_labels(result: document.Document, _words: Units) -> str:
     bound, factor = (numbers.number(x, toward="down") for x in (outcome[1], math.exp(outcome[1])))
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
-    missed = ", something that the classifier did not learn from them" if learnt else ""
+    missed = ", information that the classifier missed" if learnt else ""
     values = {"bound": bound, "factor": factor, "which": which, "missed": missed}
     return said("labels", level=_level(outcome[0]), adjacency=outcome[0].adjacency, **values)
 
@@ -194,9 +201,9 @@ def _of_swapped_runs(result: document.Document, _words: Units) -> str:
     return "" if result.kind != "runs" or check is None or check.status is not Status.WARN else check.message
 
 
-# The first that finds something is told.
+# The first sentence that is not empty is reported.
 _LOOKS = (
-    *((_LEAK, look) for look in (_of_rates, _of_advantage, _of_bound, _of_auc)),
+    *((_LEAK, look) for look in (_of_auc, _of_rates, _of_advantage, _of_bound)),
     (_REVERSED, _of_swapped_groups),
     (_LEAK, _of_training),
     (_REVERSED, _of_swapped_runs),
@@ -204,7 +211,7 @@ _LOOKS = (
 
 
 def _bound_of(result: document.Document, role: Role) -> Estimate | None:
-    """The bound of that role; that of an audit of a training algorithm is its first number, whichever the role."""
+    """Return the bound with that role; for an audit of a training algorithm, its first number."""
     return with_role(role, result) if result.kind is None else next(iter(result.estimates), None)
 
 
@@ -214,11 +221,10 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
         return Statement(_NO_BOUND, f"This audit has no bound to report. {numbers.sentence(reason)}")
-    sentence = [
-        f"{_level(row)}, nothing shows that an attacker does better than guessing. This is not proof of privacy."
-    ]
+    guessing = f"{_level(row)}, there is no evidence that an attacker does better than guessing. This is not proof of privacy."
+    sentence = [guessing if result.kind else said("no_pair", words=words)]
     if result.kind == "labels":
-        sentence.append("A D that is off can also hide a leak.")
+        sentence.append("A wrong D can also hide a leak.")
     sentence += [text for text in (_alone(result),) if text]
     if _is_finite(result):
         sentence.append("Numbers that describe this finite training set can be positive by chance alone.")
@@ -235,16 +241,16 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
     elif document.powerless(row):
         sentence.append(f"There are too few {words.many} to certify anything at this delta.")
     else:
-        most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
+        most = f"{numbers.number(top, toward='down')} (delta {numbers.as_stated(row.delta)})"
         sentence.append(
-            f"With so many {words.many} the audit could have certified an epsilon of up to {most}."
+            f"With this many {words.many}, the audit could have certified an epsilon of up to {most}."
         )
     few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
     return Statement(_SMALL if few else _NONE, " ".join(sentence))
 
 
 def _alone(result: document.Document) -> str:
-    """Which numbers are beyond guessing by themselves, although all that is looked at together is not: they may be by chance."""
+    """Return a sentence on numbers that exceed guessing individually but not jointly, so that chance may explain them."""
     together = document.shown_by(result)
     sure = (item for item in result.estimates if item.confidence and not metrics.is_finite(item))
     alone = [item for item in sure if metrics.beyond_guessing(item)]
@@ -256,59 +262,15 @@ def _alone(result: document.Document) -> str:
 
 
 def _is_finite(result: document.Document) -> bool:
-    """Whether numbers above zero stand beside the finding that chance alone can make."""
+    """Whether the result has numbers that can be positive by chance alone."""
     return any(metrics.is_finite(item) for item in result.estimates)
 
 
-# --- What was found, and what was promised, as counts of people or records: the form that readers understand best ---
-#
-# People grasp "61 out of 100" better than an epsilon (Nanayakkara et al. 2023, ODDS-TEXT). What is measured is told from
-# the two rates that show most of all that hold together.
-
-
-_ROUNDING = 1e-9
-_PRIORS = (0.5, 0.01)  # what the attacker knows beforehand: a share of all that they look at
-
-
-def recognition(result: document.AuditResult) -> dict[str, Any]:
-    """Return the sentences: of the measurement, of the claim, and what they rest on."""
-    words = units(result.data)
-    point = None if failed_validity(result.checks) else document.furthest_point(result)
-    row = metrics.as_evidence(with_role(Role.CERTIFIED, result), result)
-    rests = _rests_on(row, words, result) if row is not None and point is not None else ""
-    measured = [] if point is None else _accused(point, words, _confidence(result))
-    return {"measured": measured, "rests": rests, "claim": promised(result)}
-
-
-# --- What was measured ----------------------------------------------------------------------------
-
-
-def _accused(point: PointData, words: Units, level: str) -> list[str]:
-    """How often an attacker's word is right: by Bayes' rule, which keeps the limit and its confidence."""
-    claim = Claim(
-        tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
-    )
-    result = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
-    often, seldom = map(at_least, result)
-    end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
-    values = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
-    return [said("accused", **values)]
-
-
-def _rests_on(row: Estimate, words: Units, result: document.AuditResult) -> str:
-    """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
-    about = said("about", words=words)
-    assumed = "; ".join(assumptions(row))
-    finite = said("finite")
-    parts = (about, f"It assumes: {assumed}." if assumed else "", finite if _is_finite(result) else "")
-    return " ".join(part for part in parts if part)
-
-
-# --- What estimated odds of membership show, and on what it hangs ---
+# --- Evidence by estimated odds of membership, and its conditions ---
 
 
 def by_estimated_odds(result: document.Document) -> list[str]:
-    """Return the sentences on the bound by estimated odds; none where none was asked for."""
+    """Return sentences on the bound by estimated odds; empty if it was not requested."""
     row = document.find(result, PROPENSITY)
     if row is None:
         return []
@@ -349,11 +311,11 @@ _MOST = 700.0  # of an exponent
 PROPENSITY = "epsilon_bound.propensity"
 
 
-# --- Which classes and groups are separated, by tests that hold for all of them at once ---
+# --- Classes and groups that are separated, by simultaneous tests ---
 
 
 def by_holm(result: document.AuditResult) -> str:
-    """Return the outcome of the tests of no separation of the slices, a sentence; nothing where none was made."""
+    """Return a sentence on the tests of no separation of the slices; empty if none was made."""
     tests = [
         (one, p)
         for one in result.slices
@@ -365,21 +327,21 @@ def by_holm(result: document.AuditResult) -> str:
     apart = [numbers.quoted(one.label) for one, p in tests if p <= alpha]
     level = numbers.percent(tests[0][0].confidence, toward="down")
     more = f" and {len(apart) - _NAMED} more" if len(apart) > _NAMED else ""
-    shown = f"show separation: {', '.join(apart[:_NAMED])}{more}" if apart else "show separation"
+    shows = f"show separation: {', '.join(apart[:_NAMED])}{more}" if apart else "show separation"
     return (
-        f"By tests of no separation (Mann and Whitney, with Holm's p-values for all at once, at {level} confidence)"
-        f" {len(apart)} of {len(tests)} classes and groups {shown}."
+        f"By tests of no separation (Mann-Whitney, with Holm's p-values for all at once, at {level} confidence),"
+        f" {len(apart)} of {len(tests)} classes and groups {shows}."
     )
 
 
 _NAMED = 6
 
 
-# --- What was promised ----------------------------------------------------------------------------
+# --- The promise -------------------------------------------------------------------------------
 
 
 def promised(result: document.Document) -> list[str]:
-    """Return what the claim as it was made means for a person who decides about taking part."""
+    """Return the meaning of the stated claim for a person who decides whether to take part."""
     claim = next((item for item in result.claims if item.metric == "epsilon"), None)
     if claim is not None and not _is_promise(claim):
         claim = None
@@ -387,7 +349,7 @@ def promised(result: document.Document) -> list[str]:
     try:
         words = [odds_in_words(item) for item in (gain or claim,) if item is not None]
         return [*words, belief_in_words(claim)] if claim is not None and claim.delta == 0 else words
-    except InputError:  # a claim that others wrote
+    except InputError:  # a claim from another program
         return []
 
 
@@ -397,10 +359,14 @@ def _is_promise(claim: Claim) -> bool:
     return 0 <= claim.value < math.inf and 0 <= claim.delta < 1
 
 
-def _exact_advantage(result: document.Document) -> Claim | None:
-    """The advantage that the claimed training allows, where it says more than any one epsilon of the claim does.
+_ROUNDING = 1e-9
 
-    The odds of one epsilon and delta allow an observer more than the training does, of which they are one line.
+
+def _exact_advantage(result: document.Document) -> Claim | None:
+    """Return the advantage that the claimed training allows, if it is tighter than every epsilon of the claim.
+
+    One pair of epsilon and delta is a single line below the trade-off curve, and allows an observer more than the
+    training does.
     """
     gain = next((item for item in result.claims if item.metric == "advantage" and item.proven), None)
     if gain is None or gain.value is None or not 0 <= gain.value <= 1:
@@ -410,7 +376,7 @@ def _exact_advantage(result: document.Document) -> Claim | None:
     return gain if all(value is None or gain.value < value - _ROUNDING for value in implied) else None
 
 
-# --- What to do now: the state of an audit, each with its three lines in ``texts/what_now.toml`` ---
+# --- The states of an audit; ``texts/what_now.toml`` has the advice on each ---
 
 
 _STATES = {
@@ -423,11 +389,11 @@ _STATES = {
 }
 
 
-def states(result: document.AuditResult, found: Statement) -> tuple[str, ...]:
-    """Return what state the audit is in: first what became of the claim where there is one, and last what was found."""
+def states(result: document.AuditResult, statement: Statement) -> tuple[str, ...]:
+    """Return the states of an audit: that of the claim, if there is one, and that of the finding."""
     if failed_validity(result.checks):
         return ("failed",)
-    of_leak = _STATES.get(found.sign, "leak")
+    of_leak = _STATES.get(statement.sign, "leak")
     if result.verdict in (None, Verdict.NOT_EVALUABLE) and not (result.claims or result.comparisons):
         return (of_leak,)
     verdict = result.verdict or Verdict.NOT_EVALUABLE
@@ -442,21 +408,21 @@ def states(result: document.AuditResult, found: Statement) -> tuple[str, ...]:
     return (of_claim, of_leak)
 
 
-# --- The sentences of a report: the verdict, what it means, and which number leads ---
+# --- The sentences of a report: the verdict, its meaning, and the leading number ---
 
 
 class Headline(NamedTuple):
-    """The number that leads a report, and the sentence that goes with it."""
+    """The leading number of a report, and its sentence."""
 
     estimate: Estimate | None
     sentence: str
 
 
 def verdict_sentence(result: document.Document) -> str:
-    """Return why the claim met its verdict, and in which form it was judged where that is not how it was made."""
+    """Return the reason for the verdict, with the judged form of the claim if it differs from the stated one."""
     if result.verdict is None:
         if result.kind == "labels":
-            return "It judges no claim: that D is the law of the labels cannot be checked."
+            return "No claim is judged: no audit can check that D is the label distribution."
         if not result.claims and not result.comparisons:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
@@ -466,34 +432,36 @@ def verdict_sentence(result: document.Document) -> str:
 
 
 def why_smaller(result: document.Document) -> str:
-    """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
+    """Return why the bound of a refuted claim does not exceed the claim; empty if it does, or no curve decided."""
     refuted = result.kind == "runs" and result.verdict is Verdict.REFUTED
     for item in result.comparisons[:1] if refuted else ():
         bound = document.find(result, item.estimate)
         if bound is not None and bound.value is not None and bound.value <= (item.claim.value or math.inf):
-            least, delta = numbers.number(bound.value, toward="down"), numbers.given(bound.delta)
+            least, delta = numbers.number(bound.value, toward="down"), numbers.as_stated(bound.delta)
             return said("smaller", bound=least, delta=delta)
     return ""
 
 
-_CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
+_CLAIMED = ("Claimed: {}.", "Converted for this audit: {}.")
 
 
 def _judged(item: Comparison, result: document.Document) -> list[str]:
-    """The claim as it was made, in the form in which it was judged where that is another, and why it met its verdict."""
+    """Return the stated claim, its judged form if that differs, and the reason for the verdict."""
     forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
     text = list(dict.fromkeys(map(claim_words, forms)))
     if item.verdict is Verdict.NOT_EVALUABLE:
         text = text[:1]
-    at = text[-1][text[-1].index(" (") :] if text else ""  # not said again of what was measured
+    at = text[-1][text[-1].index(" (") :] if text else ""  # not repeated for the measurement
     reason = numbers.sentence(item.reason).replace(at, "", 1)
     return [*(words.format(form) for words, form in zip(_CLAIMED, text, strict=False)), reason]
 
 
 def _evidence(result: document.Document) -> list[str]:
-    """How much evidence there is against the claim, and how many looks share the error."""
+    """Return sentences on the evidence against the claim, and on the looks that share the error."""
     outcome = []
-    for item in result.comparisons:
+    for item in (
+        result.comparisons if result.kind == "instances" else ()
+    ):  # elsewhere it has a place of its own
         if item.p_value is not None and item.p_value < 1:
             p_value = numbers.number(item.p_value, toward="up")
             e_value = (
@@ -512,13 +480,13 @@ def _evidence(result: document.Document) -> list[str]:
 
 
 def headline(result: document.AuditResult) -> Headline:
-    """Return the leading number: Epsilon*, or another where the Gaussian fit cannot be relied on.
+    """Return the leading number: Epsilon*, or the certified bound if the Gaussian fit is unreliable.
 
-    That is the certified bound, which needs no fit; never a mixture, whose value has no known error.
+    The certified bound needs no fit. A mixture never leads: the error of its value is unknown.
     """
     lead = _lead(result)
     bound = with_role(Role.CERTIFIED, result)
-    if bound is not None and document.detail(bound, "approximate"):  # asked for, and no certificate
+    if bound is not None and document.detail(bound, "approximate"):  # requested, and not certified
         return lead._replace(sentence=lead.sentence.replace("certified bound", "approximate bound"))
     return lead
 
@@ -542,20 +510,22 @@ def _lead(result: document.AuditResult) -> Headline:
         )
     blunted = _blunted(result)
     if blunted:
-        return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
+        return Headline(bound, f"The certified bound leads because it needs no fit. {blunted}")
     notes, why = " ".join(star_notes(star)), within_noise(star)
     if why is None and document.detail(star, "lower_reason") is not None:
         why = "Epsilon* has no interval here."
     elif why is None and document.detail(star, "at", "reached_by_data") is False:
         why = f"Epsilon* is an estimate. {notes}"
     if why is not None:
-        return Headline(bound, f"The certified bound leads, which allows for chance. {why}")
-    return Headline(star, f"Epsilon* is an estimate, as good as the Gaussian fit. {notes}".rstrip())
+        return Headline(bound, f"The certified bound leads because it allows for chance. {why}")
+    return Headline(star, f"Epsilon* is an estimate that depends on the Gaussian fit. {notes}".rstrip())
 
 
 def _blunted(result: document.AuditResult) -> str | None:
-    """Why no curve fitted to these losses can lead: the model's confidences were rounded, masked or cut off."""
+    """Return why no fitted curve can lead: the model's confidences were rounded, masked or cut off."""
     for check in result.checks:
         if check.name in ("ties", "saturation") and check.status is Status.WARN:
-            return "Many losses share one value, as after rounded or masked outputs, and a fitted curve then misleads."
+            return (
+                "Many losses share one value, as with rounded or masked outputs, so a fitted curve misleads."
+            )
     return None

@@ -1,8 +1,10 @@
-"""A folder of results as one static site: an index, a page for each result, and one that compares the audits."""
+"""A folder of results as one static site: an index, a page for each result, and the history of each model."""
 
 import hashlib
 import os
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,30 +12,37 @@ from auditor.comparison.compare import compare_audits
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import sweep, unwritable, write_folder
 from auditor.report import comparison
+from auditor.report.decision import SIGNS
 from auditor.report.html import render, rendered
-from auditor.report.view import view_of
-from auditor.results.document import ALTERED, NO_HASH, made_at
+from auditor.report.kinds import view_of
+from auditor.results.document import ALTERED, NO_HASH, Document, made_at
 from auditor.results.reading import KINDS, raw_result, read_result
 
-_INDEX, _COMPARISON = "index.html", "comparison.html"
+_INDEX = "index.html"
 _PAGE = re.compile(r"(index|comparison|[a-z0-9-]+-[0-9a-f]{16})\.html")
 _OURS = "<!-- index of a site by auditor -->"  # as in its template
 _LONGEST = 40  # letters of a model's name in that of its page
 
 
 class Site(NamedTuple):
-    """What was written: the names of the pages, the index first; and what was skipped, a sentence for each file."""
+    """A written site: the names of the pages, the index first, and a sentence for each skipped file."""
 
     pages: tuple[str, ...]
     skipped: tuple[str, ...]
 
 
-def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
+def site(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    limited: Callable[[Document], Document] = lambda result: result,
+) -> Site:
     """Write a folder of results as one static site, which needs no network and no server.
 
     Args:
-        folder: Where the results are (.json), in it or in folders below. Links that lead out of it are not followed.
-        out: Where the site goes, whole or not at all: a new folder, an empty one, or an earlier site, which is replaced.
+        folder: Folder with results (.json), also in its subfolders. Links that lead out of it are not followed.
+        out: A new or empty folder, or an earlier site, which is replaced. The site is written whole or not at all.
+        limited: Function that sets the limits of an audit of a model that has none of its own.
 
     Raises:
         InputError: There is no result in the folder.
@@ -44,7 +53,7 @@ def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
     skipped = []
     for path in _json_files(Path(folder)):
         try:
-            entry = _entry(path, root=Path(folder))
+            entry = _entry(path, root=Path(folder), limited=limited)
         except InputError as error:
             skipped.append(str(error))
             continue
@@ -56,18 +65,42 @@ def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
         raise InputError(f"folder {str(folder)!r} holds no result (.json){why}")
     newest = sorted(entries.values(), key=lambda item: (item["date"], item["page"]), reverse=True)
     texts = {item["page"]: render([item["view"].result]) for item in newest}
-    # The oldest first: of two it is the baseline.
-    audits = [item["view"].result for item in reversed(newest) if item["view"].result.kind is None]
-    why = ""
-    if audits[1:]:
-        try:
-            texts[_COMPARISON] = comparison.render(compare_audits(audits))
-        except InputError as error:
-            why = str(error)
-    shown = sorted(newest, key=lambda item: item["view"].model.casefold())
-    index = rendered("site.html.jinja", entries=shown, compared=_COMPARISON in texts, why=why)
+    texts |= _histories(newest)
+    decisions = Counter(item["view"].decided for item in newest)
+    counts = [(sign, decisions[decision]) for decision, sign in SIGNS.items() if decisions[decision]]
+    index = rendered(
+        "site.html.jinja",
+        scripts=("sort.js", "filter.js"),
+        results=[item["view"].result for item in newest],
+        entries=newest,
+        counts=counts,
+    )
     write_folder(Path(out), {_INDEX: index, **texts})
     return Site((_INDEX, *texts), tuple(skipped))
+
+
+def _histories(newest: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return a page for each model with several audits, and link its entries to it; different models stay apart."""
+    pages = {}
+    for model in dict.fromkeys(item["view"].model for item in newest):
+        ours = [
+            item
+            for item in reversed(newest)  # the oldest first: of two it is the baseline
+            if item["view"].model == model and item["view"].is_named and item["view"].result.kind is None
+        ]
+        if not ours[1:]:
+            continue
+        try:
+            page = comparison.render(
+                compare_audits([item["view"].result for item in ours]), title=f"Audits of {model}"
+            )
+        except InputError:  # audits that cannot be compared
+            continue
+        name = f"history-{hashlib.sha256(model.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}.html"
+        pages[name] = page
+        for item in ours:
+            item["history"] = name
+    return pages
 
 
 def _check_free(out: Path) -> None:
@@ -97,12 +130,14 @@ def _json_files(folder: Path) -> list[Path]:
     return sorted(path for path in files if path.suffix.lower() == ".json")
 
 
-def _entry(path: Path, *, root: Path) -> dict[str, Any]:
-    """A result as the index shows it."""
+def _entry(path: Path, *, root: Path, limited: Callable[[Document], Document]) -> dict[str, Any]:
+    """Return the entry of a result in the index."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise InputError(f"result file {str(path)!r} is a link that leads out of the folder.")
     _, _, content = raw_result(path)
-    view = view_of(read_result(path, kinds=KINDS))
+    result = read_result(path, kinds=KINDS)
+    has_limits = result.kind is not None or result.data.get("policy") or result.data.get("gates")
+    view = view_of(result if has_limits else limited(result))
     made = made_at(view.result.provenance)
     date = made.strftime("%Y-%m-%d %H:%M") if made else ""
     words = re.sub(r"[^a-z0-9]+", "-", f"{view.model[:_LONGEST].lower()} {date[:10]}").strip("-")
@@ -110,7 +145,7 @@ def _entry(path: Path, *, root: Path) -> dict[str, Any]:
         "view": view,
         "date": date,
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
-        "sentence": view.opening[0].sentence,
+        "history": "",
         "altered": view.result.altered,
         "mark": next((item.message for item in view.result.checks if item.name in (ALTERED, NO_HASH)), ""),
     }

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network, no script and no font of its own."""
+"""The report: one HTML file without network access, external scripts or fonts."""
 
 import base64
 import hashlib
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
-from auditor.core.errors import ExitCode, InputError
+from auditor.core.errors import InputError
 from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import by_estimated_odds, by_holm, promised, recognition, why_smaller
+from auditor.report.findings import by_estimated_odds, by_holm, promised
+from auditor.report.kinds import view_of
 from auditor.report.rows import Row, row_of
-from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
+from auditor.report.view import LABEL_ONLY, View, settings_sentence, texts
 from auditor.report.words import (
+    GATE,
     NEIGHBOURS,
-    Sign,
     assumptions,
     check_title,
     claim_name,
@@ -34,33 +35,50 @@ from auditor.results import metrics
 from auditor.results.document import Document, Slice, furthest_point
 from auditor.risk.ranking import NOTE
 from auditor.theory.promises import leading
-from auditor.verdicts.gates import GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
 
-# --- Every page's frame: one offline file, escaped, with a policy that lets nothing in and only its own scripts run ---
+# --- The frame of every page: one offline file, escaped, with a policy that allows only its own scripts ---
 
 
-def rendered(template: str, *, scripts: Sequence[str] = (), **context: Any) -> str:
+def rendered(
+    template: str, *, scripts: Sequence[str] = (), results: Sequence[Document] = (), **context: Any
+) -> str:
     """Return a template of this package as a page.
 
     Args:
         template: Name of a file in ``templates``, which extends ``base.html.jinja``.
         scripts: Names of files in ``templates``, which become inline scripts: nothing from a result may be in one. The
             page must be readable without them.
-        context: What the template shows; every text in it is escaped.
+        results: The results of the page, for its filing block.
+        context: Variables of the template; every text in them is escaped.
     """
     from markupsafe import Markup
 
-    # Written in this package, both: the scripts are allowed by their hashes alone.
+    # Both come from this package: scripts are allowed by their hashes only.
     folder = resources.files("auditor.report") / "templates"
     inline = [(folder / name).read_text(encoding="utf-8") for name in scripts]
     trusted, policy = [Markup(text) for text in inline], Markup(_policy(inline))  # noqa: S704
     page = environment(_shown, autoescape=True).get_template(template)
-    return page.render(policy=policy, scripts=trusted, **context)
+    facts = filing(results)
+    printed = Markup(_UNSAFE.sub("", ", ".join(value for title, value in facts if title in _PRINTED)))  # noqa: S704
+    return page.render(policy=policy, scripts=trusted, filing=facts, printed=printed, **context)
+
+
+_PRINTED = ("Created", "Version", "SHA-256 of the result")
+_UNSAFE = re.compile(r"[^A-Za-z0-9 .:,+()-]")  # in a text of a style sheet
+
+
+def filing(results: Sequence[Document]) -> list[tuple[str, str]]:
+    """Return the filing block of these results."""
+    views = list(map(view_of, results))
+    if len(views) == 1:
+        return views[0].filing
+    facts = [(f"{place}. {view.model}", f"{view.filed}") for place, view in enumerate(views, start=1)]
+    return [("Results", f"{len(views)}"), *facts] if facts else []
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -78,11 +96,11 @@ def _shown(value: Any) -> Any:
 
 @cache
 def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environment":
-    """Return where templates are found, with the ways in which they spell numbers.
+    """Return the environment of the templates, with their filters.
 
     Args:
-        finalize: What happens to every text that is put into a template.
-        autoescape: Whether such a text is then escaped as HTML.
+        finalize: Applied to every text that a template prints.
+        autoescape: Whether that text is then escaped as HTML.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -95,26 +113,26 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
         lstrip_blocks=True,
     )
     result.filters |= {
-        name: getattr(numbers, name) for name in ("clean", "given", "number", "percent", "sentence", "tidy")
+        name: getattr(numbers, name) for name in ("clean", "number", "percent", "sentence", "tidy")
     }
     brief = partial(numbers.clean, most=numbers.BRIEF)
-    result.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
+    result.filters |= {"whole": numbers.count, "as_stated": numbers.as_stated, "brief": brief, "odds": _odds}
     result.filters |= {"claim_name": claim_name, "claim_value": claim_value}
     result.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
     result.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return result
 
 
-def _row_with(found: Document | Slice, role: str) -> Row | None:
-    """The row that has a role, such as ``CERTIFIED``."""
-    return row_of(found, metrics.named(Role[role]))
+def _row_with(holder: Document | Slice, role: str) -> Row | None:
+    """Return the row with a role, such as ``CERTIFIED``."""
+    return row_of(holder, metrics.named(Role[role]))
 
 
 _SURE = 1e6
 
 
 def _odds(odds: float) -> str:
-    """Odds as people say them: 12 to 1, or 1 to 3."""
+    """Return odds in words: 12 to 1, or 1 to 3."""
     if not odds > 0:
         return numbers.MISSING
     if odds >= _SURE:
@@ -125,22 +143,12 @@ def _odds(odds: float) -> str:
 # --- The page of one audit, or of several ---
 
 
-_GATE_SIGNS = {
-    ExitCode.DONE: Sign("Passed", "✓", "good"),
-    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
-    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-}
-
-
-def render(
-    results: Sequence[Document], *, title: str = "Privacy audit", gates: Sequence[GateOutcome] = ()
-) -> str:
+def render(results: Sequence[Document], *, title: str = "Privacy audit") -> str:
     """Return one or several audits as one offline HTML page.
 
     Args:
         results: One audit gives a report; several of models give the same page with a table that compares them on top.
         title: The page's title.
-        gates: What became of the gates of a pipeline, as `auditor.verdicts.gates.judged` says; shown with their outcomes.
 
     Raises:
         InputError: There is no result.
@@ -151,24 +159,23 @@ def render(
         None: ("page.html.jinja", _audit),
         "claim": ("claim.html.jinja", _promise),
     }
-    template, shown = pages.get(results[0].kind, ("training.html.jinja", _training))
+    template, variables = pages.get(results[0].kind, ("training.html.jinja", _training))
     return rendered(
         template,
         title=title,
         audits=[
-            shown(view_of(result), index, brief=len(results) > 1)
+            variables(view_of(result), index, brief=len(results) > 1)
             for index, result in enumerate(results, start=1)
         ],
         several=len(results) > 1,
-        gates=gates,
-        stopped=gates_first(gates),
-        page={"signs": _GATE_SIGNS, "refuted": any(item.verdict is Verdict.REFUTED for item in results)},
+        results=results,
+        page={"signs": GATE, "refuted": any(item.verdict is Verdict.REFUTED for item in results)},
         glossary=glossary(),
     )
 
 
 def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
-    """What a page shows of one audit beside its view; a brief one has no pictures that would be folded."""
+    """Return the variables of one audit of a model; a brief one has no folded figures."""
     from auditor.report.figures import canvas, tradeoff
     from auditor.report.figures.gallery import FIGURES
 
@@ -181,11 +188,11 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "end": end,
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
-        "odds": recognition(result),
+        "promised": promised(result),
         "estimated": by_estimated_odds(result),
         "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
-        # Slices of an older result of a census.
+        # Slices of an older result from a census.
         "by_chance": any(metrics.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
         "note_on_odds": NOTE,
@@ -194,18 +201,14 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
 
 
 def _training(view: View, index: int, *, brief: bool) -> dict[str, Any]:
-    """The same of the audit of a training algorithm."""
+    """Return the variables of an audit of a training algorithm."""
     from auditor.report.figures.gallery import FIGURES
 
-    return _behind(view, index, names=FIGURES) | {
-        "brief": brief,
-        "promised": promised(view.result),
-        "smaller": why_smaller(view.result),
-    }
+    return _behind(view, index, names=FIGURES) | {"brief": brief, "promised": promised(view.result)}
 
 
 def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
-    """What every such page shows."""
+    """Return the variables of every audit."""
     key = f"audit-{index}"
     return {
         "view": view,
@@ -219,7 +222,7 @@ def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa: ARG001 - as of the others
-    """The same of what a training promises: the best numbers and all others for both kinds of neighbours, with the curves."""
+    """Return the variables of a promise: the best numbers and all others for both adjacencies, with the curves."""
     from auditor.report.figures.gallery import FIGURES
 
     result, best, tables = view.result, leading(view.result.claims), []
@@ -231,7 +234,7 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
             replace(item, name="claimed_training") for item in result.curves if item.name == adjacency
         )
         figures = _figures(Document({}, (), (), (), (), None, {}, lines), names=FIGURES, key=adjacency)
-        tables.append({"title": title, "told": words, "figures": figures, "adjacency": adjacency})
+        tables.append({"title": title, "claims": words, "figures": figures, "adjacency": adjacency})
     return {"view": view, "tables": tables}
 
 
@@ -247,7 +250,7 @@ def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, A
 
 
 def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
-    """Return a figure as an inline SVG, told in words too."""
+    """Return a figure as an inline SVG with a text alternative."""
     from markupsafe import Markup
 
     from auditor.report.figures import canvas
@@ -256,11 +259,11 @@ def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
     return Markup(canvas.svg(figure, alt=alt, key=key))  # noqa: S704
 
 
-# --- How each number was made: its method, its equation and where that comes from, and the papers as a numbered list ---
+# --- The methods section: method, equation and source of each number, and the papers as a numbered list ---
 
 
 def glossary() -> list[dict[str, str]]:
-    """Return what the words on the page mean, in its order, and last the terms that registered metrics and checks bring."""
+    """Return the glossary, ending with the terms of registered metrics and checks."""
     own = texts("glossary")
     brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
     brought += [(item.term, check_title(item.name), item.title) for item in CHECKS]
@@ -270,7 +273,7 @@ def glossary() -> list[dict[str, str]]:
     ]
 
 
-# --- The papers behind the numbers: what an audit used, as a numbered list of full references ---
+# --- The papers behind the numbers, as a numbered list of full references ---
 
 
 def cited(words: Iterable[str]) -> list[str]:
@@ -286,7 +289,7 @@ def cited(words: Iterable[str]) -> list[str]:
 
 
 def methods_section(view: View) -> dict[str, Any]:
-    """Return what lies behind each number, those made alike under one heading, with its references by number."""
+    """Return the method of each number, one entry for all numbers with the same method, with numbered references."""
     alike: dict[tuple[Any, ...], list[Row]] = {}
     for row in view.rows:
         result, item = metrics.equation(row.estimate), row.estimate
@@ -310,7 +313,7 @@ def _cites(keys: Iterable[str], places: Mapping[str, int]) -> list[tuple[int, st
 
 
 def _sources_beside(result: Document) -> Iterator[str]:
-    """What claims, checks and wording rest on, in the words in which they cite it."""
+    """Yield texts that cite the sources of claims, checks and wording."""
     if getattr(result, "policies", ()):
         yield LABEL_ONLY
     for claim in result.claims:
@@ -323,36 +326,33 @@ def _sources_beside(result: Document) -> Iterator[str]:
             yield spec.source
 
 
-# --- A result in the few lines that fit into a notebook or a pull request ---
-
-
-# --- A result as a notebook shows it: a small card of plain elements, in the notebook's own colours ---
+# --- The card of a result for notebooks: plain elements in the notebook's own colours ---
 
 
 def card(result: Document) -> str:
     """Return an audit as a card for notebooks."""
-    shown = view_of(result)
+    view = view_of(result)
     return rendered(
         "card.html.jinja",
-        title=f"Privacy audit: {shown.model}",
-        opening=[(item.sign, [item.sentence]) for item in shown.opening],
-        rows=shown.numbers,
-        after=[shown.most_exposed, shown.less, shown.headline.sentence, shown.not_made],
-        now=shown.now,
-        checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in shown.to_read],
+        title=f"Privacy audit: {view.model}",
+        opening=[(item.sign, [item.sentence]) for item in (view.decision, *view.opening)],
+        rows=view.numbers,
+        after=[view.most_exposed, view.less, view.headline.sentence, view.not_made],
+        now=view.now,
+        checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in view.to_read],
     )
 
 
-# --- The summary for a pull request, in GitHub-flavoured Markdown: foreign text in it is text and nothing else ---
+# --- The summary for a pull request, in GitHub-flavoured Markdown: foreign text is escaped ---
 
 
 _MARKS = re.compile(r"[\\`*\[\]{}|<>&~^$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|#(?=#*$)")
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "&#36;"}  # the others get a backslash
-_STARTS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=#])")  # what makes a line a list, a heading or a rule
+_STARTS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=#])")  # starts of a list, a heading or a rule
 _ADDRESS = re.compile(r"(?<=[A-Za-z])://|\bwww\.", re.IGNORECASE)
 # A person, an issue, a request, a milestone, a picture.
 _REFERS = re.compile(r"([@#!%])(?=[\w\"'-])|(:)(?=[^\W\d])")
-_LONGEST = 500  # characters of one foreign text: a summary that nobody can read is none
+_LONGEST = 500  # characters of one foreign text
 
 
 def escaped(text: object) -> str:
@@ -362,9 +362,9 @@ def escaped(text: object) -> str:
     'a &#124; b \\*c\\* @&#8203;everyone # &lt;b&gt;'
     """
     line = re.sub(r"\s+", " ", numbers.clean(text, most=_LONGEST)).strip()
-    spaced = _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
-    held = _REFERS.sub(lambda found: f"{found[0]}\u200b", spaced)
-    safe = _MARKS.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), held)
+    spaced = _ADDRESS.sub(lambda match: "\u200b".join(match[0]), line)
+    held = _REFERS.sub(lambda match: f"{match[0]}\u200b", spaced)
+    safe = _MARKS.sub(lambda match: _NAMED.get(match[0], f"\\{match[0]}"), held)
     start = _STARTS.match(safe)
     if start is not None:
         sign = start[2] or start[3]
@@ -372,13 +372,7 @@ def escaped(text: object) -> str:
     return safe.replace("\u200b", "&#8203;")
 
 
-def markdown(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
-    """Return the summary of an audit for a pull request.
-
-    Args:
-        result: What an audit found.
-        gates: What became of the gates, if there were any.
-    """
+def markdown(result: Document) -> str:
+    """Return the summary of an audit for a pull request."""
     template = environment(escaped, autoescape=False).get_template("summary.md.jinja")
-    shown = {"shown": view_of(result), "stopped": gates_first(gates), "gates": gates, "signs": _GATE_SIGNS}
-    return template.render(**shown) + "\n"
+    return template.render(view=view_of(result), signs=GATE) + "\n"

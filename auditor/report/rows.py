@@ -10,7 +10,7 @@ from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.registry import Metric, Role
-from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status
+from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status, Subject
 from auditor.report.words import (
     ABOUT,
     STATUS,
@@ -26,16 +26,20 @@ from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
 
 _POINT = "point estimate"
+_BRIEF = {
+    metrics.named(Role.JUDGE): "epsilon of the training",
+    "advantage": "advantage",
+}  # in a line of numbers
 
 
 def condition(item: Estimate) -> str:
-    """Return under which condition a conditional bound holds: most read a curve as Gaussian."""
+    """Return the condition of a conditional bound; most assume a Gaussian curve."""
     return metrics.metric(item.name).condition or "the curve is Gaussian"
 
 
-# Which end of the losses a number comes from, where it is not the one that people expect.
-_OF_OTHERS = "It comes from the high losses, which show who was not a member."
-_REVERSED = "It comes from members whose losses are higher than those of the others, the wrong way round."
+# The end of the losses behind a number, if it is not the expected one.
+_OF_OTHERS = "It comes from high losses, which identify non-members."
+_REVERSED = "It comes from members with higher losses than others, the reverse of memorisation."
 _ENDS = {"m2": _OF_OTHERS, "upper": _OF_OTHERS, "m3": _REVERSED, "m4": _REVERSED}
 
 
@@ -45,7 +49,7 @@ class Row:
 
     Attributes:
         estimate: The number itself.
-        alone: Whether it is beyond guessing only when taken alone, and not with all that the finding looks at.
+        alone: Whether it exceeds guessing only individually, and not jointly with the other tests of the finding.
     """
 
     estimate: Estimate
@@ -53,38 +57,38 @@ class Row:
 
     @cached_property
     def metric(self) -> Metric:
-        """What the number is: its title, a sentence on it, and the term that explains it."""
+        """The entry of the metric: title, sentence and glossary term."""
         return metrics.describe(self.estimate)
 
     @property
     def name(self) -> str:
-        """As in JSON and gates."""
+        """The name in JSON and gates."""
         return self.estimate.name
 
     @property
     def title(self) -> str:
-        """What a reader calls it."""
+        """The title for readers."""
         return self.metric.title
 
     @property
     def has_value(self) -> bool:
-        """Whether there is a number at all."""
+        """Whether the estimate has a value."""
         return self.estimate.value is not None
 
     @property
     def is_rejected(self) -> bool:
-        """Whether it rests on a fit that its test rejects."""
+        """Whether it depends on a rejected fit."""
         return bool(detail(self.estimate, "fit", "rejected"))
 
     @property
     def promised(self) -> str | None:
-        """Whether a number that a training promises is proven; null for all that was measured."""
+        """The proof status of a promised number; None for measurements."""
         result: str | None = detail(self.estimate, "promised")
         return result
 
     @property
     def toward(self) -> str:
-        """How the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
+        """The direction of rounding: a bound remains valid, an observation goes to the nearest."""
         item = self.estimate
         if self.promised == "proven":
             return "up" if self.metric.more_is_worse else "down"
@@ -96,7 +100,7 @@ class Row:
 
     @cached_property
     def value(self) -> str:
-        """The value, a dash where there is none; "not shown" for a bound that is above 0 only when taken alone."""
+        """The value, or a dash; "not shown" for a bound that is above 0 only individually."""
         if self.alone and self.metric.lower_bound:
             return "not shown"
         return self._shown(self.estimate.value, toward=self.toward)
@@ -122,28 +126,28 @@ class Row:
 
     @cached_property
     def ceiling(self) -> str:
-        """The ceiling in words, or nothing where the estimate has none."""
+        """The ceiling in words; empty if the estimate has none."""
         top = ceiling(self.estimate)
         return "" if top is None else f"ceiling {numbers.number(top, toward='down')}"
 
     @property
     def delta(self) -> str:
-        """The delta that it is stated at, a dash where that means nothing."""
-        return numbers.given(self.estimate.delta)
+        """The delta of the number, or a dash if it has none."""
+        return numbers.as_stated(self.estimate.delta)
 
     @property
     def adjacency(self) -> str:
-        """The neighbours of a number about the training algorithm."""
+        """The adjacency of a number about the training algorithm."""
         return str(self.estimate.adjacency or "")
 
     @property
     def about(self) -> str:
-        """What the number is about."""
+        """The subject of the number."""
         return ABOUT[self.estimate.subject]
 
     @property
     def about_fully(self) -> str:
-        """What the number is about, with its adjacency."""
+        """The subject of the number, with its adjacency."""
         return f"{self.about} ({self.adjacency})" if self.adjacency else self.about
 
     @property
@@ -156,19 +160,19 @@ class Row:
 
     @property
     def level(self) -> str:
-        """The stated confidence; "about" where it holds for many records only."""
+        """The stated confidence; "about" if it is asymptotic."""
         return f"{'about ' if self.metric.approximate else ''}{numbers.percent(self.estimate.confidence)}"
 
     @property
     def _condition(self) -> str:
-        """The condition of the stated confidence, where it has one that no audit can check."""
+        """The condition of the stated confidence that no audit can check, if any."""
         if detail(self.estimate, "conditional"):
             return f", if {condition(self.estimate)}"
         return ", if the fit holds" if self.metric.curve and self.estimate.lower is not None else ""
 
     @cached_property
     def interval(self) -> str:
-        """The interval with its confidence, that it is a point estimate, or why there is no value."""
+        """The interval with its confidence, or the reason why there is none."""
         item = self.estimate
         if not self.has_value:
             return f"no value: {numbers.tidy(item.reason or 'no reason was given')}"
@@ -199,13 +203,25 @@ class Row:
         return "runs" if detail(self.estimate, "unit") == "runs" else "records"
 
     @property
+    def brief(self) -> str:
+        """The number with its interval, in short form."""
+        of_model = self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL
+        title = (
+            "epsilon of the model" if of_model else _BRIEF.get(self.name) or self.metric.short or self.title
+        )
+        delta = "" if self.estimate.delta is None else f", delta {self.delta}"
+        if self.metric.lower_bound:
+            return f"{title} {f'at least {self.value}' if self.estimate.value else 'no evidence'}{delta}"
+        return f"{title} {self.value} ({self.ends if self.estimate.confidence else _POINT}{delta})"
+
+    @property
     def line(self) -> str:
-        """All of it on a line."""
+        """The number in full, on one line."""
         return f"{self.title}: {self.value} ({self.interval}; about {self.about_fully}; delta {self.delta})"
 
     @property
     def _no_interval(self) -> list[str]:
-        """What a number has in place of an interval, or of its lower end."""
+        """Notes in place of a missing interval or lower end."""
         if self.is_rejected:
             return ["the fit is rejected"]
         spread = detail(self.estimate, "bootstrap") or {}
@@ -219,7 +235,7 @@ class Row:
 
     @property
     def context(self) -> str:
-        """What the number is about, at which delta, what guessing and the accuracy give, and what chance alone can do."""
+        """The subject and the delta, the values by guessing and by accuracy alone, and the effect of chance."""
         guessing = self.metric.guessing
         base = detail(self.estimate, "accuracy_baseline")
         alone = "" if base is None else f"right and wrong answers alone give {numbers.number(base)}"
@@ -234,37 +250,37 @@ class Row:
 
     @property
     def caveat(self) -> str:
-        """What to know before relying on the number, in sentences; why there is none, where there is none."""
+        """The caveats of the number in sentences, or the reason for a missing value."""
         item = self.estimate
         if not self.has_value:
             return numbers.sentence(item.reason or "No reason was given")
         if self.metric.lower_bound and item.value == 0:
             few = f"There are too few {self._counted} to certify anything at this delta."
-            none = "No evidence was found, which does not mean that there is nothing to find."
-            none = none if detail(item, "off") is None else "Nothing is left if D is off by so much."
+            none = "There is no evidence above 0, which is not proof of privacy."
+            none = none if detail(item, "off") is None else "No evidence remains if D is off by this factor."
             reason = detail(item, "lower_reason")
             none = numbers.sentence(f"no limit: {reason}") if reason else none
             return few if powerless(item) else none
         if self.is_rejected:
-            return "The fit is rejected, so there is no interval and this number should not be relied on."
+            return "The fit is rejected, so there is no interval: do not rely on this number."
         finite = f"It {self._by_chance}." if self._by_chance else ""
         texts = [*map(numbers.sentence, self._no_interval), self._reach, finite]
         return " ".join(text for text in texts if text)
 
     @property
     def _reach(self) -> str:
-        """Which rates a number without a fit looks at, where another number on the page looks at more."""
+        """The error rates behind a number without a fit, if the certified bound uses more."""
         clip = detail(self.estimate, "clip") if self.metric.role is Role.OBSERVED else None
         if clip is None or not 0 < clip < 1 / 2:
             return ""
         return (
-            f"It looks only at error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}, so the certified"
-            " bound, which looks at all of them, can be higher."
+            f"It uses only error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}. The certified bound"
+            " uses all of them and can be higher."
         )
 
     @property
     def notes(self) -> list[str]:
-        """Where and how the value was found, in sentences."""
+        """Notes on the computation of the value, in sentences."""
         item = self.estimate
         result = star_notes(item) if self.metric.curve else []
         place = detail(item, "at")
@@ -289,9 +305,9 @@ class Row:
         return [*result, *([end] if end else []), *others]
 
 
-def row_of(found: Document | Slice | PolicyFound, name: str) -> Row | None:
-    """Return the row of the estimate of that name, or null where there is none."""
-    item = find(found, name)
+def row_of(holder: Document | Slice | PolicyFound, name: str) -> Row | None:
+    """Return the row of the estimate of that name, or None."""
+    item = find(holder, name)
     return None if item is None else Row(item)
 
 
@@ -303,62 +319,62 @@ _OF_TRAINING = metrics.named(Role.JUDGE)
 
 @dataclass(frozen=True, eq=False)
 class PolicyRow:
-    """What was found under one policy.
+    """The results under one output policy.
 
     Attributes:
-        found: The policy and its estimates.
-        rate: Name of the true positive rate that is shown.
+        outcome: The policy and its estimates.
+        rate: Name of the displayed true positive rate.
     """
 
-    found: PolicyFound
+    outcome: PolicyFound
     rate: str = "tpr_at_fpr.0.01"
 
     @property
     def words(self) -> str:
-        """What is answered, as in "with the label alone"; an unknown name speaks for itself."""
+        """The answer in words, as in "with the label alone"; an unknown name is returned as it is."""
         try:
-            return OutputPolicy(self.found.policy).words
+            return OutputPolicy(self.outcome.policy).words
         except InputError:
-            return numbers.tidy(self.found.policy)
+            return numbers.tidy(self.outcome.policy)
 
     @property
     def title(self) -> str:
-        """The same as the head of a row."""
+        """The answer as the head of a row."""
         words = self.words.removeprefix("the ")
         return words[:1].upper() + words[1:]
 
     @cached_property
     def auc(self) -> Row | None:
-        """The AUC, where it has both ends."""
-        row = row_of(self.found, "auc")
+        """The AUC, if it has both limits."""
+        row = row_of(self.outcome, "auc")
         options = row is not None and None not in (row.estimate.value, row.estimate.lower, row.estimate.upper)
         return row if options else None
 
     @property
     def bound(self) -> Row | None:
-        """The bound on the training algorithm, the largest that follows from such answers; null where the split allows none."""
-        row, low = row_of(self.found, _OF_TRAINING), self.found.at_least.get(_OF_TRAINING)
+        """The largest bound on the training algorithm by such answers; None if the split allows none."""
+        row, low = row_of(self.outcome, _OF_TRAINING), self.outcome.at_least.get(_OF_TRAINING)
         return None if row is None or low is None else Row(replace(row.estimate, value=low, lower=low))
 
     @property
     def best(self) -> str:
         """The lower limit of the best attacker's advantage."""
-        low = shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
+        low = shown_value(self.outcome.at_least.get("advantage"), name="advantage", toward="down")
         return low if low == numbers.MISSING else f"at least {low}"
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, str], ...]:
         """A title, a value and its interval for each column."""
         named = ("AUC", "auc"), (short_title(self.rate), self.rate), ("Advantage", "advantage")
-        rows = [(title, row_of(self.found, name)) for title, name in named]
-        shown = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
+        rows = [(title, row_of(self.outcome, name)) for title, name in named]
+        cells = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
         best = ("Best attacker's advantage", self.best, "")
-        bound = () if self.bound is None else (("Shown of the training algorithm", self.bound.ends, ""),)
-        return (*shown, best, *bound)
+        bound = () if self.bound is None else (("Bound on the training algorithm", self.bound.ends, ""),)
+        return (*cells, best, *bound)
 
 
 def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
-    """Return each policy, the full outputs first, with the true positive rate at 1%, or else the first that there is."""
+    """Return a row for each policy, full outputs first, with the TPR at 1% FPR or else the first available rate."""
     outcome: tuple[PolicyFound, ...] = getattr(result, "policies", ())
     names = (
         [item.name for item in outcome[0].estimates if metrics.rate_of(item) is not None] if outcome else []
@@ -369,7 +385,7 @@ def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
 
 @dataclass(frozen=True)
 class CheckLine:
-    """One check as strings: its name, the question it asks, how it came out, and what to do."""
+    """One check as strings: its name, question, outcome and advice."""
 
     name: str
     title: str
@@ -381,7 +397,7 @@ class CheckLine:
 
     @classmethod
     def of(cls, item: Check, data: Mapping[str, Any]) -> "CheckLine":
-        """Return a check of an audit of these data."""
+        """Return the line of a check in an audit of these data."""
         spec = CHECKS.get(item.name)
         return cls(
             name=item.name,
@@ -395,12 +411,12 @@ class CheckLine:
 
     @property
     def words(self) -> str:
-        """What was found and what to do."""
+        """The message and the advice."""
         return f"{self.message} {self.advice}".rstrip()
 
     @property
     def rank(self) -> int:
-        """Its place in the order in which a reader should look."""
+        """Its place in the order of urgency."""
         return WORST_FIRST.index(self.status)
 
 
@@ -409,8 +425,8 @@ class ClaimLine:
     """A claim beside a measurement.
 
     Attributes:
-        comparison: The claim, and what became of it beside this measurement.
-        row: The measurement, or null where there is none.
+        comparison: The claim and its outcome beside this measurement.
+        row: The measurement, or None.
     """
 
     comparison: Comparison
@@ -418,40 +434,40 @@ class ClaimLine:
 
     @property
     def judges(self) -> bool:
-        """Whether a verdict was reached here."""
+        """Whether this line has a verdict."""
         return self.comparison.verdict is not None
 
     @property
     def claim(self) -> Claim:
-        """What was claimed."""
+        """The claim."""
         return self.comparison.claim
 
     @property
     def metric(self) -> str:
-        """What the claim is about."""
+        """The title of the claimed metric."""
         return metrics.metric(self.claim.metric).title
 
     @property
     def claimed(self) -> str:
         """The claimed value."""
         if self.claim.metric == "epsilon":
-            return numbers.given(self.claim.value)
+            return numbers.as_stated(self.claim.value)
         return shown_value(self.claim.value, name=self.claim.metric)
 
     @property
     def outcome(self) -> Sign:
-        """What became of the claim."""
+        """The verdict, or the reason for its absence."""
         if self.comparison.verdict is not None:
             return VERDICT[self.comparison.verdict]
         return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
 
     @property
     def deltas(self) -> tuple[str, str]:
-        """The delta that the measurement is stated at, and the claim's where that is another; else nothing."""
+        """The delta of the measurement, and that of the claim if it differs."""
         measured = None if self.row is None else self.row.estimate.delta
         if measured is None:
             return "", ""
         if self.claim.delta is None or math.isclose(self.claim.delta, measured, rel_tol=1e-9):
-            return numbers.given(measured), ""
-        claimed, shown = numbers.distinct(self.claim.delta, measured)
-        return shown, claimed
+            return numbers.as_stated(measured), ""
+        claimed, audited = numbers.distinct(self.claim.delta, measured)
+        return audited, claimed

@@ -1,4 +1,4 @@
-"""What a terminal shows, as text: laid out to its width, with or without colour codes."""
+"""The outputs for a terminal, as text of a given width, with or without colour codes."""
 
 import io
 import json
@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
+from auditor.core.facts import Decision
 from auditor.core.options import DPSGD, SAMPLERS
 from auditor.core.values import Claim, Status, Subject
 from auditor.many.planning import Plan
 from auditor.report.comparison import context as context_comparison
+from auditor.report.findings import Statement
 from auditor.report.html import environment
-from auditor.report.view import View, gates_first, settings_sentence, view_of
-from auditor.report.words import VERDICT, Sign, claim_name, claim_value, neighbours
+from auditor.report.kinds import view_of
+from auditor.report.view import View, settings_sentence
+from auditor.report.words import GATE, VERDICT, Sign, claim_name, claim_value, neighbours
 from auditor.results.document import SCHEMA_VERSION, Document
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
     from auditor.comparison.compare import AuditsComparison
     from auditor.theory.parameters import FoundParameter
-    from auditor.verdicts.gates import GateOutcome
 
 
 # --- A plan as lines for the terminal ---
@@ -40,17 +42,17 @@ def plan_text(plan: Plan) -> str:
     return environment(numbers.clean, autoescape=False).get_template("plan.txt.jinja").render(plan=plan)
 
 
-# --- How everything is printed ---
+# --- Printing ---
 
 
 _TONES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
 
 
 def _printed(draw: "Callable[[Console], None]", *, width: int, color: bool) -> str:
-    r"""Return what is drawn on a console of so many columns, without blanks at the ends of lines.
+    r"""Return the text drawn on a console of this width, without trailing blanks.
 
     Args:
-        draw: Prints to the console that it is given.
+        draw: Prints to a console.
         width: Columns of the terminal.
         color: Whether to add colour codes.
 
@@ -83,32 +85,32 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
     """Return a comparison as lines of text.
 
     Args:
-        comparison: What to show.
+        comparison: The comparison.
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    shown = context_comparison(comparison, command_line=True)
+    parts = context_comparison(comparison, command_line=True)
 
     def draw(console: "Console") -> None:
-        console.print(_signed(shown["sign"]))
-        for words in (*shown["changes"], shown["compared"], shown["frontier"], *shown["warnings"]):
+        console.print(_signed(parts["sign"]))
+        for words in (*parts["changes"], parts["compared"], parts["frontier"], *parts["warnings"]):
             console.print(_text(words))
         console.print()
-        console.print(_audits(shown))
-        if shown["several_instances"]:
-            console.print(_strategies(shown))
-        if shown["policies"]:
-            console.print(_policies_of_audits(shown))
-            console.print(_text(shown["label_only"], style="dim"))
-        left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in shown["left_out"])
-        for words in (*left_out, *shown["notes"][: 2 if shown["bounds_what"] else 1], *shown["hints"]):
+        console.print(_audits(parts))
+        if parts["several_instances"]:
+            console.print(_strategies(parts))
+        if parts["policies"]:
+            console.print(_policies_of_audits(parts))
+            console.print(_text(parts["label_only"], style="dim"))
+        left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in parts["left_out"])
+        for words in (*left_out, *parts["notes"][: 2 if parts["bounds_what"] else 1], *parts["hints"]):
             console.print(_text(words))
 
     return _printed(draw, width=width, color=color)
 
 
 def _table(*columns: str, title: str | None = None) -> "Table":
-    """An empty table without a frame; a column whose title begins with ``>`` holds numbers, which never break."""
+    """Return an empty table without a frame; a column whose title begins with ``>`` holds numbers, which never wrap."""
     from rich import box
     from rich.table import Table
 
@@ -126,16 +128,16 @@ def _add(table: "Table", *cells: str) -> None:
 
 
 def _text(words: str, *, style: str = "") -> "Text":
-    """Foreign words as text and nothing else."""
+    """Return foreign words as plain text."""
     from rich.text import Text
 
     return Text(numbers.clean(words), style=style)
 
 
-def _audits(shown: dict[str, Any]) -> "Table":
-    measure = numbers.clean(shown["measure"])
+def _audits(parts: dict[str, Any]) -> "Table":
+    measure = numbers.clean(parts["measure"])
     table = _table("Audit", "Strategy", ">Utility", f">{measure}", "Interval", "Verdict")
-    for row in shown["audits"]:
+    for row in parts["audits"]:
         measured = row["measure"]
         name, interval = f"{row['run'].number}. {row['run'].title}", "; ".join(measured["notes"])
         cells = (row["strategy"]["text"], row["utility"]["text"], measured["text"], interval)
@@ -143,19 +145,19 @@ def _audits(shown: dict[str, Any]) -> "Table":
     return table
 
 
-def _policies_of_audits(shown: dict[str, Any]) -> "Table":
+def _policies_of_audits(parts: dict[str, Any]) -> "Table":
     table = _table("Audit", "Answer", ">AUC", "Interval", "Best attacker's advantage")
-    for row in shown["policies"]:
+    for row in parts["policies"]:
         name, auc = f"{row['run'].number}. {row['run'].title}", row["auc"]
         _add(table, name, row["answer"]["text"], auc["text"], "; ".join(auc["notes"]), row["best"]["text"])
     return table
 
 
-def _strategies(shown: dict[str, Any]) -> "Table":
-    mean, ranked = "Mean bound" if shown["bounds_what"] else "Mean", shown["ranked"]
-    titles = ("Strategy", f">{mean}", "Range", f">Mean {numbers.clean(shown['utility'])}", "Range", ">Models")
+def _strategies(parts: dict[str, Any]) -> "Table":
+    mean, ranked = "Mean bound" if parts["bounds_what"] else "Mean", parts["ranked"]
+    titles = ("Strategy", f">{mean}", "Range", f">Mean {numbers.clean(parts['utility'])}", "Range", ">Models")
     table = _table(*titles, *(["Frontier"] if ranked else []))
-    for row in shown["strategies"]:
+    for row in parts["strategies"]:
         spread = [
             text
             for axis in ("measure", "utility")
@@ -166,25 +168,27 @@ def _strategies(shown: dict[str, Any]) -> "Table":
     return table
 
 
-# --- What a training description promises, as a table for the terminal and as JSON ---
+# --- The promises of a training description, as a table for the terminal and as JSON ---
 
 
-def found_to_json(found: "FoundParameter") -> str:
-    """Return a parameter that was found for a promise as JSON text."""
+def found_to_json(solution: "FoundParameter") -> str:
+    """Return the parameter that keeps a promise as JSON text."""
     content: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "name": found.name,
-        "value": found.value,
-        "wanted": found.target.in_words(),
-        "description": described(found.training),
-        "promise": {**vars(found.promise), "status": found.promise.status},
-        "exact": None if found.exact is None else {**vars(found.exact), "status": found.exact.status},
+        "name": solution.name,
+        "value": solution.value,
+        "wanted": solution.target.in_words(),
+        "description": described(solution.training),
+        "promise": {**vars(solution.promise), "status": solution.promise.status},
+        "exact": None
+        if solution.exact is None
+        else {**vars(solution.exact), "status": solution.exact.status},
     }
     return json.dumps(numbers.plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def described(description: DPSGD) -> dict[str, Any]:
-    """Return the run as JSON-like values; a parameter that differs from step to step is null and stands in the phases."""
+    """Return the run as JSON-like values; a parameter that changes between steps is None, and in the phases."""
     names = ("noise_multiplier", "sampling_rate", "clipping_norm")
     values = {name: getattr(description, name) for name in names}
     return {
@@ -207,13 +211,13 @@ def claims_text(
     width: int = 110,
     color: bool = False,
 ) -> str:
-    """Return the claims as one table for each kind of neighbours; each number with its status, and notes beneath.
+    """Return the claims as one table for each adjacency; each number with its status, and notes below.
 
     Args:
         description: The training run.
-        claims: What it promises.
-        more: The same quantities by other methods, for tables of their own.
-        sentences: The claims in words, for whom first.
+        claims: Claims of the training.
+        more: The same quantities by other methods, for separate tables.
+        sentences: The claims in words; the first names the attacker.
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
@@ -252,7 +256,7 @@ def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], 
 
 
 def _mark(notes: list[str], note: str) -> str:
-    """A reference to a note, each note once."""
+    """Return a reference to a note, which is added once."""
     if not note:
         return ""
     if note not in notes:
@@ -260,71 +264,140 @@ def _mark(notes: list[str], note: str) -> str:
     return f" ({notes.index(note) + 1})"
 
 
-# --- The same result for a terminal: what was found, the claim, a compact table, and the checks that are not fine ---
+# --- A result for a terminal: twelve lines for a decision, or everything ---
 
 
+_WIDE = 100  # columns of a table with ceilings
 _NARROW = 80  # columns below which a table would cut its numbers
+_LINES = 12
+_BRIEF = 3  # numbers
 
 
 def audit_text(
-    result: Document, *, width: int = 100, color: bool = False, gates: Sequence["GateOutcome"] = ()
+    result: Document, *, width: int = 100, color: bool = False, full: bool = True, places: str = ""
 ) -> str:
-    """Return a result as lines of text: with a table of its numbers, or below 80 columns with a paragraph for each.
+    """Return a result as lines of text, in short or in full.
 
     Args:
-        result: What to show.
-        width: Columns of the terminal.
+        result: Any document.
+        width: Columns of the terminal; below 80, paragraphs replace the table.
         color: Whether to add colour codes.
-        gates: What became of the gates; where some stopped the pipeline, the first lines say how many.
+        full: Whether to show everything instead of at most twelve lines.
+        places: Path of the report and command for details; the last line of the short form.
     """
-    shown = view_of(result)
+    view = view_of(result)
+    if not full:
+        return _brief(view, width=width, color=color, places=places)
 
     def draw(console: "Console") -> None:
-        for line in _first(shown, gates):
+        for line in _first(view):
             console.print(line)
         console.print()
         if width < _NARROW:
-            for row in shown.in_order:
+            for row in view.in_order:
                 console.print(_text(row.line))
             console.print()
         else:
-            console.print(_numbers(shown))
-            if shown.policies:
-                console.print(_policies(shown))
-                console.print(_text(" ".join(shown.policy_notes), style="dim"))
-        for line in _last(shown):
+            console.print(_numbers(view, width=width))
+            if view.policies:
+                console.print(_policies(view))
+                console.print(_text(" ".join(view.policy_notes), style="dim"))
+        for line in _last(view):
             console.print(line)
+        console.print(_statement(view.decision if view.decided else view.opening[0]))
 
     return _printed(draw, width=width, color=color)
 
 
-def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
-    """The model, the gates that stop the pipeline, what was found, and the verdict on the claim."""
-    if shown.is_named:
-        yield _text(f"Privacy audit: {shown.model}", style="bold")
-    stopped = gates_first(gates)
-    if stopped:
-        yield _text(f"✕ {stopped}", style=_TONES["bad"])
-    for sign, sentence in shown.opening:
+def _brief(view: View, *, width: int, color: bool, places: str) -> str:
+    """Return the short form, in at most twelve lines: each part is cut to its share."""
+    lines = [(_text(f"Privacy audit: {view.model}", style="bold"), 1)] if view.is_named else []
+    lines.append((_statement(view.decision), 2))
+    if view.claimed and view.decided is not Decision.REFUSE:
+        lines.append((_statement(view.verdict), 2))
+    lines.append((_statement(view.short), 3))
+    more = (
+        view.most_exposed if view.stands_out and view.most_exposed not in view.finding.sentence else "",
+        *view.brief,
+    )
+    lines += [(_text(f"  {words}"), 2) for words in more if words]
+    lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
+    last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
+    lines += [(line, 1) for line in last]
+
+    def draw(console: "Console") -> None:
+        left = _LINES
+        for place, (words, most) in enumerate(lines):
+            wrapped = words.wrap(console, console.width)
+            cut = wrapped[: min(most, left - (len(last) if place < len(lines) - len(last) else 0))]
+            if len(cut) < len(wrapped) and cut:
+                cut[-1].truncate(console.width - 1)
+                cut[-1].append("…")
+            left -= len(cut)
+            for line in cut:
+                console.print(line, soft_wrap=True)
+
+    return _printed(draw, width=width, color=color)
+
+
+def limits_text(result: Document) -> str:
+    """Return the outcome of each limit of a result, a line each."""
+    return "".join(f"{GATE[item.code].symbol} {item.sentence}\n" for item in view_of(result).outcomes)
+
+
+def one_line(result: Document, *, width: int, color: bool) -> str:
+    """Return the leading statement, the model and the number behind it, on one line of this width."""
+    view = view_of(result)
+
+    def draw(console: "Console") -> None:
+        words = view.decision.sentence if view.decided else view.short.sentence
+        if not view.decided and view.pair:
+            words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
+        line = _signed(view.first.sign).append(
+            numbers.clean(f": {view.model}. {words}"), style="not bold default"
+        )
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line, soft_wrap=True)
+
+    return _printed(draw, width=width, color=color)
+
+
+def _statement(item: Statement) -> "Text":
+    """Return a sign and its sentence on one line."""
+    return _signed(item.sign).append(numbers.clean(f". {item.sentence}"), style="not bold default")
+
+
+def _first(view: View) -> Iterator["Text"]:
+    """Yield the model, the decision, the verdict on the claim, and the finding with its severity."""
+    if view.is_named:
+        yield _text(f"Privacy audit: {view.model}", style="bold")
+    yield _statement(view.decision)
+    for outcome in view.outcomes:
+        yield _text(f"{GATE[outcome.code].symbol} {outcome.sentence}")
+    for sign, sentence in view.opening:
         yield _signed(sign)
         yield _text(sentence)
-    yield from map(_text, filter(None, (shown.most_exposed, shown.less)))
+    if counted := getattr(view, "counted", ""):
+        yield _text(counted)
+    if view.severity is not None:
+        yield _text(f"{view.severity.sign.word} ({view.severity.sentence}).")
+    yield from map(_text, filter(None, (view.most_exposed, view.less)))
     yield _text("What now", style="bold")
-    for place, line in enumerate(shown.now, start=1):
+    for place, line in enumerate(view.now, start=1):
         yield _text(f"{place}. {line}")
 
 
-def _last(shown: View) -> Iterator["Text"]:
-    """What to know of single numbers, the checks that are not fine, and what a file set."""
-    text = " ".join(statement.sentence for statement in shown.opening).lower()
-    for row in (*shown.in_order, *getattr(shown, "left_out", ())):
+def _last(view: View) -> Iterator["Text"]:
+    """Yield the caveats of the numbers, the checks that did not pass, and the settings from a file."""
+    text = " ".join(statement.sentence for statement in view.opening).lower()
+    for row in (*view.in_order, *getattr(view, "left_out", ())):
         if row.caveat and row.caveat.rstrip(".").lower() not in text:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
-    for check in shown.checks:
+    for check in view.checks:
         if check.status is not Status.OK:
             words = numbers.clean(f" {check.title}: {check.message}")
             yield _signed(check.sign).append(words, style="not bold default")
-    settings = settings_sentence(shown.result)
+    settings = settings_sentence(view.result)
     if settings:
         yield _text(f"Settings: {settings}", style="dim")
 
@@ -333,22 +406,35 @@ def _signed(sign: Sign) -> "Text":
     return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
 
 
-def _policies(shown: View) -> "Table":
-    table = _table("Answer", *(f">{title}" for title, _, _ in shown.policies[0].cells))
+def _policies(view: View) -> "Table":
+    table = _table("Answer", *(f">{title}" for title, _, _ in view.policies[0].cells))
     for column in table.columns:
         column.no_wrap = False
-    for row in shown.policies:
+    for row in view.policies:
         _add(table, row.title, *(f"{value} ({ends})" if ends else value for _, value, ends in row.cells))
     return table
 
 
-def _numbers(shown: View) -> "Table":
-    table = _table("Quantity", ">Value", "Interval", "Confidence", ">Ceiling", ">Delta", "About")
-    table.columns[0].min_width, table.columns[-1].min_width = 13, 8
+def _numbers(view: View, *, width: int) -> "Table":
+    """Return the numbers as a table; a narrow one leaves out the ceilings, so that no name takes three lines."""
+    wide = width >= _WIDE
+    titles = (
+        "Quantity",
+        ">Value",
+        "Interval",
+        "Confidence",
+        *([">Ceiling"] if wide else []),
+        ">Delta",
+        "About",
+    )
+    table = _table(*titles)
+    table.columns[0].min_width, table.columns[-1].min_width = 24, 8
     table.columns[-1].no_wrap = True
+    if not wide:
+        table.columns[0].max_width, table.columns[2].max_width, table.columns[3].max_width = 24, 15, 13
     short = {Subject.MODEL: "model", Subject.MECHANISM: "training"}
-    for row in shown.in_order:
-        top, about = row.ceiling.removeprefix("ceiling "), short[row.estimate.subject]
-        about = row.adjacency if row.promised else about  # of the training too, and twice
-        _add(table, row.title, row.value, row.ends, row.confidence, top, row.delta, about)
+    for row in view.in_order:
+        about = row.adjacency if row.promised else short[row.estimate.subject]  # of two adjacencies
+        top = [row.ceiling.removeprefix("ceiling ")] if wide else []
+        _add(table, row.title, row.value, row.ends, row.confidence, *top, row.delta, about)
     return table

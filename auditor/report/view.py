@@ -1,40 +1,53 @@
-"""One audit as every output shows it: what was found, the verdict, the number that leads, its rows and its checks.
+"""The view of an audit behind every output: decision, finding, verdict, leading number, rows and checks.
 
-Page, terminal, Markdown, card, JUnit and SARIF are written from the same `View`, and nothing in it is worked out twice.
-Every text in it is plain and may hold anything: whoever writes it out escapes it.
+Page, terminal, Markdown, card, JUnit and SARIF are written from the same `View`. Its texts are plain and may hold
+anything: every writer escapes them.
 """
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from auditor.core import numbers, values
-from auditor.core.errors import ExitCode
+from auditor.core.facts import Decision, Severity
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.curves.cells import FEWEST
 from auditor.report import findings
+from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
 from auditor.report.words import (
-    PROMISED,
     VERDICT,
     Sign,
     Units,
+    pair_words,
     unit_words,
     units,
 )
 from auditor.results import metrics
-from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
+from auditor.results.document import (
+    CONTENT_HASH,
+    Document,
+    Slice,
+    SliceKind,
+    TopRecord,
+    detail,
+    find,
+)
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
+from auditor.verdicts.limits import decision, outcomes
+from auditor.verdicts.severities import lower_limits, points_of, severity
 
 _TILES = 2
+_BRIEF = 3  # numbers
+_FIRST = ("auc", "advantage", metrics.named(Role.CERTIFIED))
 _MOST = 8  # numbers, where a result has none of the main ones
 _MOST_EXPOSED = 100  # records that a reader looks through
 
@@ -45,15 +58,18 @@ def texts(name: str) -> Mapping[str, Any]:
     return MappingProxyType(entries("auditor.report", f"texts/{name}.toml"))
 
 
+_NOT_STATED = "not stated"
+_ROUNDING = 1e-9  # of 0.62 * 100
+_IN_GROUP = Sign("Leakage", "!", "caution")  # of whatever size
 _INSIDERS = Sign("For insiders only", "!", "caution")
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An audit in the words that every output shows, each made when first asked for.
+    """An audit in the words that every output shows, computed on first access.
 
     Attributes:
-        result: What the audit found.
+        result: The result of the audit.
     """
 
     result: Any
@@ -65,7 +81,7 @@ class View:
 
     @property
     def heading(self) -> str:
-        """What stands above everything else."""
+        """The title of every output."""
         return f"Privacy audit: {self.model}"
 
     @property
@@ -75,24 +91,24 @@ class View:
 
     @property
     def audience(self) -> str:
-        """Whom the result is for, where that is not everybody; else nothing."""
+        """The restriction of a result to some readers; empty if there is none."""
         if self.result.data.get("disclosure") != Disclosure.INSIDERS:
             names = getattr(self.result, "top_records", ())
-            return "It names records by id: it is for the data's owner alone." if names else ""
+            return "It names records by id: share it with the data owner only." if names else ""
         return (
-            "Every digit is kept, and records of the audit can be recognised in these numbers. Audit without disclosure insiders to"
-            " share the result."
+            "Every digit is kept, so records of the audit can be recognised in these numbers. To share the result, audit without"
+            " disclosure insiders."
         )
 
     @property
     def is_small(self) -> bool:
-        """Whether a group has too few records for a shared result to show how they are spread."""
+        """Whether a group has too few records for a shared result to show their distribution."""
         sizes = [self.result.data.get(name) or math.inf for name in ("n_member", "n_nonmember")]
         return bool(self.result.data.get("disclosure") == Disclosure.PUBLIC and min(sizes) < FEWEST)
 
     @cached_property
     def units(self) -> Units:
-        """What one unit of the audit is called."""
+        """The words for the unit of the audit."""
         return units(self.result.data)
 
     @cached_property
@@ -100,14 +116,54 @@ class View:
         """Whether a validity check failed, so that no number measures leakage."""
         return bool(failed_validity(self.result.checks))
 
+    evidence: ClassVar[Any] = None  # against a claim, of runs
+
+    @cached_property
+    def outcomes(self) -> tuple[GateOutcome, ...]:
+        """The outcome of each limit, and what stops a release without any."""
+        return outcomes(self.result)
+
+    @cached_property
+    def decided(self) -> Decision | None:
+        """The decision on a release; None if no limit was set and nothing stops it."""
+        return decision(self.result, self.outcomes)
+
+    @cached_property
+    def decision(self) -> Statement:
+        """The decision with its reason: the first line of every output."""
+        sentence = decision_sentence(self.result, self.decided, self.outcomes)
+        return Statement(DECISION[self.decided], sentence)
+
     @cached_property
     def finding(self) -> Statement:
-        """What was found."""
-        return findings.finding(self.result)
+        """The finding for all records, or for the group that stands out if all records together show nothing."""
+        whole = findings.finding(self.result)
+        state = findings.states(self.result, whole)[-1]
+        group = self.stands_out is not None and exposure(self.stands_out) > self._low
+        if state not in ("leak", "nothing", "small") or (state != "leak" and not group):
+            return whole
+        size = self.severity_of(whole._replace(sign=_IN_GROUP)) if self.result.kind is None else None
+        sentence = f"{self.most_exposed} {whole.sentence}" if group else whole.sentence
+        return Statement(whole.sign if size is None else size.sign, sentence)
+
+    @cached_property
+    def severity(self) -> Bar | None:
+        """The size of the leak in words, with its place on a scale; None if no number measures leakage."""
+        return self.severity_of(self.finding)
+
+    def severity_of(self, finding: Statement) -> Bar | None:
+        """Return the severity of a finding, with the cut points."""
+        state = findings.states(self.result, finding)[-1]
+        size = severity(self.result, leaks=state == "leak")
+        return (
+            None
+            if size is None or state in ("small", "blind", "reversed")
+            else Bar(*size, points_of(self.result.data))
+        )
 
     @cached_property
     def verdict(self) -> Statement:
-        """What became of the claim."""
+        """The verdict on the claim."""
         return Statement(VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
 
     @property
@@ -115,15 +171,20 @@ class View:
         """Whether anything was claimed."""
         return bool(self.result.claims or self.result.comparisons or self.result.data.get("claim"))
 
-    @property
+    @cached_property
+    def first(self) -> Statement:
+        """The statement that leads: the decision, or the verdict or finding if no limit was set."""
+        return self.decision if self.decided else self.opening[0]
+
+    @cached_property
     def opening(self) -> tuple[Statement, ...]:
-        """What every output says first: the finding and the verdict, that one first where there is a claim."""
-        result = (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
+        """The first statements of every output: the finding, after the verdict if there is a claim."""
+        result = (self.verdict, self.finding) if self.claimed else (self.finding,)
         return (*result, *([Statement(_INSIDERS, self.audience)] if self.audience else []))
 
     @cached_property
     def now(self) -> tuple[str, ...]:
-        """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
+        """Advice in three lines; for a judged claim and a model that leaks, two on the claim and one on the leak."""
         if self.lead is not None and self.lead.name == findings.PROPENSITY:
             return self.advice("audit", "estimated")
         states = findings.states(self.result, self.finding)
@@ -132,18 +193,24 @@ class View:
         if states == ("leak",):
             result = (first[0], self._answers, first[1])
         if states[-1] == "leak" and self.stands_out:
-            result = (*result[:-1], f"{result[-1]} Begin with {self.group_name}.")
+            result = (*result[:-1], f"{result[-1]} Fix {self.group_name} first.")
+        if self.decided is Decision.RELEASE:
+            result = (
+                str(texts("what_now")["release"]["now"]),
+                result[0],
+                result[-1 if states[1:] == ("leak",) else 1],
+            )
         return result
 
     def advice(self, kind: str, state: str) -> tuple[str, ...]:
-        """Return the lines for that state; an audit by coins, which canaries have, has some of its own."""
+        """Return the advice on a state; audits by inclusion coins, as of canaries, have some of their own."""
         lines = texts("what_now")[kind]
         coins = f"{state}_coins" if self.result.data.get("split") == "bernoulli" else state
         return tuple(lines.get(coins, lines[state]))
 
     @property
     def _answers(self) -> str:
-        """What the model should answer until it is trained again: as measured, or as its outputs allow."""
+        """Advice on the answers of the model until it is retrained: as measured, or as its outputs allow."""
         lines, best = texts("what_now")["answers"], self._best_policy
         if best is not None:
             return str(lines["helps" if best[-1] else "does_not_help"]).format(answer=best[0].words)
@@ -153,7 +220,7 @@ class View:
 
     @cached_property
     def stands_out(self) -> Slice | None:
-        """The class or group that surely leaks more than the others; null where none does."""
+        """The class or group that is shown to leak more than the others, or None."""
         result = (
             one for one in self.by_group if exposure(one) > _GUESSING and stands_out(one, self.by_group)
         )
@@ -161,7 +228,7 @@ class View:
 
     @property
     def group_name(self) -> str:
-        """What that class or group is called; of several words it is quoted, so that it does not read as our own words."""
+        """The name of that class or group, quoted if it has several words."""
         if self.stands_out is None:
             return ""
         label = numbers.tidy(self.stands_out.label)
@@ -170,17 +237,48 @@ class View:
 
     @cached_property
     def most_exposed(self) -> str:
-        """Which class or group stands out, or that none does; nothing where there are no two to compare."""
+        """A sentence on the class or group that stands out; empty if there are no two to compare."""
         one, kinds = self.stands_out, [str(item.kind) for item in self.by_group if exposure(item)]
         if self.invalid or (one is None and len(kinds) == len(set(kinds))):
             return ""
         if one is None:
             return f"No {' or '.join(sorted(set(kinds)))} stands out."
         level = numbers.percent(one.confidence, toward="down")
-        whole = self.row("auc")
-        beside = f" (all {self.units.many}: {whole.value} observed)" if whole and whole.has_value else ""
-        least = f"AUC at least {numbers.number(exposure(one), toward='down')} at about {level} confidence"
-        return f"Most exposed: {self.group_name}, {least}{beside}."
+        others = [item for item in self.by_group if item.kind is one.kind and item is not one]
+        beside = f"no other {one.kind} shows leakage"
+        if any(exposure(item) > _GUESSING for item in others):
+            whole = self.pair
+            beside = f"all {self.units.many}: " + (f"at least {whole[0]}" if whole else "none shown")
+        times, coin = pair_words(exposure(one))
+        least = f"Most exposed: {self.group_name}, at least {times} (coin: {coin})"
+        return f"{least}; {beside} (about {level} confidence)."
+
+    @cached_property
+    def pair(self) -> tuple[str, str] | None:
+        """The rate of correct picks between a member and a non-member, of an attacker and of a coin; None if not above chance."""
+        return pair_words(self._low) if self._low > _GUESSING else None
+
+    @property
+    def _low(self) -> float:
+        """The lower limit of the AUC of all records, 0 if it is not above chance."""
+        return lower_limits(self.result)[0]
+
+    @property
+    def picture(self) -> Picture | None:
+        """The pictogram of the most exposed group if one stands out, else of all records; None without a measurement."""
+        low = 0.0 if self.stands_out is None else exposure(self.stands_out)
+        whole, size = self._low, self.severity
+        if size is None or (size.level is not Severity.NONE and max(low, whole) <= _GUESSING):
+            return None
+        if max(low, whole) <= _GUESSING:
+            return Picture(
+                COIN, "Of 100 pairs, an attacker is not shown to pick more members than a coin: 50."
+            )
+        who = "" if low <= whole else f" of {self.group_name}"
+        hits = math.floor(100 * max(low, whole) + _ROUNDING)
+        return Picture(
+            hits, f"Of 100 pairs{who}, an attacker picks at least {hits} members; a coin picks 50."
+        )
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:
@@ -191,14 +289,14 @@ class View:
 
     @cached_property
     def policies(self) -> tuple[PolicyRow, ...]:
-        """What was found where the model answers less, the full outputs first; empty where no policy was scored."""
+        """The rows of the output policies, full outputs first; empty if no policy was scored."""
         return policy_rows(self.result)
 
     @cached_property
     def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
-        """The policy that helps most, the AUC under it and with the full outputs, and whether it surely helps; null where none is known."""
+        """The most effective policy, the AUC under it and with full outputs, and whether it is shown to help; None without one."""
         options = [(item, item.auc) for item in self.policies if item.auc is not None]
-        if self.invalid or len(options) <= 1 or options[0][0].found.policy != values.OutputPolicy.FULL:
+        if self.invalid or len(options) <= 1 or options[0][0].outcome.policy != values.OutputPolicy.FULL:
             return None
         (_, before), *others = options
         item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
@@ -206,26 +304,26 @@ class View:
 
     @cached_property
     def less(self) -> str:
-        """What the policy that helps most would help, for who decides; nothing where that cannot be said."""
+        """A sentence on the effect of the most effective policy; empty if there is none."""
         if self._best_policy is None:
             return ""
         item, after, before, helps = self._best_policy
-        level, even = numbers.percent(item.found.confidence, toward="down"), ""
+        level, even = numbers.percent(item.outcome.confidence, toward="down"), ""
         then, now = (f"{row.value} ({row.ends})" for row in (after, before))
         would = f"with {item.words} the AUC would be {then}"
         if not metrics.beyond_guessing(before.estimate):
-            words = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
+            words = f"With the full outputs the AUC is {now}: answering less has no measurable benefit."
         elif helps:
             words = f"{would[:1].upper()}{would[1:]} instead of {now}."
-            if (item.found.at_least.get("advantage") or 0.0) > 0:
+            if (item.outcome.at_least.get("advantage") or 0.0) > 0:
                 even = f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
         else:
             words = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
         held = f"Each of these holds for all policies at once at about {level} confidence"
-        return f"{words}{even} {held}; an attack that goes by more than the loss may do better."
+        return f"{words}{even} {held}; an attack that uses more than the loss may do better."
 
     def _of_training(self, item: PolicyRow) -> str:
-        """What such answers show of the training algorithm, as the end of a sentence; nothing where they show nothing."""
+        """The bound on the training algorithm by such answers, as the end of a sentence; empty if there is none."""
         bound = item.bound
         if bound is None or not metrics.beyond_guessing(bound.estimate):
             return ""
@@ -236,9 +334,9 @@ class View:
 
     @property
     def policy_notes(self) -> tuple[str, ...]:
-        """What to know of the table of policies."""
+        """Notes on the table of policies."""
         first = self.policies[0]
-        level, bound, at = numbers.percent(first.found.confidence, toward="down"), first.bound, ""
+        level, bound, at = numbers.percent(first.outcome.confidence, toward="down"), first.bound, ""
         if bound:
             at = f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
@@ -247,7 +345,7 @@ class View:
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
-        """Each claim beside the measurements, the claim as it was made first."""
+        """Each claim beside its measurements, the stated claim first."""
         compared = [item.claim for item in self.result.comparisons]
         alone = [values.Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
         as_made = self.result.claims[0] if self.result.claims else None
@@ -256,7 +354,7 @@ class View:
 
     @cached_property
     def headline(self) -> Headline:
-        """Which number leads, and why."""
+        """The leading number, and why it leads."""
         return findings.headline(self.result)
 
     @cached_property
@@ -272,14 +370,45 @@ class View:
 
     @property
     def not_made(self) -> str:
-        """Which checks could not be made, so that nothing is known of what they look for; nothing where all were."""
+        """A sentence on the checks that could not be made; empty if there is none."""
         names = [item.title.lower() for item in self.checks if item.status is values.Status.UNKNOWN]
         if not names:
             return ""
         return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
 
+    @property
+    def short(self) -> Statement:
+        """The finding in its first two sentences."""
+        return self.finding._replace(
+            sentence=f"{'. '.join(self.finding.sentence.split('. ')[:2]).rstrip('.')}."
+        )
+
+    @property
+    def brief(self) -> tuple[str, ...]:
+        """The main numbers and the checks, a line each."""
+        places = {name: place for place, name in enumerate(_FIRST)}
+        rows = sorted(self.numbers, key=lambda row: places.get(row.name, _BRIEF))
+        words = [row.brief for row in rows if row.has_value][:_BRIEF]
+        counts = {
+            status: [item.title.lower() for item in self.checks if item.status is status]
+            for status in values.Status
+        }
+        kinds = (
+            (values.Status.OK, "passed"),
+            (values.Status.FAIL, "failed"),
+            (values.Status.WARN, "warn"),
+            (values.Status.UNKNOWN, "could not be made"),
+        )
+        parts = (
+            f"{len(counts[status])} {words}"
+            + (f" ({', '.join(counts[status])})" if status is not values.Status.OK else "")
+            for status, words in kinds
+            if counts[status]
+        )
+        return "   ".join(words), f"Checks: {'; '.join(parts)}" if self.checks else ""
+
     def row(self, name: str) -> Row | None:
-        """Return the row of that estimate beside the finding, or null: where nothing was found, what is beyond guessing only alone is marked."""
+        """Return the row of that estimate, or None; without a finding, it is marked if it exceeds guessing only individually."""
         estimate = find(self.result, name)
         quiet = findings.states(self.result, self.finding)[-1] in ("nothing", "small")
         return None if estimate is None else Row(estimate, quiet and metrics.beyond_guessing(estimate))
@@ -291,7 +420,7 @@ class View:
 
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
-        """Every number, those about this model and those about the training algorithm apart, with what such say."""
+        """Every number, grouped by subject, with a note on each group."""
         apart = (
             (note, tuple(row for row in self.rows if row.estimate.subject is subject))
             for subject, note in _SAY
@@ -300,12 +429,12 @@ class View:
 
     @property
     def in_order(self) -> tuple[Row, ...]:
-        """Every number, in the order of those groups."""
+        """Every number, in the order of the groups."""
         return tuple(row for _, result in self.groups for row in result)
 
     @property
     def lead(self) -> Row | None:
-        """The number that leads, or null where there is none."""
+        """The leading number, or None."""
         estimate = self.headline.estimate
         return None if estimate is None else self.row(estimate.name)
 
@@ -317,14 +446,14 @@ class View:
         if lead is not None and lead.name == findings.PROPENSITY:  # no other number measures leakage
             return ()
         others = (item for item in result if item is not None and item is not lead and _tells(item))
-        # Beside a finding no number stands that seems to deny it.
+        # No tile may seem to deny the finding.
         leaks = findings.states(self.result, self.finding)[-1] == "leak"
-        kept = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
-        return tuple(filter(None, kept))[:_TILES]
+        rows = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
+        return tuple(filter(None, rows))[:_TILES]
 
     @cached_property
     def numbers(self) -> tuple[Row, ...]:
-        """The few numbers of a summary, the one that leads first; of other documents than an audit all."""
+        """The main numbers, the leading one first; all numbers of other kinds of documents."""
         if self.result.kind is not None:
             return self.rows
         estimates, lead = self.result.estimates, self.headline.estimate
@@ -340,7 +469,7 @@ class View:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Which labels of those records say more than their ids."""
+        """The labels of those records that differ from their ids."""
         names = ("group", "person")
         return tuple(
             name for name in names if any(getattr(item, name) not in (None, item.id) for item in self.exposed)
@@ -348,7 +477,7 @@ class View:
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Where the numbers come from: records, delta, confidence, input, release."""
+        """The provenance of the numbers: records, delta, confidence, input, release."""
         data, origin, several = self.result.data, self.result.provenance, self.result.kind == "instances"
         versions = origin.get("versions") or {}
         result = (
@@ -361,7 +490,7 @@ class View:
             ("Other records scored", numbers.count(None if several else data.get("n_nonmember"))),
             ("Counted as one unit", unit_words(data)),
             ("How membership was decided", data.get("split")),
-            ("Delta", numbers.given(data.get("delta"))),
+            ("Delta", numbers.as_stated(data.get("delta"))),
             ("Confidence", numbers.percent(data.get("confidence"))),
             ("Claim", None if data.get("claim") is None else numbers.tidy(data["claim"])),
             ("Source", origin.get("source")),
@@ -373,187 +502,42 @@ class View:
             (title, str(value)) for title, value in result if value not in (None, "", numbers.MISSING)
         )
 
-
-class TrainingView(View):
-    """The audit of a training algorithm, by several models or by many runs, in the same words."""
-
     @cached_property
-    def now(self) -> tuple[str, ...]:
-        """What to do now, in at most three lines."""
-        result = findings.states(self.result, self.finding)[-1]
-        state = result if result == "reversed" else str(self.result.verdict or "no_claim")
-        return self.advice(self.result.kind, state)
-
-    @cached_property
-    def model(self) -> str:
-        """What was claimed of the training, or else the file of its scores, and how it was audited."""
-        words = self.result.data.get("claim") or self.result.provenance.get("source")
-        named = numbers.tidy(" ".join(str(words or "One training algorithm").split()))
-        return f"{named}: {'many runs' if self.result.kind == 'runs' else 'several models'}"
-
-    @cached_property
-    def finding(self) -> Statement:
-        """What was found, and what was counted."""
-        result = super().finding
-        return result._replace(sentence=f"{result.sentence} {self.counted}")
-
-    @cached_property
-    def headline(self) -> Headline:
-        """The number that judges a claim, which is the first."""
-        by = ", by its whole curve" if self.result.kind == "runs" else ""
-        words = f"The first number judges a claim{by}; the others are for reading."
-        return Headline(next(iter(self.result.estimates), None), words)
-
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        """The number that judges a claim, and the others that have a value."""
-        first, others = self.result.estimates[:1], self.result.estimates[1:]
-        return tuple(map(Row, (*first, *(item for item in others if item.value is not None))))
+    def sha256(self) -> str:
+        """The hash of the content of the result."""
+        return str(self.result.to_dict()["provenance"][CONTENT_HASH])
 
     @property
-    def left_out(self) -> tuple[Row, ...]:
-        """The others, which have no value."""
-        return tuple(Row(item) for item in self.result.estimates[1:] if item.value is None)
+    def filed(self) -> str:
+        """A short identification of the result."""
+        return f"{self.first.sign.word}; {self.result.provenance.get('created') or 'not dated'}; SHA-256 {self.sha256[:16]}"
 
     @cached_property
-    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
-        """Every number, those about the training algorithm first."""
-        return super().groups[::-1]
-
-    @cached_property
-    def counted(self) -> str:
-        """What was counted, in sentences."""
-        data, whole = self.result.data, numbers.count
-        about = f"delta {numbers.given(data.get('delta'))}"
-        if self.result.kind != "runs":
-            return f"{whole(data.get('n_instances'))} models of one training algorithm, {about}."
-        with_it, without = (whole(data.get(name)) for name in ("n_with", "n_without"))
-        judged = f"{with_it} runs with the canary and {without} without are judged, {about}, {data.get('adjacency')}."
-        if data.get("threshold") is None:
-            return f"{judged} The thresholds are at ranks fixed in advance."
-        chosen = "fixed in advance"
-        if data.get("chosen_on"):
-            words = *map(whole, data["chosen_on"]), ""
-            chosen = f"chosen on {words[0]} other runs with it and {words[1]} without"
-        # Scores that are larger with the canary were negated when they were read, and so is the threshold.
-        higher = bool(data.get("higher_is_member"))
-        threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
-        counts = zip(
-            ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None), strict=False
+    def filing(self) -> list[tuple[str, str]]:
+        """The filing block: decision, model, owner, data, date, version, command and hash."""
+        facts, stated = dict(self.facts), self.result.data.get("context") or {}
+        wanted = (
+            ("Decision", f"{self.decision.sign.word}. {self.decision.sentence}"),
+            ("Model", self.model),
+            ("Release", stated.get("release") or _NOT_STATED),
+            ("Owner", stated.get("owner") or _NOT_STATED),
+            ("Data", facts.get("Source") or _NOT_STATED),
+            ("Created", facts.get("Created") or _NOT_STATED),
+            ("Version", facts.get("Release of auditor") or _NOT_STATED),
+            ("Command", self.result.provenance.get("command") or _NOT_STATED),
+            ("SHA-256 of the result", self.sha256),
         )
-        hits, alarms = (f"{whole(data.get(name))} of {whole(of)}" for name, of in counts)
-        return (
-            f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
-            f" {'least' if higher else 'most'} that."
-        )
-
-
-class LabelsView(View):
-    """The audit of a model's training labels, in the same words."""
-
-    @property
-    def now(self) -> tuple[str, ...]:
-        """What to do now."""
-        lead = self.lead
-        return tuple(texts("what_now")["labels"]["leak" if lead and lead.estimate.lower else "nothing"])
-
-    @cached_property
-    def finding(self) -> Statement:
-        """What was found, and what it is not about."""
-        result = super().finding
-        about = "The audit says nothing of who was in the training data, or of features."
-        return result._replace(sentence=f"{result.sentence} {about}")
-
-    @cached_property
-    def headline(self) -> Headline:
-        """The number that holds if D is the law of the labels, which is the first."""
-        words = "The first number holds if D is the law of the labels; the others if its odds are off by at most that factor."
-        return Headline(next(iter(self.result.estimates), None), words)
-
-    @cached_property
-    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
-        """Every number: all are about the training algorithm."""
-        return (("What the way of training gives away about the label of any one record.", self.rows),)
-
-    @cached_property
-    def counted(self) -> str:
-        """What was counted and observed, in sentences."""
-        data, whole = self.result.data, numbers.count
-        other = data.get("n_reference")
-        law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
-        words = [
-            findings.said(
-                "predicts",
-                who=who,
-                accuracy=numbers.percent(result.get("accuracy")),
-                log_loss=numbers.number(result.get("log_loss")),
-            )
-            for who, result in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
-        ]
-        counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
-        return findings.said("counted_labels", law=law, who=" and ".join(words), **counts)
-
-
-class PromiseView(View):
-    """What a training promises, of which nothing was measured, in the same words."""
-
-    @property
-    def now(self) -> tuple[str, ...]:
-        """What to do now."""
-        return tuple(texts("what_now")["claim"]["promise"])
-
-    @cached_property
-    def model(self) -> str:
-        """The training."""
-        return numbers.tidy(" ".join(str(self.result.data.get("claim") or "A training").split()))
-
-    @cached_property
-    def finding(self) -> Statement:
-        """What is promised, in the first words on an attacker."""
-        if self.result.altered:
-            return super().finding
-        return Statement(PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
-
-    @cached_property
-    def promise(self) -> str:
-        """Epsilon for both kinds of neighbours, as far as there is one."""
-        shown = [row for row in self.rows if row.name == "epsilon" and row.has_value]
-        words = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in shown)
-        return (
-            f"Epsilon at most {words}, if the training is as described."
-            if words
-            else "No epsilon can be told."
-        )
-
-    @cached_property
-    def verdict(self) -> Statement:
-        """The same: nothing was measured that could judge it."""
-        return self.finding
-
-    @property
-    def opening(self) -> tuple[Statement, ...]:
-        """What every output says first."""
-        return (self.finding,)
-
-    @property
-    def heading(self) -> str:
-        """What stands above everything else."""
-        return f"Privacy claim: {self.model}"
-
-    @property
-    def headline(self) -> Headline:
-        """No number leads."""
-        return Headline(None, "Nothing here was measured: it holds if the training is as described.")
+        return [(title, str(value)) for title, value in wanted]
 
 
 _SAY = (
     (
         values.Subject.MODEL,
-        "How far this model's losses on its training records differ from its losses on others.",
+        "The difference between this model's losses on its training records and on others.",
     ),
     (
         values.Subject.MECHANISM,
-        "What the way of training gives away about any one record: what a claimed epsilon promises.",
+        "The leakage of the training algorithm about any one record, which a claimed epsilon limits.",
     ),
 )
 
@@ -563,44 +547,21 @@ _GUESSING = 0.5
 
 
 def exposure(one: Slice) -> float:
-    """The lower limit of the AUC of a slice, 0 where it has none."""
+    """Return the lower limit of the AUC of a slice, 0 if it has none."""
     row = find(one, "auc")
     return 0.0 if row is None or row.lower is None else row.lower
 
 
 def _tells(item: values.Estimate) -> bool:
-    """Whether a number has something to say: the bound on the algorithm only where it has a value."""
+    """Whether a number is worth a place: the bound on the algorithm only if it has a value."""
     return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
 
 
-@lru_cache(maxsize=8)
-def view_of(result: Document) -> View:
-    """Return what every output shows of an audit; the outputs of one audit share it."""
-    return {None: View, "claim": PromiseView, "labels": LabelsView}.get(result.kind, TrainingView)(result)
-
-
-def gates_first(outcomes: Sequence[GateOutcome]) -> str:
-    """Return how many gates stopped the pipeline, for the first lines of an output; nothing where all passed.
-
-    >>> gates_first([])
-    ''
-    """
-    failed = sum(item.code is ExitCode.FAILED for item in outcomes)
-    undecided = sum(not item.passed for item in outcomes) - failed
-    stopped, many = failed + undecided, len(outcomes)
-    if not stopped:
-        return ""
-    which = "The gate stops" if many == 1 else f"{stopped} of {many} gates stop{'s' if stopped == 1 else ''}"
-    kinds = {"failed": failed, "could not be evaluated": undecided}
-    text = [f"{'it' if stopped == 1 else count} {words}" for words, count in kinds.items() if count]
-    return f"{which} the pipeline: {' and '.join(text)}."
-
-
-# --- What a configuration file set ---
+# --- Settings from a configuration file ---
 
 
 def settings_sentence(result: Document) -> str:
-    """Return what a file set for the audit, as names and values; nothing where none did."""
+    """Return the settings from a configuration file, as names and values; empty if there is none."""
     config = result.provenance.get("config")
     if not isinstance(config, Mapping):
         return "" if config is None else str(config)
@@ -611,7 +572,7 @@ def settings_sentence(result: Document) -> str:
 
 
 def _spelled(x: object) -> str:
-    """A setting as its file spells it, or nearly so."""
+    """Return a setting approximately as its file spells it."""
     try:
         return json.dumps(x, ensure_ascii=False)
     except (TypeError, ValueError):

@@ -8,6 +8,8 @@ from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
+from auditor.core.errors import ExitCode
+from auditor.core.facts import Severity
 from auditor.core.options import Adjacency, PrivacyUnit
 from auditor.core.registry import Unit
 from auditor.core.values import Check, Claim, Estimate, Status, Subject, Verdict
@@ -23,7 +25,7 @@ _SIDES = {"member": "Members", "nonmember": "Non-members"}
 
 
 def within_noise(star: Estimate) -> str | None:
-    """Return the sentence on a value that chance alone would give, or null where it is above that or not known."""
+    """Return a sentence if chance alone explains the value; None if it does not, or the noise floor is unknown."""
     floor = detail(star, "noise_floor", "q95")
     if floor is None or star.value is None or star.value > floor:
         return None
@@ -31,30 +33,32 @@ def within_noise(star: Estimate) -> str | None:
         return "An Epsilon* of 0 is no evidence of leakage."
     return (
         f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} in 19 of 20"
-        " cases, so the value found is no evidence."
+        " cases, so this value is no evidence."
     )
 
 
 def star_notes(star: Estimate) -> list[str]:
-    """Return what a reader should know before quoting a parametric Epsilon*, most important first."""
+    """Return the caveats of a parametric Epsilon*, most important first."""
     noise = within_noise(star)
     notes = [noise] if noise else []
     if detail(star, "saturated"):
         notes.append(
-            "The two groups do not overlap: it is the largest value that can be reported at this delta."
+            "The two groups do not overlap: this is the largest value that can be reported at this delta."
         )
     elif detail(star, "at", "reached_by_data") is False:
-        shown = detail(star, "supported", "value")
-        notes.append("It is read off the fitted curves beyond what the records can show.")
-        if shown is not None:
+        supported = detail(star, "supported", "value")
+        notes.append("It extrapolates the fitted curves beyond the records.")
+        if supported is not None:
             heavier = detail(star, "supported", "logistic")
             tails = "" if heavier is None else f", and {numbers.number(heavier)} with logistic tails"
-            notes.append(f"At rates that the records can show it is {numbers.number(shown)}{tails}.")
+            notes.append(
+                f"At error rates that the records support, it is {numbers.number(supported)}{tails}."
+            )
     return notes
 
 
 def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> list[str]:
-    """Return the tests of the Gaussian fits in words, then those of the mixtures where there are any."""
+    """Return sentences on the tests of the Gaussian fits, then on those of the mixtures, if any."""
     sentences = _one_fit(star, "Gaussian")
     if not detail(mixture, "fit"):
         return sentences
@@ -66,14 +70,14 @@ def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> 
 
 
 def gap_words(star: Estimate | None) -> str:
-    """Return how far the fitted curve lies from the measured one, where there are records to compare with."""
+    """Return a sentence on the gap between fitted and measured curve; empty if no records allow the comparison."""
     gap, where = (detail(star, name) for name in ("curve_gap", "curve_gap_fpr"))
     if not gap:
         return ""
     place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
     most = f"up to {numbers.number(abs(gap))} nats" if abs(gap) <= _FAR else f"more than {_FAR} nats"
     return (
-        f"Where it can be compared with the records, the fitted trade-off curve lies {most} of epsilon"
+        f"Over the range of the records, the fitted trade-off curve lies {most} of epsilon"
         f" {'above' if gap > 0 else 'below'} the measured one{place}."
     )
 
@@ -89,12 +93,12 @@ def _one_fit(star: Estimate | None, kind: str) -> list[str]:
         sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
     elif any(n is not None and n < _FEW for n in (result.get("ks_n") for result in sides.values())):
         sentences.append(
-            "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
-            " needs no fit."
+            "So few held-out records cannot reject any fit, so the goodness of fit is unknown. The certified bound needs no"
+            " fit."
         )
     elif fit.get("rejected") is False:
         sentences.append(
-            f"The {kind} fit is not rejected. That is not proof that it is right, least of all in the tails."
+            f"The {kind} fit is not rejected. This does not prove the fit, least of all in the tails."
         )
     return sentences
 
@@ -114,7 +118,7 @@ def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
             f"{apart} ({name} test, {_p(alone)}); the likelihood ratio against more components has {_p(against)}. The two"
             f" decide together: {_p(p)}, twice the smaller (at most 1)."
         )
-    if "likelihood ratio" in str(fit.get("test")):  # as an earlier release kept it
+    if "likelihood ratio" in str(fit.get("test")):  # from an earlier release
         return (
             f"{apart}. A {name} test and a likelihood ratio against more components decide together: {_p(p)}."
         )
@@ -128,7 +132,7 @@ def _p(p: float) -> str:
     return f"p > {large}" if p > large else f"p = {numbers.number(p, digits=2)}"
 
 
-# --- What one unit of an audit is called: a record, or a person where one score stands for a person ---
+# --- The unit of an audit: a record, or a person if one score stands for a person ---
 
 
 @dataclass(frozen=True)
@@ -144,50 +148,51 @@ class Units:
 
 _RUNS = Units("runs", "run with the canary", "runs with the canary", "run without it", "runs without it")
 _RECORDS = Units("records", "training record", "training records", "other record", "other records")
-PERSONS = Units(
-    "persons", "person in the training data", "persons in the training data", "other person", "other persons"
+PEOPLE = Units(
+    "people", "person in the training data", "people in the training data", "other person", "other people"
 )
 
 
 _PURE = (
-    "pure epsilon: the bound is stated at delta 0 and judges no claim at a larger delta; for such a claim leave the test out,"
-    " or take FDP()"
+    "pure epsilon: the bound is stated at delta 0 and judges no claim at a larger delta; for such a claim, omit the test or use"
+    " FDP()"
 )
 
 
 def assumptions(estimate: Estimate) -> list[str]:
-    """Return what a number rests on, in clauses without a full stop."""
+    """Return the assumptions of an estimate, as clauses without a full stop."""
     clauses = [_PURE] if detail(estimate, "pure") else []
     return [text.rstrip(".") for text in (*clauses, *estimate.assumptions)]
 
 
 def unit_words(data: Mapping[str, Any]) -> str | None:
-    """Return what counts as one unit, with how the losses of a person become one."""
+    """Return the unit of an audit, with the method that combines the losses of a person."""
     combined = data.get("combined")
     return data.get("unit") if combined is None else f"{data.get('unit')} ({combined} loss)"
 
 
 def units(data: Mapping[str, Any]) -> Units:
-    """Return the words for what an audit of these data counted.
+    """Return the words for the unit that an audit of these data counts.
 
     >>> units({"unit": "person"}).members
-    'persons in the training data'
+    'people in the training data'
     """
     if "n_with" in data:
         return _RUNS
-    return PERSONS if data.get("unit") == PrivacyUnit.PERSON else _RECORDS
+    return PEOPLE if data.get("unit") == PrivacyUnit.PERSON else _RECORDS
 
 
-# --- A certified rate beside a false alarm rate as whole numbers out of 100, 1,000, ...: what people can picture ---
+# --- A certified rate beside a false alarm rate in natural frequencies: whole numbers out of 100, 1,000, ... ---
 
 
 _MOST = 1_000_000
 _ROUNDING = 1e-9  # of 0.29 * 100
-_KEPT = 0.95  # of a ratio or a share, at least, when it is told in whole numbers: about two digits
+_PAIR_PRECISION = 0.8
+_PRECISION = 0.95  # smallest share of a ratio or a share that whole numbers preserve: about two digits
 
 
 def out_of_many(rate: float, low: float) -> tuple[int, int, int]:
-    """Return the smallest base of 100, 1,000, ... in which whole numbers keep the ratio, the hits, the false alarms.
+    """Return the smallest base of 100, 1,000, ... that preserves the ratio, with the hits and the false alarms.
 
     Args:
         rate: Of false alarms, in (0, 1); rounded up.
@@ -197,28 +202,34 @@ def out_of_many(rate: float, low: float) -> tuple[int, int, int]:
     (1000, 16, 10)
     >>> out_of_many(0.1, 0.29)
     (100, 29, 10)
-    >>> out_of_many(0.012, 0.044)  # not 4 and 2 out of 100, which would tell half of the ratio
+    >>> out_of_many(0.012, 0.044)  # not 4 and 2 out of 100, which would halve the ratio
     (1000, 44, 12)
     """
     base = 100
     while True:
         hits, alarms = math.floor(low * base + _ROUNDING), math.ceil(rate * base - _ROUNDING)
-        words = rate * base >= 1 - _ROUNDING and hits > alarms and hits * rate >= _KEPT * low * alarms
+        words = rate * base >= 1 - _ROUNDING and hits > alarms and hits * rate >= _PRECISION * low * alarms
         if words or base >= _MOST:
             return base, hits, alarms
         base *= 10
 
 
-def at_least(share: float) -> str:
-    """Return a lower limit as a whole number out of 100, or of more where 100 would lose much of it.
+def pair_words(share: float) -> tuple[str, str]:
+    """Return the rate of correct picks between a member and a non-member, of an attacker and of a coin.
 
-    >>> at_least(0.019), at_least(0.925)
-    ('19 out of 1,000', '92 out of 100')
+    Args:
+        share: Lower limit of the AUC, above 1/2; rounded down, with enough digits to preserve most of the excess over 1/2.
+
+    >>> pair_words(0.626), pair_words(0.5031)
+    (('62 times in 100', '50'), ('503 times in 1,000', '500'))
     """
     base = 100
-    while base < _MOST and math.floor(share * base + _ROUNDING) < _KEPT * share * base:
+    while (
+        base < _MOST
+        and math.floor(share * base + _ROUNDING) - base / 2 < _PAIR_PRECISION * (share - 0.5) * base
+    ):
         base *= 10
-    return f"{math.floor(share * base + _ROUNDING):,} out of {base:,}"
+    return f"{math.floor(share * base + _ROUNDING):,} times in {base:,}", f"{base // 2:,}"
 
 
 # --- One claim, and one estimate, as strings ---
@@ -226,8 +237,8 @@ def at_least(share: float) -> str:
 
 def claim_words(claim: Claim) -> str:
     """Return a claimed epsilon with its delta and adjacency."""
-    at = "" if claim.delta is None else f"delta {numbers.given(claim.delta)}, "
-    return f"epsilon {numbers.given(claim.value)} ({at}{claim.adjacency})"
+    at = "" if claim.delta is None else f"delta {numbers.as_stated(claim.delta)}, "
+    return f"epsilon {numbers.as_stated(claim.value)} ({at}{claim.adjacency})"
 
 
 NEIGHBOURS = {
@@ -237,7 +248,7 @@ NEIGHBOURS = {
 
 
 def neighbours(adjacency: Adjacency, people: int | None) -> str:
-    """Return what two training sets differ in, as a title; ``people`` is the number of records of a person, or null."""
+    """Return the difference between neighbouring training sets as a title; ``people`` is the records per person, or None."""
     if people is None:
         return NEIGHBOURS[adjacency]
     change = "added or removed" if adjacency is Adjacency.ADD_REMOVE else "replaced"
@@ -249,10 +260,10 @@ _AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
 
 
 def claim_name(claim: Claim) -> str:
-    """Return what a promised number is called, with the delta, the rate or the prior that it is at."""
+    """Return the name of a promised number, with its delta, false positive rate or prior."""
     at = _AT.fullmatch(claim.metric)
     if claim.metric == "epsilon" and claim.delta is not None:
-        return f"Epsilon at delta {numbers.given(claim.delta)}"
+        return f"Epsilon at delta {numbers.as_stated(claim.delta)}"
     if at is None:
         return short_title(claim.metric)
     what, kind, where = at.groups()
@@ -262,21 +273,21 @@ def claim_name(claim: Claim) -> str:
 
 
 def short_title(name: str) -> str:
-    """Return what a quantity is called in a short list."""
+    """Return the short title of a metric."""
     return metric(name).short or metric(name).title
 
 
 def claim_value(claim: Claim) -> str:
-    """Return a promised number, with its interval where it has one; a bound stays one when it is rounded."""
+    """Return a promised number with its interval, if any; a rounded bound is still a bound."""
     toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
     digits = 4
     if claim.value is not None and _NEAR_ONE < claim.value < 1:
-        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of what is missing to 1
-    shown = numbers.number(claim.value, digits=digits, toward=toward)
+        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of 1 - value
+    rounded = numbers.number(claim.value, digits=digits, toward=toward)
     if claim.lower is None or claim.upper is None or claim.confidence is None:
-        return shown
+        return rounded
     interval = f"[{numbers.number(claim.lower, digits=4)}, {numbers.number(claim.upper, digits=4)}]"
-    return f"{shown} {interval} ({numbers.percent(claim.confidence)})"
+    return f"{rounded} {interval} ({numbers.percent(claim.confidence)})"
 
 
 def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:
@@ -285,7 +296,7 @@ def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:
     return forms.get(metric(name).unit, numbers.number)(x, toward=toward)
 
 
-# --- The signs of verdicts and checks, and what a number is about ---
+# --- The signs of verdicts and checks, and the subjects of numbers ---
 
 
 @dataclass(frozen=True)
@@ -314,10 +325,23 @@ STATUS = {
     Status.UNKNOWN: Sign("Unknown", "?", "plain"),
 }
 
+GATE = {
+    ExitCode.DONE: Sign("Passed", "✓", "good"),
+    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
+    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
+}
+
+SEVERITY = {
+    Severity.NONE: Sign("No leakage shown", "–", "plain"),  # noqa: RUF001 a dash is meant
+    Severity.SLIGHT: Sign("Leakage: slight", "!", "caution"),
+    Severity.MARKED: Sign("Leakage: marked", "!", "caution"),
+    Severity.SEVERE: Sign("Leakage: severe", "!", "bad"),
+}
+
 ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}
 
 
-# --- What to do about a check that is not fine: its entry says so ---
+# --- Advice on checks, from their entries ---
 
 
 def check_title(name: str) -> str:
@@ -325,18 +349,18 @@ def check_title(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-# For a check that this version does not know, as in a result that another one wrote.
+# For checks that only another version knows.
 _UNKNOWN = {
-    Status.FAIL: "Find the cause and audit again before you rely on the numbers that it concerns.",
-    Status.WARN: "Keep this in mind with every number that it concerns.",
-    Status.UNKNOWN: "Ask for what is missing, and audit again if a decision depends on it.",
+    Status.FAIL: "Find the cause and audit again before you rely on the affected numbers.",
+    Status.WARN: "Consider this warning when you read the affected numbers.",
+    Status.UNKNOWN: "Obtain the missing information, and audit again if a decision depends on it.",
     Status.OK: "",
 }
 
 
 def advice(check: Check, data: Mapping[str, Any]) -> str:
-    """Return what to do about a check; nothing where it is fine."""
-    if check.status is Status.OK or detail(check, "unit") == "runs":  # whose message says what to do
+    """Return the advice on a check; empty if it passed."""
+    if check.status is Status.OK or detail(check, "unit") == "runs":  # the message holds the advice
         return ""
     own = detail(check, "advice")
     if own:
@@ -348,7 +372,7 @@ def advice(check: Check, data: Mapping[str, Any]) -> str:
 
 
 def _causes(check: Check, data: Mapping[str, Any]) -> Iterator[str]:
-    """What may lie behind a check that is not fine, as the entries of the checks name it."""
+    """Yield possible causes of a check that did not pass, as named in the entries of the checks."""
     if str(data.get("split")) in {"random", "bernoulli"}:
         yield "random split"
     if data.get("split") == "propensity":

@@ -1,4 +1,4 @@
-"""Plain data: what an audit found, its JSON and schema, and what every number in it is called."""
+"""Plain data: the findings of an audit, their JSON and schema, and the name of every number in it."""
 
 from auditor.core.lazy import face
 

@@ -1,4 +1,4 @@
-"""What the open objects of a result hold: its data and its provenance, which may grow within a schema version."""
+"""Open objects of a result: its data and its provenance, which may grow within a schema version."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -12,7 +12,7 @@ DeclaredSplit = Literal["unknown", "random", "bernoulli", "propensity"]
 
 
 class UtilityData(TypedDict):
-    """How good a model is at its task, as `auditor.Utility` says it."""
+    """Performance of a model at its task; see `auditor.Utility`."""
 
     value: Finite
     name: str
@@ -28,14 +28,14 @@ class PointData(TypedDict):
 
 
 class LimitsData(TypedDict, total=False):
-    """Lower limits at a share of the error, of what is beyond guessing."""
+    """Lower limits at a share of the error, of the quantities beyond guessing."""
 
     advantage: Rate
     auc: Rate
 
 
 class ShownData(TypedDict):
-    """What holds with all that a headline looks at: see `auditor.pipeline.shown_together`."""
+    """Findings that hold together; see `auditor.pipeline.shown_together`."""
 
     looks: Count
     names: list[str]
@@ -44,8 +44,24 @@ class ShownData(TypedDict):
     point: NotRequired[PointData | None]
 
 
-class AuditData(TypedDict):
-    """What was audited, and what was declared of it.
+class LimitsSet(TypedDict, total=False):
+    """The limits that a release must keep.
+
+    Attributes:
+        policy: Conditions that must hold, with semicolons between; None without a policy.
+        gates: Conditions that must not hold.
+        allow_unjudged: Whether a claim that could not be judged stops no release.
+        severity: Lower limits of the advantage from which a leak is slight, marked and severe.
+    """
+
+    policy: str | None
+    gates: list[str]
+    allow_unjudged: bool
+    severity: Annotated[list[Rate], Must(min_length=3, max_length=3)]
+
+
+class AuditData(LimitsSet):
+    """Audited data, and the declarations about it.
 
     Attributes:
         model: Its name.
@@ -53,30 +69,30 @@ class AuditData(TypedDict):
         n_nonmember: Audited non-members, in units.
         training_size: Records that the model was trained on.
         delta: At which epsilons are stated.
-        confidence: Of every interval.
-        members: What part of the training set was scored.
+        confidence: Confidence level of every interval.
+        members: Scored part of the training set.
         split: How membership was decided, as declared.
-        claim: What is claimed of the training algorithm, in words.
-        scale: What the losses are.
+        claim: Claim about the training algorithm, in words.
+        scale: Scale of the losses.
         saturated: Losses from a probability of exactly 0 or 1: members, non-members.
-        history: What was done to the losses, in order.
-        attacks: What became of each kind of attack that a reviewer expects.
-        strategy: What several audits of one way of training share.
-        utility: How good the model is at its task.
-        context: What is declared of the release, as `auditor.Context` says it; null where nothing is.
-        disclosure: Who may read the result: see `auditor.audit`.
+        history: Steps applied to the losses, in order.
+        attacks: State of each kind of attack that a reviewer expects.
+        strategy: Name shared by several audits of one way of training.
+        utility: Performance of the model at its task.
+        context: Declared context of the release, as `auditor.Context` says it; None if nothing is.
+        disclosure: Audience of the result: see `auditor.audit`.
         stratified: Whether the random split was stratified.
         inclusion: Probability of inclusion, for a split by coins.
-        unit: What counts as one unit.
-        combined: Where it is a person: which of the losses of a person stands for all of them.
+        unit: Unit of the audit.
+        combined: For people: the loss that stands for all losses of a person.
         records: Audited records: members, non-members.
-        persons: Persons among them, where records name persons.
-        top_records: Why no records are named by id, where none are.
-        effective: Of how many independent records the groups are worth, where records name persons.
+        persons: People among them, if records name their person.
+        top_records: Reason why no records are named by id, if none are.
+        effective: Number of independent records that the groups are worth, if records name their person.
         rows: Audited rows, where several of one id are one record: members, non-members.
-        left_out: Persons with records in both groups who were left out, where any were.
-        looks: How many looks share the error, where several do.
-        shown: Which findings hold together, at a share of the error each.
+        left_out: People with records in both groups who were left out, if any.
+        looks: Number of looks that share the error, if several do.
+        shown: Findings that hold together, at a share of the error each.
     """
 
     model: str | None
@@ -110,8 +126,8 @@ class AuditData(TypedDict):
     shown: NotRequired[ShownData]
 
 
-class InstancesData(TypedDict):
-    """What the models were, and what was declared of them.
+class InstancesData(LimitsSet):
+    """Audited models, and the declarations about them.
 
     Attributes:
         n_instances: Models.
@@ -119,12 +135,12 @@ class InstancesData(TypedDict):
         n_nonmember: Audited non-members of each model.
         n_attacks: Attacks of known error rate.
         delta: At which epsilons are stated.
-        confidence: Of every interval.
+        confidence: Confidence level of every interval.
         split: How membership was decided, as declared.
-        claim: What is claimed of the training algorithm, in words.
+        claim: Claim about the training algorithm, in words.
         claim_delta: Delta of a claim that states one.
-        disclosure: Who may read the result.
-        looks: How many looks share the error, where several do.
+        disclosure: Audience of the result.
+        looks: Number of looks that share the error, if several do.
     """
 
     n_instances: Annotated[int, Must(ge=2)]
@@ -140,27 +156,27 @@ class InstancesData(TypedDict):
     looks: NotRequired[Count]
 
 
-class RunsData(TypedDict):
-    """What the runs were, how they were judged, and what was declared of them.
+class RunsData(LimitsSet):
+    """Audited runs, their judgement, and the declarations about them.
 
     Attributes:
         n_with: Runs with the canary.
         n_without: Runs without it.
         judged: Runs that are judged: with the canary, without.
-        chosen_on: Runs that chose the threshold, likewise; null where none did.
+        chosen_on: Runs that chose the threshold, in pairs; None if none did.
         rule: How the threshold was chosen.
-        threshold: With the canary at or below it; null for a grid of ranks.
+        threshold: Threshold; "with the canary" at or below it; None for a grid of ranks.
         true_positives: Judged runs with the canary at or below the threshold.
         false_positives: Judged runs without it at or below the threshold.
         certified: Name of the estimate that judges the claim.
-        test: How the number of runs came about: fixed, or by the evidence.
+        test: Rule for the number of runs: fixed, or by the evidence.
         delta: At which epsilons are stated.
-        confidence: Of every bound.
-        adjacency: What the two kinds of runs differ by, as declared.
-        claim: What is claimed of the training algorithm, in words.
+        confidence: Confidence level of every bound.
+        adjacency: Difference between the two kinds of runs, as declared.
+        claim: Claim about the training algorithm, in words.
         claim_delta: Delta of a claim that states one.
-        history: Where the scores come from, in order.
-        looks: How many looks share the error, where several do.
+        history: Source of the scores, in order.
+        looks: Number of looks that share the error, if several do.
     """
 
     n_with: Count
@@ -183,7 +199,7 @@ class RunsData(TypedDict):
 
 
 class PredictedData(TypedDict):
-    """How well the labels of the audited records were predicted, as observed.
+    """Accuracy of the predicted labels of the audited records, as observed.
 
     Attributes:
         log_loss: Mean negative log-probability of a label, in nats.
@@ -194,24 +210,24 @@ class PredictedData(TypedDict):
     accuracy: Rate
 
 
-class LabelsData(TypedDict):
-    """What labels were audited, and by which law of theirs.
+class LabelsData(LimitsSet):
+    """Audited labels, and the law that they were drawn from.
 
     Attributes:
         model: Its name.
         n_records: Audited training records.
         n_classes: Labels that there are.
-        n_reference: Records that the law was learnt from; null where it was given.
+        n_reference: Records that the law was learnt from; None if it was given.
         n_drawn: Records of which a drawn label was shown.
         n_changed: Records of which another label than their own was shown.
         delta: 0.
-        confidence: Of the bounds.
+        confidence: Confidence level of the bounds.
         law: Whether the law D of labels given features was given, or learnt from other records.
-        of_law: How well D predicts the labels.
-        of_model: How well the model predicts them.
-        history: What the model was asked.
-        disclosure: Who may read the result.
-        looks: How many looks share the error, where several do.
+        of_law: Accuracy of D's predictions of the labels.
+        of_model: Accuracy of the model's predictions.
+        history: Queries to the model, and their scoring.
+        disclosure: Audience of the result.
+        looks: Number of looks that share the error, if several do.
     """
 
     model: str | None
@@ -231,12 +247,12 @@ class LabelsData(TypedDict):
 
 
 class ConfigData(TypedDict):
-    """What a configuration file set.
+    """Settings of a configuration file.
 
     Attributes:
         file: The configuration file.
         table: The table in it.
-        settings: What was set there, and not on the command line.
+        settings: Settings made there, and not on the command line.
     """
 
     file: str
@@ -245,18 +261,18 @@ class ConfigData(TypedDict):
 
 
 class Provenance(TypedDict, total=False):
-    """Where a result comes from.
+    """Provenance of a result.
 
     Attributes:
-        created: When, in UTC.
-        versions: Of the packages that the numbers depend on.
-        seed: Of everything random.
-        input_sha256: Of the losses as float64, members first.
-        source: Where the losses come from.
+        created: Time of creation, in UTC.
+        versions: Versions of the packages that the numbers depend on.
+        seed: Seed of all random numbers.
+        input_sha256: SHA-256 of the losses as float64, members first.
+        source: Source of the losses.
         command: The command line, if there was one.
-        config: What a configuration file set, or its name in an older result; not there where none did.
-        choices: The arguments that change a number, so that the audit can be made again; null where they are too long.
-        content_sha256: Of all else in the result; see `content_hash`.
+        config: Settings of a configuration file, or its name in an older result; missing without one.
+        choices: The arguments that change a number, so that the audit can be made again; None if they are too long.
+        content_sha256: SHA-256 of all else in the result; see `content_hash`.
     """
 
     created: Annotated[str, Must(json_schema_extra={"format": "date-time"})]
@@ -271,14 +287,14 @@ class Provenance(TypedDict, total=False):
 
 
 class ProvenanceOfInstances(TypedDict, total=False):
-    """Where the audit of several models comes from.
+    """Provenance of an audit of several models.
 
     Attributes:
-        created: When, in UTC.
-        versions: Of the packages that the numbers depend on.
-        seed: Of everything random.
-        inputs_sha256: Of the losses of each model.
-        content_sha256: Of all else in the result.
+        created: Time of creation, in UTC.
+        versions: Versions of the packages that the numbers depend on.
+        seed: Seed of all random numbers.
+        inputs_sha256: SHA-256 of the losses of each model.
+        content_sha256: SHA-256 of all else in the result.
     """
 
     created: Annotated[str, Must(json_schema_extra={"format": "date-time"})]

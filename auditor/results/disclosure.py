@@ -1,4 +1,4 @@
-"""What of a result may be shared: numbers with three digits and rounded counts, and no view of fewer than ten records."""
+"""Shared view of a result: numbers with three digits, rounded counts, and no view of fewer than ten records."""
 
 import math
 import re
@@ -50,7 +50,7 @@ _FEW = frozenset(
     ]
 )
 # What would give such a count away; components of a mixture, which may be of few records; and the moments on the scale of the
-# published transform, from which the smallest and the largest loss would follow; and what tells of one rank or one model.
+# published transform, from which the smallest and the largest loss would follow; and numbers about one rank or one model.
 _LEFT_OUT = frozenset(
     [
         "nonmembers_with_twin_share",
@@ -84,8 +84,8 @@ def shared_rows(rows: tuple[Estimate, ...], partition: Partition | None = None) 
     """Return estimates as a shared result has them: three significant digits, limits rounded outward, counts to 5.
 
     Args:
-        rows: Of one audit.
-        partition: Of its losses; without one no threshold is kept.
+        rows: Rows of one audit.
+        partition: Partition of its losses; without one no threshold is kept.
 
     >>> from auditor.core.values import Subject
     >>> row = Estimate("auc", 0.61234, 0.58799, 0.63551, 0.95, "by hand", Subject.MODEL)
@@ -106,7 +106,7 @@ def _row(row: Estimate, partition: Partition | None) -> Estimate:
 
 
 def _between(value: float | None, lower: float | None, upper: float | None) -> float | None:
-    """A value rounded as the end of its interval that it is, or else to the nearest."""
+    """Return a value rounded as the end of its interval that it is, or else to the nearest."""
     return _number(value, "down" if value == lower else "up" if value == upper else "nearest")
 
 
@@ -114,8 +114,8 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
     """Return a result as it may be shared; one that is shared already comes back the same.
 
     Args:
-        result: Of any kind; what a training promises is no data of anyone and stays as it is.
-        partition: Of the losses; without one nothing is kept that shows how they are spread.
+        result: Result of any kind; the promise of a training run is no data of anyone and stays unchanged.
+        partition: Partition of the losses; without one nothing is kept that shows how they are spread.
     """
     if isinstance(result, document.ClaimResult | document.RunsResult):
         return result
@@ -149,10 +149,10 @@ def as_shared(result: _Document) -> _Document:
         result, document.AuditResult | document.InstancesResult | document.LabelsResult
     ):
         return result
-    kept = tuple(item for item in result.curves if not _FINE_CURVES.fullmatch(item.name))
+    coarse = tuple(item for item in result.curves if not _FINE_CURVES.fullmatch(item.name))
     hidden = {"source", "command", "config"} & result.provenance.keys()  # which had paths
     less: dict[str, Any] = {
-        "curves": kept,
+        "curves": coarse,
         "provenance": {**result.provenance, **dict.fromkeys(hidden)},
         "checks": tuple(_check_of_before(item) for item in result.checks),
     }
@@ -162,21 +162,21 @@ def as_shared(result: _Document) -> _Document:
     return shared(replace(result, **less))
 
 
-def _check_of_before(found: Check) -> Check:
-    """A check of an older release, without the counts of a few records that its sentence may have."""
-    if found.name not in _COUNTING or found.status is Status.OK:
-        return found
+def _check_of_before(check: Check) -> Check:
+    """Return a check of an older release, without the counts of a few records that its sentence may have."""
+    if check.name not in _COUNTING or check.status is Status.OK:
+        return check
     return Check(
-        found.name,
-        found.status,
+        check.name,
+        check.status,
         "An older release counted records here; audit the losses again to see how many.",
     )
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
     hidden = _LEFT_OUT | {key for key, other in _LEFT_OUT_BESIDE.items() if other in details}
-    kept = (key for key in details if key not in hidden)
-    result = {key: _detail(key, details[key], details, partition) for key in kept}
+    visible = (key for key in details if key not in hidden)
+    result = {key: _detail(key, details[key], details, partition) for key in visible}
     if "value" in result and {"lower", "upper"} & result.keys():  # of another row
         result["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
     return result

@@ -1,6 +1,6 @@
-"""The results of audits: everything that was found, with nothing left to recompute and no raw losses inside.
+"""The results of audits: every number that a report shows, with nothing left to recompute and no raw losses.
 
-The JSON form holds what the page shows. Infinite numbers are the strings ``inf`` and ``-inf``, missing ones null.
+The JSON form holds the content of the page. Infinite numbers are the strings ``inf`` and ``-inf``; missing ones are null.
 """
 
 import datetime as dt
@@ -10,18 +10,19 @@ import math
 import os
 import platform
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from auditor._version import __version__
 from auditor.core import numbers, validate
 from auditor.core.errors import InputError, MissingExtraError
 from auditor.core.fields import Confidence, Count, Keys, Must, Number, OrInfinite
-from auditor.core.files import kept
+from auditor.core.files import saved
 from auditor.core.numbers import plain
 from auditor.core.values import Check, Claim, Comparison, Estimate, Losses, Verdict, weighted
 from auditor.curves.views import Histogram, NamedCurve
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from auditor.core.facts import Decision
     from auditor.report import Gates
 
 
@@ -48,16 +50,16 @@ SCHEMA_VERSION = "3"
 
 @dataclass(frozen=True)
 class TopRecord:
-    """A training record among those whose losses speak most for membership; its loss is not kept.
+    """One of the training records with the largest odds of membership; the result does not hold its loss.
 
     Attributes:
-        rank: Place among all audited records, 1 for the highest odds; records of equal odds share one.
-        id: As given; the person where a score stands for all records of one.
-        group: As given, or null.
-        person: As given, or null.
-        odds: Estimated odds that a record with such a loss is a training record, if half of all records were.
-        shared: How many training records have the same odds, this one too: which of them are named is arbitrary. Null in
-            a result of an older release.
+        rank: Rank among all audited records, 1 for the highest odds; records with equal odds share a rank.
+        id: Id of the record in the table; the person where one score stands for all records of a person.
+        group: Group of the record in the table, or None.
+        person: Person of the record in the table, or None.
+        odds: Estimated odds that a record with this loss is a training record, if half of all records are.
+        shared: Number of training records with the same odds, this one included: the choice among them is arbitrary. None
+            in a result of an older release.
     """
 
     rank: Annotated[int, Must(ge=1)]
@@ -69,7 +71,7 @@ class TopRecord:
 
 
 class SliceKind(StrEnum):
-    """What the records of a slice share."""
+    """The property that the records of a slice share."""
 
     CLASS = "class"
     GROUP = "group"
@@ -78,16 +80,16 @@ class SliceKind(StrEnum):
 
 @dataclass(frozen=True)
 class Slice:
-    """Some of the audited records, and what was found among them.
+    """A subset of the audited records, with its estimates.
 
     Attributes:
         kind: A label in ``Losses.group``, or a band of loss percentiles of all records.
-        label: Which one; in brackets what stands for several groups or for records without a label.
-        n_member: Members in it.
-        n_nonmember: Non-members in it.
-        confidence: With which each quantity holds for all compared slices at once.
-        compared: How many slices share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
-        estimates: Of a group ``epsilon_bound.clopper_pearson``, ``auc`` and ``advantage``; of a band ``member_share``.
+        label: Name of the group or band; in brackets where it stands for several groups or for records without a label.
+        n_member: Number of members.
+        n_nonmember: Number of non-members.
+        confidence: Simultaneous confidence of each quantity over all compared slices.
+        compared: Number of slices that share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
+        estimates: For a group ``epsilon_bound.clopper_pearson``, ``auc`` and ``advantage``; for a band ``member_share``.
     """
 
     kind: SliceKind
@@ -104,19 +106,45 @@ class Slice:
 
     @property
     def reason(self) -> str | None:
-        """Why this slice has no numbers, or null."""
+        """Reason why this slice has no numbers, or None."""
         return self.estimates[0].reason
 
-    def estimate(self, name: str) -> Estimate:
-        """Return the estimate of this name.
+    @property
+    def decision(self) -> "Decision | None":
+        """Decision on a release by the policy and the gates of the result; None without limits."""
+        from auditor import report
+
+        return report.view_of(self).decided
+
+    def with_policy(
+        self, policy: str | None = None, gates: "Gates" = (), *, severity: Sequence[float] | None = None
+    ) -> Self:
+        """Return the same result with the limits for a release; every output shows them.
+
+        Args:
+            policy: Conditions that must hold, separated by semicolons, such as ``"advantage.upper < 0.1; no group above
+                0.2; claim not refuted"``.
+            gates: Conditions that must not hold; see `auditor.check_gates`.
+            severity: Cut points for the lower limit of the advantage, from which a leak is slight, marked and severe.
 
         Raises:
-            InputError: There is none; the message names the nearest.
+            InputError: A condition cannot be parsed, or names a number that this audit does not have.
+        """
+        from auditor import report
+
+        result: Self = report.with_limits(self, policy, gates, severity=severity)
+        return result
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate with this name.
+
+        Raises:
+            InputError: The name does not exist; the message suggests the nearest one.
         """
         return named("estimate", name, self.estimates)
 
     def row(self) -> dict[str, Any]:
-        """Return the slice as one flat row: names of estimates, with ``_lower`` and ``_upper`` for their intervals."""
+        """Return the slice as one flat row: the names of the estimates, with ``_lower`` and ``_upper`` for their intervals."""
         row: dict[str, Any] = {"kind": str(self.kind)}
         row |= {name: getattr(self, name) for name in ("label", "n_member", "n_nonmember")}
         for item in self.estimates:
@@ -132,15 +160,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class PolicyFound:
-    """One way to answer, and what the same attacker finds by such answers about the same records.
+    """One output policy, and the success of the same attacker on the same records under it.
 
     Attributes:
         policy: ``full`` outputs, ``digits=N`` decimals, the ``topK`` largest probabilities, or the ``label``.
-        confidence: With which each quantity holds for all policies at once.
-        compared: How many policies share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
+        confidence: Simultaneous confidence of each quantity over all policies.
+        compared: Number of policies that share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
         estimates: ``auc``, ``advantage``, ``tpr_at_fpr.*``, and ``epsilon_bound.one_run`` where the split allows.
-        at_least: Lower limits for the best attacker, by the name of an estimate: the largest among this policy and those
-            whose answers follow from its answers.
+        at_least: Lower limits for the best attacker, by the name of an estimate: the largest over this policy and the
+            policies whose answers can be computed from its answers.
     """
 
     policy: str
@@ -150,39 +178,75 @@ class PolicyFound:
     at_least: Mapping[str, Number]
 
 
-# --- The results: what an audit of one model, of several models and of many runs found, or what a training promises ---
+# --- The results: of one model, of several models, of many runs, and the promise of a training run ---
 
 
 Item = TypeVar("Item", Estimate, Check)
 
 
 def named(kind: str, name: str, items: Iterable[Item]) -> Item:
-    """Return the item of that name; of several the last.
+    """Return the item with this name; of several, the last.
 
     Raises:
-        InputError: There is none; the message names the nearest.
+        InputError: The name does not exist; the message suggests the nearest one.
     """
     by_name = {item.name: item for item in items}
-    return by_name[validate.known(kind, name, by_name)]
+    several = [option for option in by_name if option.startswith(str(name))]
+    if name not in by_name and len(several) > 1:
+        raise InputError(
+            f"{kind} {name!r} could be {', '.join(map(repr, several))}; give one of these names."
+        )
+    return by_name[validate.one_of(kind, name, by_name)]
+
+
+class Saved:
+    """A result that can be written in several formats."""
+
+    def save(self, path: str | os.PathLike[str], **more: Any) -> str:
+        """Write the result in the format of the file extension, completely or not at all, and return the path.
+
+        Args:
+            path: Ending in ``.json``, ``.html``, ``.md``, ``.xml`` (JUnit) or ``.sarif``.
+            more: Further arguments of the method of that format, such as ``gates``.
+
+        Raises:
+            InputError: The path has another extension.
+            OutputError: The path cannot be written.
+        """
+        makers = {ending: name for ending, name in _FORMS.items() if hasattr(type(self), name)}
+        suffix = Path(str(path)).suffix.lower()
+        if suffix not in makers:
+            raise InputError(f"path must end in {', '.join(makers)}, got {str(path)!r}; rename the file.")
+        result: str = getattr(self, makers[suffix])(path, **more)
+        return result
+
+
+_FORMS = {
+    ".json": "to_json",
+    ".html": "to_html",
+    ".md": "to_markdown",
+    ".xml": "to_junit",
+    ".sarif": "to_sarif",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Document:
-    """What any audit found, and the methods that show it, which load `auditor.report` when they are called.
+class Document(Saved):
+    """The result of an audit, with its display methods, which load `auditor.report` when they are called.
 
     Attributes:
-        data: What was audited, and what was declared of it.
-        estimates: In the order in which a report shows them.
-        claims: What the training description promises.
-        comparisons: Each claim beside the estimates.
-        checks: Whether the numbers can be relied on.
-        verdict: On the claim; null without a claim.
+        data: Description of the audited model, including the declared facts.
+        estimates: Estimates, in the order of the report.
+        claims: The promises that follow from the training description.
+        comparisons: Comparison of each claim with the estimates.
+        checks: Checks of whether the numbers are reliable.
+        verdict: Verdict on the claim; None without a claim.
         provenance: Versions, input hashes, seed, command line, time.
-        curves: For the trade-off plot, thinned.
+        curves: Curves of the trade-off plot, thinned.
     """
 
-    kind: ClassVar[str | None] = None  # as JSON says it
-    keys: ClassVar[tuple[str, ...]]  # of JSON, in order
+    kind: ClassVar[str | None] = None  # its name in JSON
+    keys: ClassVar[tuple[str, ...]]  # keys of the JSON, in order
 
     data: Mapping[str, Any]
     estimates: tuple[Estimate, ...]
@@ -195,24 +259,65 @@ class Document:
 
     @property
     def altered(self) -> bool:
-        """Whether somebody changed its file since it was written: it then stays marked, written again too."""
+        """Whether the file was altered after it was written; the mark remains when the result is written again."""
         return any(item.name == ALTERED for item in self.checks)
 
-    def estimate(self, name: str) -> Estimate:
-        """Return the estimate of that name.
+    @property
+    def decision(self) -> "Decision | None":
+        """Decision on a release by the policy and the gates of the result; None without limits."""
+        from auditor import report
+
+        return report.view_of(self).decided
+
+    def with_policy(
+        self, policy: str | None = None, gates: "Gates" = (), *, severity: Sequence[float] | None = None
+    ) -> Self:
+        """Return the same result with the limits for a release; every output shows them.
+
+        Args:
+            policy: Conditions that must hold, separated by semicolons, such as ``"advantage.upper < 0.1; no group above
+                0.2; claim not refuted"``.
+            gates: Conditions that must not hold; see `auditor.check_gates`.
+            severity: Cut points for the lower limit of the advantage, from which a leak is slight, marked and severe.
 
         Raises:
-            InputError: There is none; the message names the nearest.
+            InputError: A condition cannot be parsed, or names a number that this audit does not have.
+        """
+        from auditor import report
+
+        result: Self = report.with_limits(self, policy, gates, severity=severity)
+        return result
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate with this name.
+
+        Raises:
+            InputError: The name does not exist; the message suggests the nearest one.
         """
         return named("estimate", name, self.estimates)
 
     def check(self, name: str) -> Check:
-        """Return the check of that name.
+        """Return the check with this name.
 
         Raises:
-            InputError: There is none; the message names the nearest.
+            InputError: The name does not exist; the message suggests the nearest one.
         """
         return named("check", name, self.checks)
+
+    def __getattr__(self, name: str) -> Estimate:
+        """Return the estimate with this name, as in ``result.auc``; use ``result[...]`` for a name with a dot."""
+        if name.startswith("_") or "estimates" not in vars(self):  # for example during a copy
+            raise AttributeError(name)
+        options = [option for option in self if option.startswith(name)]
+        if name in options:
+            return self.estimate(name)
+        meant = validate.did_you_mean(validate.nearest(name, [*self, *dir(type(self))]))
+        meant = (
+            f"; it could be {', '.join(map(repr, options))}, as in result[{options[0]!r}]."
+            if options
+            else meant
+        )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{meant}")
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the estimates as a pandas DataFrame, one row each, indexed by name."""
@@ -230,109 +335,109 @@ class Document:
         return {**result, "provenance": {**result["provenance"], CONTENT_HASH: content_hash(result)}}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the JSON text; with a path, also write it there, whole or not at all.
+        """Return the JSON text; with a path, write it there completely or not at all, and return the path.
 
         Raises:
-            InputError: The path is neither a text nor a path.
+            InputError: The path is neither a string nor a path.
             OutputError: The path cannot be written.
         """
-        return kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
+        return saved(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
-        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
+        """Return the report as one offline HTML page; with a path, write it there completely or not at all, and return the path.
 
         Args:
-            path: Where to write it.
-            gates: Conditions that the page shows with their outcomes, as `auditor.check_gates` takes them.
+            path: File to write.
+            gates: Conditions that the page shows with their outcomes; see `auditor.check_gates`.
 
         Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
+            InputError: A gate cannot be parsed, or names a number that audits do not have.
             OutputError: The path cannot be written.
         """
         from auditor import report
 
-        return kept(report.render([self], gates=report.check_gates(self, gates)), path)
+        return saved(report.render([report.with_limits(self, gates=gates)]), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
-        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
+        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, write it there and return the path.
 
         Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+            path: File to write, completely or not at all.
+            gates: Conditions to judge the audit by; see `auditor.check_gates`.
 
         Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
+            InputError: A gate cannot be parsed, or names a number that audits do not have.
             OutputError: The path cannot be written.
         """
         from auditor import report
 
-        return kept(report.markdown(self, gates=report.check_gates(self, gates)), path)
+        return saved(report.markdown(report.with_limits(self, gates=gates)), path)
 
     def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
-        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
+        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, write it there and return the path.
 
         Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+            path: File to write, completely or not at all.
+            gates: Conditions to judge the audit by; see `auditor.check_gates`.
 
         Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
+            InputError: A gate cannot be parsed, or names a number that audits do not have.
             OutputError: The path cannot be written.
         """
         from auditor import report
 
-        return kept(report.junit(self, gates=report.check_gates(self, gates)), path)
+        return saved(report.junit(report.with_limits(self, gates=gates)), path)
 
     def to_sarif(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
-        """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
+        """Return the findings that need review as SARIF 2.1.0 for code hosts; with a path, write them there and return the path.
 
         Args:
-            path: Where to write it, whole or not at all.
-            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+            path: File to write, completely or not at all.
+            gates: Conditions to judge the audit by; see `auditor.check_gates`.
 
         Raises:
-            InputError: A gate cannot be read, or names nothing that an audit has.
+            InputError: A gate cannot be parsed, or names a number that audits do not have.
             OutputError: The path cannot be written.
         """
         from auditor import report
 
-        return kept(report.sarif(self, gates=report.check_gates(self, gates)), path)
+        return saved(report.sarif(report.with_limits(self, gates=gates)), path)
 
     def __str__(self) -> str:
-        """Return what the terminal shows."""
+        """Return the summary for the terminal."""
         from auditor import report
 
-        return str(report.audit_text(self))
+        return str(report.audit_text(self, full=False))
 
     def __repr__(self) -> str:
-        """Say in one line what was audited and what was found."""
+        """Return the model and the verdict in one line."""
         from auditor import report
 
-        shown = report.view_of(self)
-        return f"{type(self).__name__}({numbers.clean(shown.model)!r}: {shown.opening[0][0].word})"
+        view = report.view_of(self)
+        return f"{type(self).__name__}({numbers.clean(view.model)!r}: {view.first.sign.word})"
 
     def __getitem__(self, name: str) -> Estimate:
-        """Return the estimate of that name, such as ``result["auc"]``.
+        """Return the estimate with this name, such as ``result["auc"]``.
 
         Raises:
-            InputError: There is none; the message names the nearest.
+            InputError: The name does not exist; the message suggests the nearest one.
         """
         result: Estimate = self.estimate(name)
         return result
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names of the estimates, so that ``"auc" in result`` asks for one."""
+        """Iterate over the names of the estimates, so that ``"auc" in result`` tests for an estimate."""
         return (item.name for item in self.estimates)
 
     def plot(self, name: str | None = None) -> "Figure | None":
-        """Return a figure of the report, by default the first that there is; see `figure`."""
+        """Return a figure of the report, by default the first available one; see `figure`."""
         return self.figure(name) if name is not None else next(iter(self.figures().values()), None)
 
     def log_to_mlflow(self, *, folder: str = "privacy") -> None:
-        """Log the numbers with their ends as metrics, and the JSON and the page as artifacts, to the active MLflow run.
+        """Log the numbers and their limits as metrics, and the JSON and the page as artifacts, to the active MLflow run.
 
         Args:
-            folder: Of the artifacts, and what the names of metrics and the tag of the verdict begin with.
+            folder: Folder of the artifacts, and prefix of the metrics and of the verdict tag.
 
         Raises:
             MissingExtraError: MLflow is not installed.
@@ -355,13 +460,13 @@ class Document:
         mlflow.log_text(self.to_html(), f"{folder}/report.html")
 
     def figure(self, name: str) -> "Figure | None":
-        """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
+        """Return a figure of the report as a matplotlib ``Figure``, or None where this audit has no data for it.
 
         Args:
             name: One of `auditor.report.figures.FIGURES`, such as ``tradeoff-log`` or ``losses``.
 
         Raises:
-            InputError: There is no figure of that name; the message names the nearest.
+            InputError: The figure does not exist; the message suggests the nearest name.
         """
         from auditor.report.figures import gallery as figures
 
@@ -375,7 +480,7 @@ class Document:
         return {name: result for name, result in drawn.items() if result is not None}
 
     def _repr_html_(self) -> str:
-        """Return the card that a notebook shows."""
+        """Return the card for a notebook."""
         from auditor import report
 
         return str(report.card(self))
@@ -383,21 +488,21 @@ class Document:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditResult(Document):
-    """What an audit found.
+    """The result of an audit of one model.
 
     Attributes:
-        data: Numbers of records, training size, delta, confidence, what was declared, what the losses are.
-        estimates: In the order in which a report shows them.
-        claims: What the training description promises.
-        comparisons: Each claim beside the estimates.
-        checks: Whether the numbers can be relied on.
-        slices: The audit by group and by loss percentile, with one error probability for all.
-        curves: For the trade-off plot, thinned.
+        data: Numbers of records, training size, delta, confidence, declared facts, and the meaning of the losses.
+        estimates: Estimates, in the order of the report.
+        claims: The promises that follow from the training description.
+        comparisons: Comparison of each claim with the estimates.
+        checks: Checks of whether the numbers are reliable.
+        slices: The audit by group and by loss percentile, with simultaneous confidence.
+        curves: Curves of the trade-off plot, thinned.
         histograms: Binned losses.
-        verdict: On the claim; null without a claim.
+        verdict: Verdict on the claim; None without a claim.
         provenance: Versions, input hash, seed, command line, time.
-        top_records: The training records that look most exposed, by id; empty where records have none.
-        policies: What answering less would help, the full outputs first; empty where no policy was scored.
+        top_records: The most exposed training records, by id; empty where the records have no ids.
+        policies: The effect of less detailed outputs, the full outputs first; empty where no policy was scored.
     """
 
     keys = (
@@ -414,40 +519,39 @@ class AuditResult(Document):
 
     @property
     def by_slice(self) -> list[tuple[str, Estimate]]:
-        """Every estimate with the slice that it is of: first those of all records, whose slice is nothing."""
+        """Every estimate with the name of its slice: first the estimates for all records, with an empty name."""
         parts = [(f"{one.kind}: {one.label}", one.estimates) for one in self.slices]
         return [(label, item) for label, items in (("", self.estimates), *parts) for item in items]
 
     def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the audit as part of a model card for the Hugging Face Hub; with a path, also write it there.
+        """Return the audit as part of a model card for the Hugging Face Hub; with a path, write it there and return the path.
 
-        It begins with the metadata (``model-index``) that belongs at the top of the card, and goes on with a section in
-        Markdown.
+        It consists of the metadata (``model-index``) for the top of the card and a section in Markdown.
 
         Args:
-            path: Where to write it, whole or not at all.
+            path: File to write, completely or not at all.
 
         Raises:
             OutputError: The path cannot be written.
         """
         from auditor import report
 
-        return kept(report.model_card(self), path)
+        return saved(report.model_card(self), path)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class InstancesResult(Document):
-    """What several models of one training mechanism show together.
+    """The joint result for several models of one training algorithm.
 
     Attributes:
-        data: Numbers of instances and records, delta, confidence, what was declared and claimed.
+        data: Numbers of instances and records, delta, confidence, the declared facts and the claim.
         estimates: ``epsilon_bound.instances``, ``epsilon_bar`` and ``epsilon_bar.log_mean_exp``.
-        claims: What the training description promises.
-        comparisons: The claim in the form that is judged, beside the certified bound.
-        verdict: On the claim; null without a claim.
+        claims: The promises that follow from the training description.
+        comparisons: Comparison of the claim, in the form that is judged, with the certified bound.
+        verdict: Verdict on the claim; None without a claim.
         provenance: Versions, input hashes, seed, time.
-        checks: Each check at its worst over the models.
-        curves: The rates averaged over the models, with the claimed curve, thinned.
+        checks: The worst outcome of each check over the models.
+        curves: Average rates over the models, and the claimed curve, thinned.
     """
 
     kind = "instances"
@@ -465,19 +569,19 @@ class InstancesResult(Document):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RunsResult(Document):
-    """What many runs of one training mechanism show about it.
+    """The result for many runs of one training algorithm.
 
     Attributes:
-        data: Numbers of runs, the threshold and its counts, delta, confidence, what was declared and claimed.
-        estimates: ``epsilon_bound.order_statistics`` or ``epsilon_bound.sequential``, which alone judges, and for
-            reading, at one threshold, ``epsilon_bound.clopper_pearson``, ``epsilon_bound.katz``,
+        data: Numbers of runs, the threshold and its counts, delta, confidence, the declared facts and the claim.
+        estimates: ``epsilon_bound.order_statistics`` or ``epsilon_bound.sequential``, which alone judges the claim; for
+            comparison, at one threshold, ``epsilon_bound.clopper_pearson``, ``epsilon_bound.katz``,
             ``epsilon_bound.bayesian`` and ``epsilon_bound.gdp``.
-        claims: What the training description promises.
-        comparisons: The claim in the form that is judged, beside the row that judges it.
-        checks: Whether the scores can show anything, and look like runs of their own.
-        verdict: On the claim; null without a claim.
+        claims: The promises that follow from the training description.
+        comparisons: Comparison of the claim, in the form that is judged, with the estimate that judges it.
+        checks: Checks of the scores: their resolution, and their independence.
+        verdict: Verdict on the claim; None without a claim.
         provenance: Versions, input hash, seed, time.
-        curves: Measured, with its band where the number of runs was fixed, and the claimed curve, thinned.
+        curves: The measured curve, with its band where the number of runs was fixed, and the claimed curve, thinned.
     """
 
     kind = "runs"
@@ -490,18 +594,18 @@ class RunsResult(Document):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LabelsResult(Document):
-    """What a model gives away about the labels that it was trained on.
+    """The result of an audit of the training labels of a model.
 
     Attributes:
-        data: Numbers of records and labels, what D is, how well it and the model predict, confidence.
-        estimates: ``epsilon_bound.labels``, which holds if D is the law of labels given features, and what is left of it
-            where the odds of D are off: ``epsilon_bound.labels.off_0.25`` by a factor of e^0.25.
-        claims: None: what is conditional on D judges no claim.
-        comparisons: None.
-        checks: Whether the labels are as frequent as D says, and what was noticed of the model.
-        verdict: Null.
+        data: Numbers of records and labels, the label distribution D, accuracies of D and of the model, confidence.
+        estimates: ``epsilon_bound.labels``, which holds if D is the distribution of labels given features, and the bound under
+            an error of D: ``epsilon_bound.labels.off_0.25`` if its odds are wrong by a factor of e^0.25.
+        claims: Empty: a bound that is conditional on D judges no claim.
+        comparisons: Empty.
+        checks: Checks of the label frequencies under D, and of the model.
+        verdict: None.
         provenance: Versions, hash of D and the labels, seed, command line, time.
-        curves: None.
+        curves: Empty.
     """
 
     kind = "labels"
@@ -513,17 +617,17 @@ class LabelsResult(Document):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ClaimResult(Document):
-    """What a training promises: nothing here was measured.
+    """The promise of a training run; it holds no measurement.
 
     Attributes:
-        data: The training in words, delta, and what to know of each curve.
+        data: Description of the training run, delta, and a note on each curve.
         description: The training run.
-        delta: That epsilon is stated at.
-        prior: That the success rates are for.
-        estimates: The best number for each quantity and kind of neighbours, such as ``epsilon.add-remove``: gates ask of it.
-        claims: Each quantity by every method, for both kinds of neighbours.
-        in_words: The claims in words, for whom first.
-        curves: The whole trade-off curve for each kind of neighbours, where there is one, by its name.
+        delta: Delta of the stated epsilon.
+        prior: Prior probability of membership for the success rates.
+        estimates: The best number for each quantity and adjacency, such as ``epsilon.add-remove``; gates use these names.
+        claims: Each quantity by every method, for both adjacencies.
+        in_words: The claims in sentences, with the protected unit first.
+        curves: The complete trade-off curve for each adjacency, where one is available.
         provenance: Versions and time.
     """
 
@@ -552,16 +656,16 @@ class ClaimResult(Document):
         return result
 
 
-# --- Finding things in a result where any of them may be missing ---
+# --- Access to parts of a result that may be missing ---
 
 
 def find(result: "Document | Slice | PolicyFound", name: str) -> Estimate | None:
-    """Return the estimate of that name, or null where the audit, or the slice of one, has none."""
+    """Return the estimate with this name, or None where the audit or the slice does not have it."""
     return next((item for item in result.estimates if item.name == name), None)
 
 
 def detail(of: Estimate | Check | None, *path: str) -> Any:
-    """Return what the details hold there, or null where there is nothing."""
+    """Return the value at this place in the details, or None."""
     result: Any = None if of is None else of.details
     for key in path:
         result = None if result is None else result.get(key)
@@ -569,46 +673,46 @@ def detail(of: Estimate | Check | None, *path: str) -> Any:
 
 
 def furthest_point(result: "Document") -> PointData | None:
-    """Return the two rates that show most of all that hold together, or null: see `auditor.estimators.band.furthest`."""
-    shown = shown_by(result)
-    return None if shown is None else shown.get("point")
+    """Return the strongest pair of simultaneous rates, or None; see `auditor.estimators.band.furthest`."""
+    headline = shown_by(result)
+    return None if headline is None else headline.get("point")
 
 
 def shown_by(result: "Document") -> ShownData | None:
-    """Return what holds with all that a headline looks at; null in a result of old."""
+    """Return the simultaneous limits behind the headline, or None in a result of an older release."""
     outcome = result.data.get("shown")
     return cast("ShownData", outcome) if isinstance(outcome, dict) and "names" in outcome else None
 
 
 def ceiling(estimate: Estimate | None) -> float | None:
-    """Return the largest bound that this audit could have certified."""
+    """Return the largest bound that this audit could certify."""
     result: float | None = detail(estimate, "ceiling")
     return result
 
 
 def powerless(estimate: Estimate | None) -> bool:
-    """Whether this audit has too few records to certify anything, however much leaks."""
+    """Whether this audit has too few records to certify a positive bound for any leak."""
     top = ceiling(estimate)
     return top is not None and top <= 0
 
 
-# --- Where a result comes from: versions, a hash of the losses, the seed, the command line and the time ---
+# --- Provenance: versions, a hash of the losses, the seed, the command line and the time ---
 
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "statsmodels")
 
 
 CONTENT_HASH = "content_sha256"
-# A check that fails, of a result whose content is not that of its hash.
+# Failed check of a result whose content does not match its hash.
 ALTERED = "altered_since_it_was_written"
-# A check that is unknown, of a result of a release that kept no hash.
+# Unknown check of a result without a hash, written by an older release.
 NO_HASH = "no_hash_of_its_content"
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a result's JSON but for this hash itself, as `canonical` writes it.
+    """Return the SHA-256 of the canonical JSON of a result, without the hash itself; see `canonical`.
 
-    It shows that nothing changed since the result was written, and not who wrote it.
+    It proves that the result is unchanged since it was written. It does not prove who wrote it.
 
     >>> content_hash({"provenance": {"content_sha256": "is left out"}})[:12]
     '838f379653ad'
@@ -618,32 +722,32 @@ def content_hash(raw: Mapping[str, Any]) -> str:
 
 
 def canonical(raw: Mapping[str, Any]) -> str:
-    """Return the JSON text that is hashed: keys sorted, no blanks, ASCII, floats as Python writes them."""
+    """Return the JSON text for the hash: sorted keys, no whitespace, ASCII, floats as Python prints them."""
     return json.dumps(raw, sort_keys=True, separators=(",", ":"))
 
 
 def take_hash(raw: Mapping[str, Any]) -> Any:
-    """Remove the hash that a result keeps of its content, and return it; null in one of a release that kept none.
+    """Remove the content hash of a result and return it; None for an older release that wrote none.
 
-    Every release that writes this schema version keeps one: where it was removed, the word ``none`` stands for it.
+    Every release with this schema version writes a hash; if it was removed, the word ``none`` is returned.
     """
     origin, absent = raw.get("provenance"), "none" if raw["schema_version"] == SCHEMA_VERSION else None
     return (origin.pop(CONTENT_HASH, None) or absent) if isinstance(origin, dict) else None
 
 
 def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:
-    """Return the provenance of an audit of these losses, with what else is known of it; the time is UTC."""
+    """Return the provenance of an audit of these losses, with further entries; the time is UTC."""
     return {**made_now(), "input_sha256": input_hash(losses), "seed": seed, **more}
 
 
 def made_now() -> dict[str, Any]:
-    """Return the provenance of whatever is made now: when, in UTC, and by which versions."""
+    """Return the provenance of a result that is made now: the time in UTC, and the versions."""
     versions = {"privacy-auditor": __version__, "python": platform.python_version(), **_versions()}
     return {"created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "versions": versions}
 
 
 def made_at(provenance: Mapping[str, Any]) -> dt.datetime | None:
-    """Return when an audit was made, in UTC, where that is known; a time without a zone is one in UTC.
+    """Return the time of an audit in UTC, or None if it is unknown; a time without a zone is in UTC.
 
     >>> made_at({"created": "2026-02-03T10:11:12+01:00"})
     datetime.datetime(2026, 2, 3, 9, 11, 12, tzinfo=datetime.timezone.utc)
@@ -656,7 +760,7 @@ def made_at(provenance: Mapping[str, Any]) -> dt.datetime | None:
 
 
 def input_hash(losses: Losses) -> str:
-    """Return the SHA-256 of the losses as little-endian float64, members first, with the group sizes; of a summary of its bins."""
+    """Return the SHA-256 of the losses as little-endian float64, members first, with the group sizes; for a summary, of its bins."""
     digest = hashlib.sha256(f"{losses.n_member},{losses.n_nonmember};".encode())
     for group in (losses.member, losses.nonmember):
         values, counts = weighted(group)

@@ -1,7 +1,7 @@
-"""The registry of metrics: what each number of an audit is, told once, with the words that every output shares.
+"""The registry of metrics: each number of an audit, described once, in the words that every output shares.
 
-Report, gates, schema, comparison, terminal, help and glossary read `METRICS` and name no number themselves: whoever needs
-a certain one asks for its `Role`. To add an estimator, add its entry to ``metrics.toml``.
+Report, gates, schema, comparison, terminal, help and glossary read `METRICS` and name no number themselves: code that needs
+a certain one looks up its `Role`. To add an estimator, add its entry to ``metrics.toml``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,14 +20,14 @@ _FAMILY = "tpr_at_fpr.*"  # of rates, of which three are always looked at
 
 
 def _read() -> dict[str, dict[str, Metric]]:
-    """Return the entries of ``metrics.toml``: of one model, of many runs, and what is only claimed."""
+    """Return the entries of ``metrics.toml``: of one model, of many runs, and of claims alone."""
     result: dict[str, dict[str, Metric]] = {}
     for kind, text in entries("auditor.results", "metrics.toml").items():
         result[kind] = {}
         for name, words in text.items():
             like = result["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
-            told_of = {key: _KINDS.get(key, _as_is)(x) for key, x in words.items()}
-            result[kind][name] = replace(like, name=name, **told_of)
+            values = {key: _KINDS.get(key, _as_is)(x) for key, x in words.items()}
+            result[kind][name] = replace(like, name=name, **values)
     return result
 
 
@@ -39,7 +39,7 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
     "unit": Unit,
     "subject": Subject,
     "role": lambda name: Role[name],
-    "equations": lambda found: tuple(Equation(**item) for item in found),
+    "equations": lambda items: tuple(Equation(**item) for item in items),
 }
 
 
@@ -51,7 +51,7 @@ def _at_rate(family: Metric, rate: float) -> Metric:
 
 
 def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
-    """The entries, and before a family of rates its members that every audit has."""
+    """Return the entries, and before a family of rates its members that every audit has."""
     for item in entries:
         if item.name == _FAMILY:
             yield from (_at_rate(item, rate) for rate in (0.1, 0.01, 0.001))
@@ -64,11 +64,11 @@ METRICS_OF_RUNS = Registry(*_ENTRIES["of_runs"].values())
 _CLAIMED = Registry(*_ENTRIES["claimed"].values())
 
 
-# --- What the registry says of one estimate or one claim ---
+# --- Registry entries of one estimate or one claim ---
 
 
 def metric(name: str) -> Metric:
-    """Return what a name stands for; an unknown name speaks for itself."""
+    """Return the metric of a name; an unknown name is its own title."""
     result = _CLAIMED[name] if name in _CLAIMED else METRICS.get(name)
     result = result or Metric(name, "", unit=Unit.NUMBER)
     return result if result.title else replace(result, title=numbers.clean(name))
@@ -93,7 +93,7 @@ _APPROXIMATE: Mapping[str, Any] = {
 
 
 def rate_of(estimate: Estimate) -> float | None:
-    """Return the false positive rate that an estimate of the family of rates is about, or null."""
+    """Return the false positive rate that an estimate of the family of rates is about, or None."""
     prefix, _, rest = estimate.name.partition(".")
     if prefix != _FAMILY.removesuffix(".*"):
         return None
@@ -105,7 +105,7 @@ def rate_of(estimate: Estimate) -> float | None:
 
 
 def beyond_guessing(estimate: Estimate) -> bool:
-    """Whether the lower limit of an estimate is beyond what guessing gives: 0, a half for the AUC, the rate of a TPR."""
+    """Return whether the lower limit of an estimate is beyond guessing: 0, a half for the AUC, the rate of a TPR."""
     guessing = 0.5 if estimate.name == "auc" else rate_of(estimate) or 0.0
     return estimate.lower is not None and estimate.lower > guessing
 
@@ -121,9 +121,9 @@ def named(role: Role) -> str:
     return next(item.name for item in METRICS if item.role is role)
 
 
-def with_role(role: Role, found: Document | Slice) -> Estimate | None:
-    """Return the estimate that has a role in a result or in a slice of it, or null where there is none."""
-    return find(found, named(role))
+def with_role(role: Role, result: Document | Slice) -> Estimate | None:
+    """Return the estimate that has a role in a result or in a slice of it, or None if there is none."""
+    return find(result, named(role))
 
 
 def fitted(result: AuditResult) -> dict[str, Estimate]:
@@ -147,13 +147,13 @@ def is_finite(estimate: Estimate) -> bool:
 
 
 def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
-    """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become null.
+    """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become None.
 
-    A number that describes a finite training set is replaced by what was found beside it with the members as draws;
-    null where an older result, whose rows do not say what they describe, does not keep that.
+    A number that describes a finite training set is replaced by its result with the members as draws;
+    None where an older result, whose rows do not say what they describe, does not keep that.
 
     Args:
-        estimate: A row of the result, or null.
+        estimate: A row of the result, or None.
         result: The audit that the row is from.
     """
     if estimate is None:
@@ -161,12 +161,12 @@ def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
     of_training_set = str(result.data.get("members")) in describe(estimate).of_training_set
     if not (is_finite(estimate) or of_training_set):
         return estimate
-    kept = estimate.details.get("as_draws")
-    if kept is None:
+    as_draws = estimate.details.get("as_draws")
+    if as_draws is None:
         return None
     return replace(
         estimate,
-        **{name: kept.get(name) for name in ("value", "lower", "upper")},
-        assumptions=(*kept.get("assumptions", ()), _AS_DRAWS),
-        details=dict(kept),
+        **{name: as_draws.get(name) for name in ("value", "lower", "upper")},
+        assumptions=(*as_draws.get("assumptions", ()), _AS_DRAWS),
+        details=dict(as_draws),
     )

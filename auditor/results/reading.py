@@ -1,7 +1,7 @@
-"""A result as others meet it: the schema of what they can rely on, and reading one back from anyone, with nothing executed.
+"""A result for its readers: the schema that they can rely on, and reading a result from anyone, with nothing executed.
 
 Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
-Every release reads what the releases before it wrote; what a part did not have then gets its default.
+Every release reads the results of the releases before it; missing parts get their defaults.
 """
 
 import json
@@ -53,16 +53,16 @@ _PARTS = (
 
 @cache
 def adapter(kind: Any) -> "TypeAdapter[document.Document]":
-    """Return what reads and describes the JSON of a kind of result."""
+    """Return the adapter that reads and describes the JSON of a kind of result."""
     from pydantic import ConfigDict, TypeAdapter, with_config
 
     for part in _PARTS:
-        # What a training promises says of each claim what follows from the rest of it, its status.
+        # The promise of a training run has the status of each claim, which follows from the rest of it.
         with_config(ConfigDict(extra="ignore" if part is Claim else "forbid"))(part)
     return TypeAdapter(kind)
 
 
-# --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
+# --- The JSON Schema (2020-12) of results, for other programs, made from the types and their docstrings ---
 #
 # Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
 
@@ -75,7 +75,7 @@ def _rule(condition: Mapping[str, Schema], then: Mapping[str, Schema]) -> Schema
     return {"if": {"properties": dict(condition)}, "then": {"properties": dict(then)}}
 
 
-# What the types check of several fields at once, when they are built.
+# Checks of several fields at once, made when a type is built.
 _RULES: dict[Any, list[Schema]] = {
     Estimate: [
         # A row that could not be computed says why.
@@ -86,7 +86,7 @@ _RULES: dict[Any, list[Schema]] = {
         # No interval without its level: the value is then a point estimate.
         _rule({"confidence": _NULL}, {"lower": _NULL, "upper": _NULL}),
     ],
-    # Only a number about the mechanism judges a claim on it; what a number is about is never left open.
+    # Only a number about the mechanism judges a claim on it; the subject of a number is never left open.
     Comparison: [
         _rule({"verdict": _TEXT}, {"subject": {"const": "mechanism"}}),
         {"properties": {"subject": {"not": _NULL}}},
@@ -117,7 +117,7 @@ def schema(kind: str = "result") -> Schema:
     >>> schema("runs")["properties"]["kind"]
     {'const': 'runs'}
     """
-    cls, title = _SCHEMAS[validate.known("kind", kind, _SCHEMAS)]
+    cls, title = _SCHEMAS[validate.one_of("kind", kind, _SCHEMAS)]
     made = _tidied(adapter(cls).json_schema())
     parts = {item.__name__: item for item in _PARTS}
     defs = {name: _part(item, parts[name]) if name in parts else item for name, item in made["$defs"].items()}
@@ -140,7 +140,7 @@ def schema(kind: str = "result") -> Schema:
 
 
 def _tidied(made: Any) -> Any:
-    """A schema without the titles that repeat the keys, and without defaults: every key is written."""
+    """Return a schema without the titles that repeat the keys, and without defaults: every key is written."""
     if isinstance(made, list):
         return [_tidied(item) for item in made]
     if not isinstance(made, dict):
@@ -157,14 +157,14 @@ def _part(made: Schema, cls: type) -> Schema:
 
 
 def _closed(made: Schema, cls: type) -> Schema:
-    """The schema of an object that has each key, and no other."""
+    """Return the schema of an object that has each key, and no other."""
     result = described(made, cls)
     closed = {"required": list(result["properties"]), "additionalProperties": False}
     return {**result, "description": docstring(cls).split("\n")[0], **closed}
 
 
 def _examples(cls: type) -> list[str]:
-    """The names that this version gives to estimates or to checks; results of others may have more."""
+    """Return the names that this version gives to estimates or to checks; results of others may have more."""
     if cls is Estimate:
         names = [item.name for item in (*METRICS, *METRICS_OF_RUNS) if not item.name.endswith("*")]
     else:
@@ -174,7 +174,7 @@ def _examples(cls: type) -> list[str]:
 
 # --- Reading a result back, from anyone: nothing is executed, and every part has the type that the report relies on ---
 #
-# Every release reads what the releases before it wrote; what a part did not have then gets its default.
+# Every release reads the results of the releases before it; missing parts get their defaults.
 
 
 # --- Files from others: only ordinary ones, no larger than is sensible, and JSON that cannot exhaust memory or the stack ---
@@ -212,7 +212,7 @@ def _parsed(content: bytes, *, named: str) -> Any:
         raise InputError(f"{named} is not text in UTF-8: {error.reason} at byte {error.start:,}.") from None
     # Text within quotation marks is counted too: a limit that no honest file comes near need not be exact.
     if sum(text.count(sign) for sign in ",[{") > _VALUES:
-        raise InputError(f"{named} has more than {_VALUES:,} values, which is the most that is read.")
+        raise InputError(f"{named} has more than {_VALUES:,} values, the largest number that is read.")
     try:
         return json.loads(text, parse_constant=_no_constant, parse_int=_int, object_pairs_hook=_object)
     except RecursionError:
@@ -226,7 +226,7 @@ def _no_constant(name: str) -> None:
 
 
 def _int(digits: str) -> int | float:
-    """A whole number; beyond 64 bits the nearest float, as it would be in arrays."""
+    """Return a whole number; beyond 64 bits the nearest float, as it would be in arrays."""
     if len(digits) > _DIGITS:
         raise ValueError(f"a number has {len(digits):,} digits")
     value = int(digits)
@@ -294,7 +294,7 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1
     by_key = {item.kind or "": item for item in kinds}
     kind = by_key.get(str(raw.get("kind", "")))
     if kind is None:
-        about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
+        about = _OTHER_KINDS.get(str(raw["kind"]), "something other than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
     kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
     altered = bool(kept_hash) and kept_hash not in _hashes(raw, content)
@@ -314,7 +314,7 @@ _FINITE = "finite training set"
 
 
 def _present(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a result says as this release says it: earlier ones kept facts in words."""
+    """Convert a result to the form of this release; earlier ones stored facts in words."""
     data, rows = _object_of(raw.get("data")), list(_listed(raw, "estimates"))
     for part in _listed(raw, "slices"):
         rows += _listed(part, "estimates")
@@ -330,7 +330,7 @@ def _present(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _say_what_is_finite(row: dict[str, Any]) -> None:
-    """Keep as a fact that a number describes one finite training set, which an earlier release said in an assumption."""
+    """Keep as a fact that a number describes one finite training set, which an earlier release stated in an assumption."""
     texts, details = _listed(row, "assumptions", kind=str), _object_of(row.get("details"))
     own = [text for text in texts if _FINITE not in text]
     if "finite" in details or len(own) == len(texts):
@@ -345,18 +345,18 @@ def _object_of(value: Any) -> dict[str, Any]:
 
 
 def _listed(raw: Any, key: str, *, kind: type = dict) -> list[Any]:
-    """The parts of this kind in a list of an object; none where it is no list."""
+    """Return the parts of this kind in a list of an object; none where it is no list."""
     values = _object_of(raw).get(key)
     return [item for item in values if isinstance(item, kind)] if isinstance(values, list) else []
 
 
 def _hashes(raw: Mapping[str, Any], content: bytes) -> Iterator[str]:
-    """The hash of what was read, and of what the file says, which may have whole numbers beyond 64 bits."""
+    """Return the hash of the parsed content, and of the file's own content, which may have whole numbers beyond 64 bits."""
     yield document.content_hash(raw)
     yield document.content_hash(json.loads(content))
 
 
-# What is said otherwise of JSON.
+# Messages that are worded differently for JSON.
 _PLAIN = (
     (r"^(Value error, |\w+ (?=should))", ""),
     ("a valid tuple", "a list"),
@@ -366,7 +366,7 @@ _ENDINGS = {"missing": " is missing", "unexpected_keyword_argument": " is an unk
 
 
 def _first_fault(error: ValueError) -> ValueError:
-    """What is wrong first, with its place and what it should be."""
+    """Return the first fault, with its place and the valid values."""
     from pydantic_core import ValidationError
 
     if not isinstance(error, ValidationError):
@@ -383,14 +383,14 @@ def _first_fault(error: ValueError) -> ValueError:
 
 
 def _refuse_impossible(result: document.Document) -> None:
-    """Refuse what no audit finds: a certified bound that is not its lower end, and findings that cannot hold together."""
+    """Refuse impossible results: a certified bound that is not its lower end, and findings that cannot hold together."""
     parts = (*getattr(result, "slices", ()), *getattr(result, "policies", ()))
     for item in chain(result.estimates, *(part.estimates for part in parts)):
         ends = item.value, item.lower
         if None not in ends and item.value != item.lower and describe(item).lower_bound:
             raise ValueError(f"{item.name} must equal its lower end, {item.lower!r}, got {item.value!r}")
-    shown = document.shown_by(result) if result.kind is None else None
-    for problem in () if shown is None else _never_shown(result, shown):
+    findings = document.shown_by(result) if result.kind is None else None
+    for problem in () if findings is None else _never_shown(result, findings):
         raise ValueError(f"data.shown {problem}")
 
 
@@ -399,10 +399,10 @@ _GUESSING = {"advantage": 0.0, "auc": 0.5, "auc.upper": 0.5}
 _UNIT, _DRAWN = 1.01, 1e-6
 
 
-def _never_shown(result: document.Document, shown: Any) -> Iterator[str]:
-    """What contradicts `auditor.pipeline.shown_together`."""
-    names, limits, point, behind = (shown.get(key) for key in ("names", "limits", "point", "reversed"))
-    if names is None or (shown.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
+def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
+    """Yield contradictions of `auditor.pipeline.shown_together`."""
+    names, limits, point, behind = (findings.get(key) for key in ("names", "limits", "point", "reversed"))
+    if names is None or (findings.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
     if behind and (point or {*names} - {"auc.upper"}):
         yield "must have reversed 0 beside a point and beside other names than auc.upper"
@@ -422,7 +422,7 @@ def _never_shown(result: document.Document, shown: Any) -> Iterator[str]:
 
 
 def _in_band(point: Any, result: document.Document) -> bool:
-    """Whether the band that is drawn, at a lower confidence, has as many hits at so many errors."""
+    """Return whether the plotted band, at a lower confidence, has as many hits at so many errors."""
     errors, hits, end = (point.get(key) for key in ("errors", "hits", "end"))
     lower = (zip(item.fpr, item.tpr, strict=True) for item in result.curves if item.name == "band_lower")
     if None in (errors, hits, end):

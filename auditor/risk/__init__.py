@@ -1,4 +1,4 @@
-"""Who is at risk: the audit by group and by loss, and the records most exposed."""
+"""People at risk: the audit by group and by loss, and the records most exposed."""
 
 from auditor.core.lazy import face
 

@@ -1,4 +1,4 @@
-"""Which records first? The audited records in the order of their posterior membership odds: a ranking, no certificate.
+"""Ranking of the audited records by their posterior membership odds, without a certificate.
 
 The odds that a record with loss l is a member are the prior odds times the likelihood ratio f1(l)/f0(l), which is
 estimated once, from all records, as a function of the loss: monotone in it unless the data clearly say otherwise. They
@@ -51,7 +51,7 @@ class Ranking:
         low_is_member: Whether a member's loss is more often below a non-member's than above it, or as often; if
             ``monotone``, whether low losses speak for membership.
         losses: The losses, with the labels of their records.
-        note: What the numbers are not.
+        note: Limit of the numbers.
         told: Whether the odds say more about held-out records than the numbers of members and non-members alone do, by
             their log-likelihood and more than two standard errors; if not, the order is as good as random.
     """
@@ -91,7 +91,7 @@ class Ranking:
         ]
 
     def to_frame(self, *, nonmembers: bool = False, with_losses: bool = False) -> "pd.DataFrame":
-        """Return the members, first ones first, as a table; its column of odds says in its name what it is not.
+        """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate.
 
         Args:
             nonmembers: Whether to list the non-members too, with a column ``member``.
@@ -107,7 +107,7 @@ class Ranking:
                 columns["member"] = side == "member"
             for name in _LABELS:
                 if (pair := getattr(self.losses, name)) is not None:
-                    # Values of different types stay what they are.
+                    # Values of different types stay unchanged.
                     column, alike = getattr(pair, side), pair.member.dtype.kind == pair.nonmember.dtype.kind
                     columns[name] = _encodable(column) if alike else _encodable(column).astype(object)
             columns[COLUMN] = getattr(self.odds, side)
@@ -134,7 +134,7 @@ class Ranking:
         write_all({file: self.as_file(file, nonmembers=nonmembers, with_losses=with_losses)})
 
     def as_file(self, path: Path, *, nonmembers: bool = False, with_losses: bool = False) -> str | bytes:
-        """Return what `write` writes to a file of this name.
+        """Return the content that `write` writes to a file of this name.
 
         Raises:
             InputError: A path with another ending than ``.csv`` and ``.parquet``.
@@ -156,7 +156,7 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
 
     Pseudo-records that are neutral as to membership keep odds from being too extreme and from following single records:
     with n records in the smaller group n^(1/3)/2 of its kind, at least one, in each band; of the isotonic fit n0^(1/3)/2
-    non-members at the end of the members and likewise at the other (a Laplace rule whose weight grows as the penalty of
+    non-members at the end of the members and the same at the other end (a Laplace rule whose weight grows as the penalty of
     Woodroofe and Sun 1993 does). A record is one of those that its own odds are fitted to.
 
     Args:
@@ -169,9 +169,9 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
 
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(member=rng.normal(-1, 1, 4000), nonmember=rng.normal(0, 1, 4000), id=(range(4000), range(4000)))
-    >>> found = rank_records(losses, rng=rng)
-    >>> first = losses.member[found.rank.member == found.rank.member.min()]
-    >>> found.monotone, bool(first.max() < np.sort(losses.member)[400]), bool(found.odds.member.max() > 5)
+    >>> ranking = rank_records(losses, rng=rng)
+    >>> first = losses.member[ranking.rank.member == ranking.rank.member.min()]
+    >>> ranking.monotone, bool(first.max() < np.sort(losses.member)[400]), bool(ranking.odds.member.max() > 5)
     (True, True, True)
     """
     validate.instance("losses", losses, (Losses,))
@@ -197,12 +197,12 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
         monotone=ratio.monotone,
         low_is_member=ratio.falling,
         losses=losses,
-        told=ratio.told,
+        told=ratio.informative,
     )
 
 
 def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels that a file can hold: a lone surrogate becomes a backslash escape."""
+    """Return labels that a file can hold: a lone surrogate becomes a backslash escape."""
     if column.dtype.kind not in "UO":
         return column
     words = [
@@ -212,9 +212,9 @@ def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(words, dtype=object)
 
 
-# --- Which training records to name as the most exposed ones, and when to name none ---
+# --- Training records to name as the most exposed ones, and when to name none ---
 #
-# To name a person is a statement about that person, so it is made only where the losses tell anything about membership:
+# To name a person is a statement about that person, so it is made only where the losses carry information about membership:
 # the odds must predict the membership of held-out records better than chance does, and the audit must be one whose order
 # means something. A record that is not named is not therefore safe.
 
@@ -223,11 +223,11 @@ _UNNAMED = "(not named)"
 
 @dataclass(frozen=True)
 class _Exposed:
-    """The training records that come first, or why none is named.
+    """The training records that come first, or the reason why none is named.
 
     Attributes:
         records: First ones first.
-        reason: Why there are none, as a sentence; null where there are some.
+        reason: Reason why there are none, as a sentence; None if there are some.
     """
 
     records: tuple[TopRecord, ...]
@@ -235,17 +235,17 @@ class _Exposed:
 
 
 def most_exposed(
-    found: PersonsFound, *, checks: Iterable[Check], most: int, rng: np.random.Generator
+    units: PersonsFound, *, checks: Iterable[Check], most: int, rng: np.random.Generator
 ) -> _Exposed:
-    """Return the training records that come first in the ranking, by id; or the persons, where these are the units.
+    """Return the training records that come first in the ranking, by id; or the people, if they are the units.
 
-    They are those of ``rank_records(found.losses, rng=rng).top(most)``: of records with equal odds those whose
+    They are those of ``rank_records(units.losses, rng=rng).top(most)``: of records with equal odds those whose
     losses are further on the members' side.
 
     Args:
-        found: The units of the audit.
-        checks: Of the audit: none is named where a validity check failed or members have the higher losses.
-        most: How many to name at most, 0 or more.
+        units: Units of the audit.
+        checks: Checks of the audit: none is named where a validity check failed or members have the higher losses.
+        most: Largest number to name, 0 or more.
         rng: Deals the folds of the ranking.
 
     >>> from auditor.core.options import EachRecord
@@ -257,32 +257,32 @@ def most_exposed(
     >>> [item.rank for item in named.records], named.reason
     ([1, 1], None)
     """
-    reason = _why_none(found, checks, most)
+    reason = _why_none(units, checks, most)
     if reason is not None:
         return _Exposed((), reason)
-    ranking = rank_records(found.losses, rng=rng)
+    ranking = rank_records(units.losses, rng=rng)
     if not ranking.told:
         return _Exposed(
             (),
             "No record is named: the losses predict the membership of held-out records no better than chance, so that"
             " any order of the records would be arbitrary.",
         )
-    return _Exposed(_named(ranking, persons=found.combined, most=most), None)
+    return _Exposed(_named(ranking, persons=units.combined, most=most), None)
 
 
-def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | None:
+def _why_none(units: PersonsFound, checks: Iterable[Check], most: int) -> str | None:
     checks = tuple(checks)
     if most == 0:
         return "No record is named; top_records=N names the most exposed by id, for the data's owner alone."
-    if found.combined and found.losses.person is None:
-        return "No record is named: scores stand for persons, and persons have no names."
-    if not found.combined and found.losses.id is None:
+    if units.combined and units.losses.person is None:
+        return "No record is named: scores stand for people, and people have no names."
+    if not units.combined and units.losses.id is None:
         why = "records have no ids. Give the losses an id column to see which are most exposed"
-        return f"No record is named: {why if found.losses.bits is None else 'a summary keeps no single records'}."
+        return f"No record is named: {why if units.losses.bits is None else 'a summary keeps no single records'}."
     if failed := failed_validity(checks):
         return (
             f"No record is named: a validity check failed ({failed[0].name}), so that the order may show how the groups were"
-            " made up rather than what the model gives away."
+            " made up rather than the leakage of the model."
         )
     if any(check.name == "direction" and check.status is Status.WARN for check in checks):
         return (
@@ -313,7 +313,7 @@ def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ..
     )
 
 
-# --- The likelihood ratio of membership as a function of the loss: monotone, unless bands of losses clearly tell more ---
+# --- The likelihood ratio of membership as a function of the loss: monotone, unless bands of losses are clearly more informative ---
 
 _FOLDS = 5
 _HALF = 0.5
@@ -334,13 +334,13 @@ class _Ratio:
         levels: The ratio at each level of the loss, lowest first; above 0 and finite.
         monotone: Whether it is the isotonic estimate.
         falling: Whether a member's loss is more often below a non-member's than above it, or as often.
-        told: Whether it says more about held-out records than the numbers of members and non-members alone.
+        informative: Whether it says more about held-out records than the numbers of members and non-members alone.
     """
 
     levels: Floats
     monotone: bool
     falling: bool
-    told: bool
+    informative: bool
 
 
 def estimate(
@@ -350,7 +350,7 @@ def estimate(
 
     Args:
         place: Level of each record's loss, in [0, size).
-        membership: Which records are members; at least two are and two are not.
+        membership: Mask of the members; at least two are and two are not.
         size: Number of levels.
         rng: Deals the folds.
     """
@@ -395,12 +395,12 @@ def estimate(
         levels=ratio if falling else ratio[::-1],
         monotone=monotone,
         falling=falling,
-        told=_better(counts, held, chance[:, 1:] / chance.sum(axis=1, keepdims=True)),
+        informative=_better(counts, held, chance[:, 1:] / chance.sum(axis=1, keepdims=True)),
     )
 
 
 def _parts(middle: Floats, number: int) -> Integers:
-    """Which of so many parts of equally many records each level is in."""
+    """Return the part that each level is in, of parts with equally many records."""
     return np.minimum(np.floor(middle * number).astype(np.int64), number - 1)
 
 
@@ -409,12 +409,12 @@ def _of_other_folds(counts: Integers) -> Integers:
 
 
 def _better(counts: Integers, shares: Floats, rivals: Floats) -> bool:
-    """Whether these shares clearly tell more about the records of the folds that they were not fitted to.
+    """Return whether these shares are clearly better for the records of the folds that they were not fitted to.
 
     Args:
         counts: Shape (folds, 2, cells), non-members first.
-        shares: Of members, shape (folds, cells) or one that broadcasts to it.
-        rivals: Likewise.
+        shares: Shares of members, shape (folds, cells) or one that broadcasts to it.
+        rivals: The shares that they are compared with.
     """
     gain = np.stack([np.log1p(-shares) - np.log1p(-rivals), np.log(shares) - np.log(rivals)], axis=1)
     n, total = int(counts.sum()), float((counts * gain).sum())
@@ -424,11 +424,11 @@ def _better(counts: Integers, shares: Floats, rivals: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Bands:
-    """The number of bands that tells most, as the finest bands that make one, and the shares of members.
+    """The number of bands that separates best, as the finest bands that make one, and the shares of members.
 
     Attributes:
-        width: How many of the finest bands make one.
-        held: Shape (folds, cells), the shares that the other folds tell.
+        width: Number of the finest bands that make one.
+        held: Shape (folds, cells), the shares by the other folds.
         shares: One for each band, from all records.
     """
 
@@ -455,7 +455,7 @@ def _banded(counts: Integers, band: Integers, finest: int) -> _Bands:
 
 
 def _smoothed(counts: Floats) -> Floats:
-    """Shares of members in bands, from counts (set, side, band), with pseudo-records in the proportion of each set."""
+    """Return the shares of members in bands, from counts (set, side, band), with pseudo-records in the proportion of each set."""
     total = counts.sum(axis=2)
     weight = np.array([_pseudo(least) / least for least in total.min(axis=1).tolist()])
     member, other = ((weight * total[:, side])[:, None] for side in (1, 0))
@@ -463,7 +463,7 @@ def _smoothed(counts: Floats) -> Floats:
 
 
 def _isotonic(member: Integers, total: Integers) -> Floats:
-    """The isotonic share of members at every level, falling, and straight between the levels that have records."""
+    """Return the isotonic share of members at every level, falling, and straight between the levels that have records."""
     seen = np.flatnonzero(total)
     n1, n0 = int(member.sum()), int(total.sum() - member.sum())
     # Pseudo-records in the proportion of the sample: counted in non-members at the members' end, and the reverse.
@@ -488,7 +488,7 @@ _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":
-    """Labels of whatever type as text, and what is missing as missing."""
+    """Return labels of any type as text, with missing ones as missing."""
     result = frame.copy()
     for name in frame.columns:
         column = np.asarray(frame[name])
@@ -500,6 +500,6 @@ def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":
 
 
 def _harmless(label: str) -> str:
-    """A label for a spreadsheet, with nothing that it would run, hide or turn; a plain number stays one."""
+    """Return a label for a spreadsheet, with nothing that it would run, hide or turn; a plain number stays one."""
     runs = label.startswith(_STARTS_A_FORMULA) and not _PLAIN_NUMBER.fullmatch(label)
     return f"'{clean(label)}" if runs else clean(label)

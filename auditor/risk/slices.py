@@ -1,15 +1,15 @@
-"""Who is at risk, and what answering less would help: the audit repeated, with one error probability for all of it.
+"""Groups at risk, and the effect of answering less: the audit repeated, with one error probability for all of it.
 
 Every quantity (the certified bound, the AUC, the advantage, the members' share of a percentile band) holds for all
 slices at once with the stated confidence: each of m slices gets the error alpha/m (Bonferroni). Which slices are
-compared depends on numbers of records and never on losses, so what is left out spends nothing. Tests of no separation of
+compared depends on numbers of records and never on losses, so slices that are left out spend nothing. Tests of no separation of
 the classes and groups have p-values by Holm's procedure beside, which needs less than Bonferroni's but gives no interval.
 
 Members always count as draws here, also where every training record was scored. Limits that take the members of a slice
-for all there are would be positive in some slice by chance alone, the more so the smaller it is, and who is at risk is
-asked about records like these.
+for all there are would be positive in some slice by chance alone, the more so the smaller it is, and the question
+who is at risk is about records like these.
 
-By policies the same records are audited by the losses of coarser answers, likewise with alpha/m for each of m policies. An
+By policies the same records are audited by the losses of coarser answers, with alpha/m for each of m policies. An
 attacker who sees the full outputs can make them coarser, so the best attacker learns no more from less; this one, who goes
 by the loss, may. A lower limit for the best attacker under one policy is therefore one under each that it follows from, and
 all hold at once: the largest is taken [own].
@@ -66,7 +66,7 @@ _NOUNS = {SliceKind.CLASS: ("class", "classes"), SliceKind.GROUP: ("group", "gro
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A slice before it is looked at: with the ``reason`` if it is not compared, and with ``losses`` if it is a group."""
+    """A slice before it is audited: with the ``reason`` if it is not compared, and with ``losses`` if it is a group."""
 
     kind: SliceKind
     label: str
@@ -84,7 +84,7 @@ def slices_of(
     partition: Partition | None = None,
     is_shared: bool = False,
 ) -> tuple[Slice, ...]:
-    """Return what can be said of each group and of each band of loss percentiles, all of it at once.
+    """Return the audit of each group and of each band of loss percentiles, all valid at once.
 
     A group is audited like the whole. Within a band that is cut out by the loss itself separation means nothing: there
     the members' share is given beside their share of all records, which is how often an attacker is right who calls
@@ -95,10 +95,10 @@ def slices_of(
     simulated audits without a leak keep the level, without a proof.
 
     Args:
-        losses: With ``label`` for slices by class and ``group`` for slices by group.
+        losses: Losses with ``label`` for slices by class and ``group`` for slices by group.
         delta: In [0, 1), of the certified bounds.
-        confidence: Of each quantity, for all slices at once, in (0, 1).
-        partition: Where bands are cut, if the result is shared; without one a shared result has no bands.
+        confidence: Confidence level of each quantity, for all slices at once, in (0, 1).
+        partition: Cuts of the bands, if the result is shared; without one a shared result has no bands.
         is_shared: Whether the result is shared.
 
     >>> rng = np.random.default_rng(0)
@@ -201,7 +201,7 @@ def _estimates(
 
 
 def _share(part: _Part, losses: Losses, level: float, slack: int) -> Estimate:
-    """The members' share of a band, with limits that hold however far both counts are off, up to the slack."""
+    """Return the members' share of a band, with limits that hold however far both counts are off, up to the slack."""
     k, others = part.n_member, part.n_nonmember
     overall = losses.n_member / (losses.n_member + losses.n_nonmember)
     fewest, most = max(0, k - slack), k + slack
@@ -225,7 +225,7 @@ def _share(part: _Part, losses: Losses, level: float, slack: int) -> Estimate:
     )
 
 
-# --- Which class or group stands out ---
+# --- The class or group that stands out ---
 
 
 def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
@@ -253,17 +253,17 @@ def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
     return own.lower > interval(value, together, sizes=(n1, n0), alpha=1 - (own.confidence or 0.0))[1]
 
 
-# --- The audit repeated by what the model would answer ---
+# --- The audit repeated under restricted answers ---
 
 
 _OF_THE_BEST = ("advantage", "epsilon_bound.one_run")  # whose lower limits are those of any attacker
 
 
 def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
-    """Return what the attacker by the loss finds under each output policy, the full outputs first; empty where none was scored.
+    """Return the result of the attacker by the loss under each output policy, the full outputs first; empty if none was scored.
 
     Args:
-        evidence: Of the audit by the full outputs, whose losses may hold those under policies.
+        evidence: Evidence of the audit by the full outputs, whose losses may hold those under policies.
     """
     values = evidence.inputs.by_record
     if not values.policies:
@@ -290,9 +290,9 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     )
 
 
-def _of_anyone(policy: OutputPolicy, found: Mapping[OutputPolicy, tuple[Estimate, ...]]) -> dict[str, float]:
-    """The largest lower limits among a policy and those whose answers follow from its answers."""
-    follow = (rows for less, rows in found.items() if less.tells_no_more_than(policy))
+def _of_anyone(policy: OutputPolicy, rows: Mapping[OutputPolicy, tuple[Estimate, ...]]) -> dict[str, float]:
+    """Return the largest lower limits among a policy and those whose answers follow from its answers."""
+    follow = (own for less, own in rows.items() if less.tells_no_more_than(policy))
     limits: dict[str, float] = {}
     for row in chain.from_iterable(follow):
         if row.name in _OF_THE_BEST and row.lower is not None:
@@ -310,7 +310,7 @@ def _under(evidence: Evidence) -> tuple[Estimate, ...]:
     )
 
 
-# --- Which records make a slice: the groups, and the bands of loss percentiles; numbers of records decide, losses never ---
+# --- Records of a slice: the groups, and the bands of loss percentiles; numbers of records decide, losses never ---
 
 
 def bands(
@@ -319,13 +319,13 @@ def bands(
     quantiles: tuple[float, ...],
     upto: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
 ) -> Iterator[_Part]:
-    """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes.
+    """Return the bands between quantiles of all losses; ties stay together, and the labels state the resulting share.
 
     Args:
-        losses: Of both groups.
+        losses: Losses of both groups.
         least: Records of a band.
-        quantiles: Where bands end, as shares of all records.
-        upto: How many members and non-members lie below the ends of the bands that are taken in place of these.
+        quantiles: Ends of the bands, as shares of all records.
+        upto: Numbers of members and non-members below the ends of the bands that replace these.
     """
     n1, n0 = losses.n_member, losses.n_nonmember
     size = n1 + n0
@@ -351,7 +351,7 @@ def bands(
 
 
 def _pooled_at(losses: Losses, ranks: npt.NDArray[np.int64]) -> Floats:
-    """The losses at these ranks among all of both groups."""
+    """Return the losses at these ranks among all of both groups."""
     groups = [weighted(group) for group in (losses.member, losses.nonmember)]
     pooled = np.concatenate([values for values, _ in groups])
     if losses.bits is None:
@@ -412,14 +412,14 @@ def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
 
 
 def _of_people(person: PerGroup | None, *columns: PerGroup) -> list[PerGroup]:
-    """One entry for each combination of labels of each person, where records name their person, so that people are counted."""
+    """Return one entry for each combination of a person's labels, if records name their person, so that people are counted."""
     if person is None or not columns:
         return list(columns)
-    named, kept = codes(person), []
+    named, combinations = codes(person), []
     for own, owner in zip(zip(*columns, strict=True), (named.member, named.nonmember), strict=True):
         each = np.where(owner < 0, len(named.labels) + np.arange(owner.size), owner)
-        kept.append(np.unique(np.stack([each, *own]), axis=1)[1:])
-    return [PerGroup(*sides) for sides in zip(*kept, strict=True)]
+        combinations.append(np.unique(np.stack([each, *own]), axis=1)[1:])
+    return [PerGroup(*sides) for sides in zip(*combinations, strict=True)]
 
 
 def _few_between(
@@ -427,7 +427,7 @@ def _few_between(
 ) -> tuple[SliceKind, int] | None:
     """Return a label that must not be named, as a slice less those of the other kind that lie within it is small.
 
-    Its code is 0 where no label is left to join to others; all is null where each such difference is large enough, or empty.
+    Its code is 0 where no label is left to join to others; all is None where each such difference is large enough, or empty.
     """
     if len(joints) < 2:  # noqa: PLR2004 - nothing to compare
         return None
@@ -458,21 +458,21 @@ def _few_between(
 
 
 def _joints(
-    found: Codes, column: PerGroup, kind: SliceKind, least: int, most: int, hide: Sequence[int]
+    groups_of: Codes, column: PerGroup, kind: SliceKind, least: int, most: int, hide: Sequence[int]
 ) -> list[_Joint]:
-    """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
+    """Return the groups, the one that can be seen best first; then the slices for all others, and for no group.
 
-    A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
+    A group with fewer than ``least`` members or non-members is not named: its counts could reveal which side a record of
     its own was on. All such groups make one part together, with records of no group where these are few; where that part
     is still below ``least`` the next smallest group joins it, so that no difference from the totals is smaller. Those to
     ``hide`` join it too, and are never alone there.
     """
     one, several = _NOUNS[kind]
-    size = found.labels.size
+    size = groups_of.labels.size
     n1, n0 = (np.bincount(side, minlength=size + 1) for side in column)
     order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:])) + 1
     enough = int((np.minimum(n1, n0)[1:] >= least).sum())
-    shown, hidden = [code for code in order[:enough].tolist() if code not in hide], order[enough:].tolist()
+    named, hidden = [code for code in order[:enough].tolist() if code not in hide], order[enough:].tolist()
 
     def is_small(codes: list[int]) -> bool:
         return bool(codes) and min(n1[codes].sum(), n0[codes].sum()) < least
@@ -482,14 +482,14 @@ def _joints(
         hidden, blank = [*hidden, *blank], []
     too_few = len(hidden)
     hidden += hide
-    while shown and (is_small(hidden) or len(hidden) == len(hide) == 1):
-        hidden.append(shown.pop())
-    joints = [_Joint([code], str(found.labels[code - 1]), is_named=True) for code in shown[:most]]
+    while named and (is_small(hidden) or len(hidden) == len(hide) == 1):
+        hidden.append(named.pop())
+    joints = [_Joint([code], str(groups_of.labels[code - 1]), is_named=True) for code in named[:most]]
     reason = f"only the {most} largest of {size} {several} are compared (by the smaller of the numbers of members and non-members)"
     few = f"fewer than {least} members or fewer than {least} non-members"
     joined = len(hidden) > too_few
     small = "together, as some are too small to audit" if joined else "too small to audit"
-    rest = shown[most:]
+    rest = named[most:]
     for some, words, why in ((rest, "smaller {}", reason), (hidden, f"{{}} {small}", "" if joined else few)):
         if some:
             groups = len(some) - (0 in some)

@@ -1,4 +1,4 @@
-"""Stronger scores: a loss counts as low when it is low for its class, its features, its difficulty, or beside a population."""
+"""Stronger scores: a loss counts as low relative to its class, its features, its difficulty, or a population."""
 
 import math
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
 
     Raises:
         InputError: Arguments out of range; from the transform, reference losses that are not of these records, losses
-            that are no probabilities, audited records in the population, or what `References.shadows` refuses.
+            that are no probabilities, audited records in the population, or as for `References.shadows`.
 
     Source: Zarifzadeh, Liu and Shokri 2024, "Low-cost high-power membership inference attacks".
 
@@ -117,7 +117,7 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
 
 
 def _scale(name: str, losses: Losses, others: tuple[Floats, ...]) -> LossScale:
-    """What all these losses are."""
+    """Return the common scale of the losses."""
     if losses.scale is LossScale.LOG_ODDS:
         return losses.scale
     lowest = min(float(values.min()) for values in (losses.member, losses.nonmember, *others))
@@ -130,7 +130,7 @@ def _scale(name: str, losses: Losses, others: tuple[Floats, ...]) -> LossScale:
 
 
 def _log_ratio(loss: Floats, log_hat: Floats, scale: LossScale) -> Floats:
-    """Log P - log Phat, in logs throughout, so that a probability below the smallest float still counts."""
+    """Return the log P - log Phat, in logs throughout, so that a probability below the smallest float still counts."""
     return np.asarray(np.clip(_log_probability(loss, scale) - log_hat, -_FARTHEST_SCALE, _FARTHEST_SCALE))
 
 
@@ -145,14 +145,14 @@ def _log_probability(loss: Floats, scale: LossScale) -> Floats:
 
 
 def _log_sum(x: Floats, constant: float) -> Floats:
-    """Log of exp(x) + exp(constant), several times as fast as logaddexp."""
+    """Return the log of exp(x) + exp(constant), several times as fast as logaddexp."""
     if constant == -math.inf:
         return x
     return np.asarray(np.maximum(x, constant) + np.log1p(np.exp(-np.abs(x - constant))))
 
 
 def _log_mean(logs: Floats) -> Floats:
-    """The log of the mean of exp(logs) over what is not -inf in each row."""
+    """Return the log of the mean of exp(logs) over the values above -inf in each row."""
     if logs.shape[1] == 1:
         return logs[:, 0]
     top, counted = logs.max(axis=1), (logs > -np.inf).sum(axis=1)
@@ -161,7 +161,7 @@ def _log_mean(logs: Floats) -> Floats:
 
 
 def _continued(ratio: Floats, ranked: Floats) -> Floats:
-    """The share of the population below each record, linear between neighbours and by 1/n a nat beyond the ends."""
+    """Return the share of the population below each record, linear between neighbours and by 1/n a nat beyond the ends."""
     first = np.r_[True, np.diff(ranked) > _NEAREST]
     below = np.flatnonzero(first)  # the number of population records below each of its distinct values
     order = np.argsort(ratio)  # a search for neighbours one after the other finds them in the cache
@@ -190,7 +190,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class StudentT:
-    """Two Student-t laws: what is known of a record's mean and variance from few shadow losses, and no more.
+    """Two Student-t laws, for the uncertainty of a record's mean and variance from few shadow losses.
 
     The k losses of a record on one side are N(m, s^2), with a flat prior for m and s^2 ~ nu0 s0^2 / chi^2(nu0): the
     normal-inverse-gamma prior without weight on the mean. Given their mean xbar and sum of squares SS about it,
@@ -221,7 +221,7 @@ def likelihood_ratio(reference: References, *, law: Law = StudentT()) -> Transfo
 
     Raises:
         InputError: Arguments of another type; from the transform, reference losses that are not of these records, losses
-            that are no probabilities, too few models, or what `References.shadows` refuses.
+            that are no probabilities, too few models, or as for `References.shadows`.
 
     Source: Carlini et al. 2022, "Membership inference attacks from first principles"; Smyth 2004, "Linear models and
     empirical Bayes methods"; Student-t laws for few models: Brannvall 2026, "Exponential-family membership inference".
@@ -267,7 +267,7 @@ def _comparable(loss: Floats, scale: LossScale) -> Floats:
 
 
 def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], law: Law) -> Floats:
-    """The log-density of each x by the shadow losses that count, up to a constant that all records share."""
+    """Return the log-density of each x by the shadow losses that count, up to a constant that all records share."""
     k = counted.sum(axis=1)
     mean = np.where(counted, shadow, 0.0).sum(axis=1) / k
     squares = np.square(np.where(counted, shadow - mean[:, np.newaxis], 0.0)).sum(axis=1)
@@ -297,7 +297,7 @@ def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], l
 
 
 def _prior(variance: Floats, freedom: npt.NDArray[np.int64], *, pooled: float) -> tuple[float, float]:
-    """The prior's degrees of freedom and variance, by the first two moments of the logarithms."""
+    """Return the prior's degrees of freedom and variance, by the first two moments of the logarithms."""
     logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(np.var(logs) - special.polygamma(1, freedom / 2).mean())
     if excess <= 0:
@@ -309,7 +309,7 @@ def _prior(variance: Floats, freedom: npt.NDArray[np.int64], *, pooled: float) -
     return 2 * half, math.exp(logs.mean() + special.digamma(half) - math.log(half))
 
 
-# --- Scores by what is usual: for a record that is so hard, for its class, or for its features; and a conformal threshold ---
+# --- Scores relative to a record's difficulty, its class, or its features; and a conformal threshold ---
 
 
 # --- Difficulty calibration: a loss counts as low when it is low for a record that is so hard ---
@@ -322,14 +322,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Median:
-    """The median over the reference models: one model that went wrong changes little."""
+    """The median over the reference models: robust to one model that went wrong."""
 
 
 Centre = Mean | Median
 
 
 def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
-    """Return the transform that subtracts what reference models lose on each record.
+    """Return the transform that subtracts the loss of reference models on each record.
 
     Args:
         reference: Losses of models that were trained on neither group, on the scale of the target's losses.
@@ -385,7 +385,7 @@ class _Norms:
     spread: Floats
 
     def of(self, group: Array) -> npt.NDArray[np.intp]:
-        """The entry of each record."""
+        """Return the entry of each record."""
         words, _ = text(group)
         pooled = self.names.size
         if not pooled:
@@ -394,7 +394,7 @@ class _Norms:
         return np.where(self.names[at] == words, at, pooled)
 
     def standardised(self, losses: Floats, entry: npt.NDArray[np.intp]) -> Floats:
-        """(l - median)/spread."""
+        """Return (l - median)/spread."""
         return finite_ratio(finite_difference(losses, self.median[entry]), self.spread[entry])
 
 
@@ -460,7 +460,7 @@ def _norms(loss: Floats, group: Array, *, least: int) -> _Norms:
 
 
 def _median_and_spread(values: Floats, *, otherwise: float) -> tuple[float, float]:
-    """The median and its distance to the lower quantile; the other spread where that is 0."""
+    """Return the median and its distance to the lower quantile; the other spread where that is 0."""
     low, middle = 2 * np.quantile(values / 2, (_LOWER, 0.5))  # halves, whose differences are finite
     spread = float(finite_difference(middle, low))
     return float(middle), spread if spread > 0 else otherwise
@@ -481,7 +481,7 @@ class QuantileScore:
 
     Attributes:
         transform: From losses to scores, for the records whose features it was given.
-        threshold: Of false positive rate at most ``rate`` in the mean over calibration sets, for ``audit(threshold=...)``.
+        threshold: Threshold of false positive rate at most ``rate`` in the mean over calibration sets, for ``audit(threshold=...)``.
         rate: The false positive rate of the threshold.
         n_fitted: Calibration non-members that the regression was fitted on.
         n_conformal: Other calibration non-members, that the threshold was set on.
@@ -509,7 +509,7 @@ def fit_quantile_regression(
     records with an id, a person or a fingerprint in common stay in one half.
 
     Args:
-        features: Of the audited records, a pair (members, non-members) of tables with one row per record, or
+        features: Features of the audited records, a pair (members, non-members) of tables with one row per record, or
             `auditor.records.features.Features`: arrays, sparse matrices or data frames. Columns that hold no numbers are coded alike in all tables; values may be missing.
         calibration: Held-out losses (their non-members are used) or a `Population`, on the scale of the audited losses.
         calibration_features: One row per calibration non-member, with the same columns.
@@ -564,7 +564,7 @@ def fit_quantile_regression(
 def _regression(
     features: Floats, losses: Floats, *, level: float, rng: np.random.Generator
 ) -> Callable[[Floats], Floats]:
-    """The predicted quantile, as a function of features."""
+    """Return the predicted quantile, as a function of features."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""References, populations and held-out records: what stronger scores are calibrated on, coded in one way and kept apart from the audited records."""
+"""References, populations and held-out records: calibration data for stronger scores, coded in one way and kept apart from the audited records."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, AttackState
 from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
+from auditor.core.verb import alike
 from auditor.records.features import pooled, ranks_of, table_of
 from auditor.records.labels import codes
 
@@ -28,7 +29,7 @@ def scored(
     step: str,
     attack: Attack | None = None,
 ) -> Losses:
-    """Return the losses changed by what is known of each record, all labels kept, with the step and the attack that it is.
+    """Return the losses adjusted by the references of each record, all labels kept, with the step and the attack that it is.
 
     Their scale is now unknown.
     """
@@ -85,7 +86,7 @@ def encoded(features: Any, calibration: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def _pair(features: Any) -> tuple[Any, Any]:
-    """Both groups' tables, of a pair or of a value with the fields member and nonmember."""
+    """Return both groups' tables, of a pair or of a value with the fields member and nonmember."""
     if hasattr(features, "member") and hasattr(features, "nonmember"):
         return features.member, features.nonmember
     return validate.pair("features", features, of=" of tables")
@@ -101,6 +102,7 @@ def _numbers(parts: list[Array]) -> Floats:
 # --- The other records that scores rest on: reference losses, a population, a part held out; and that none of it is audited ---
 
 
+@alike
 @dataclass(frozen=True, eq=False)
 class References:
     """Losses of one or more reference models on the audited records, on the same scale as the target's losses.
@@ -182,7 +184,7 @@ class References:
         return PerGroup(own.member, own.nonmember)
 
     def _of(self, losses: Losses) -> "References":
-        """These references with the rows of the losses."""
+        """Return these references with the rows of the losses."""
         if self.id is None or losses.id is None:
             for side in PerGroup._fields:
                 names = (f"{side} losses", f"reference {side} losses")
@@ -196,7 +198,7 @@ class References:
     def shadows(self, losses: Losses) -> "Shadows":
         """Return the shadow models' losses of these records, the members first, and which of them count.
 
-        How many models were trained on a record may tell whether the target was: where each record was drawn for exactly
+        How many models were trained on a record may reveal whether the target was: where each record was drawn for exactly
         half of all models, the target among them, a member is left with one less of the others. So where these numbers
         differ by one at most over all records, as many of each kind count for every record, and the one too many is left
         out at a place that changes from row to row. Other numbers must be spread alike over both groups.
@@ -228,7 +230,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Shadows(NamedTuple):
-    """Losses of records under shadow models, shape (n, models); and which count as with and as without the record."""
+    """Losses of records under shadow models, shape (n, models); and the models that count as with and as without the record."""
 
     loss: Floats
     inside: Mask
@@ -278,7 +280,7 @@ def _as_many(mask: Mask, row: npt.NDArray[np.intp]) -> Mask:
 
 
 def _rows_of(wanted: Array, own: Array, *, side: str) -> npt.NDArray[np.intp]:
-    """The row of each wanted id."""
+    """Return the row of each wanted id."""
     pairs = codes(PerGroup(wanted, own))
     targets, there = pairs.member, pairs.nonmember
     times = np.bincount(there + 1, minlength=pairs.labels.size + 1)[1:]
@@ -345,7 +347,7 @@ class Population:
         id: Optional ids, by which an overlap with the audited records is found.
         person: Optional data subject of each record.
         fingerprint: Optional hash of each record's features, by which an overlap is found where there are no ids.
-        scale: What the losses are, as in `Losses`.
+        scale: Scale of the losses, as in `Losses`.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records, or columns of different lengths.
@@ -477,7 +479,7 @@ class HoldOut:
 
     Attributes:
         audited: The records to audit.
-        calibration: The records to calibrate a score on; their non-members are what most scores use.
+        calibration: The records to calibrate a score on; most scores use their non-members.
         audited_rows: Positions of the audited records in the whole, a pair (members, non-members): for `References` and
             feature matrices without ids.
         calibration_rows: Positions of the calibration records, a pair as well.
@@ -495,7 +497,7 @@ class HoldOut:
 def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator) -> HoldOut:
     """Return a random split of the records into an audited and a calibration part.
 
-    Records are drawn without looking at membership, so that what was declared about the split into members and
+    Records are drawn without looking at membership, so that the declaration about the split into members and
     non-members still holds. Records with an id, a person or a fingerprint in common stay on one side. The audited
     members are then a sample of the training set, so declare `Sample`, and give `audit` the ``training_size``.
 
@@ -563,6 +565,6 @@ def random_part(
 
 
 def _in_one(pair: PerGroup) -> Array:
-    """Both groups' labels in one column, without turning a number into another number's text."""
+    """Return both groups' labels in one column, without turning a number into another number's text."""
     alike = pair.member.dtype.kind == pair.nonmember.dtype.kind
     return np.concatenate(pair if alike else [column.astype(object) for column in pair])

@@ -1,4 +1,4 @@
-"""How far a sensitive attribute moves the gradients of DP-SGD, measured while it trains (Cherubin et al. 2024, Section 5).
+"""Sensitivity of the gradients of DP-SGD to a sensitive attribute, measured during training (Cherubin et al. 2024, Section 5).
 
 PyTorch and TensorFlow are loaded only when their tracker is built.
 """

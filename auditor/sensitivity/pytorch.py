@@ -17,7 +17,7 @@ _POISSON = PoissonSampling()
 
 @final
 class TorchSensitivityTracker(ModelSteps):
-    """How far a sensitive attribute moves the clipped gradients of a PyTorch training, step by step.
+    """Sensitivity of the clipped gradients of a PyTorch training run to a sensitive attribute, step by step.
 
     ::
 
@@ -34,7 +34,7 @@ class TorchSensitivityTracker(ModelSteps):
     The gradients are those of the parameters that require one. All processes of a distributed training would need to be
     merged, which this does not do.
 
-    What is promised is that of batches drawn independently in every step. A run with ``make_private(poisson_sampling=False)``
+    The promise is that of batches drawn independently in every step. A run with ``make_private(poisson_sampling=False)``
     passes over shuffled records, which no claim here covers; where the loader shows it, the claims say so.
 
     The numbers come from the training records: do not publish them where membership matters (`summary` says so).
@@ -62,7 +62,7 @@ class TorchSensitivityTracker(ModelSteps):
     _undo: Callable[[], None]
 
     def attach(self, optimizer: Any) -> None:
-        """Let every update of an Opacus optimizer end a step, after its own hook, the accountant's.
+        """End a step with every update of an Opacus optimizer, after the accountant's hook.
 
         Batches that `BatchMemoryManager` splits are one step. A step that was not observed is refused before the
         accountant counts it.
@@ -108,7 +108,7 @@ class TorchSensitivityTracker(ModelSteps):
         optimizer.attach_step_hook(around)
 
     def detach(self) -> None:
-        """Let the optimizer go on without this tracker, whose steps stay; nothing happens where none is attached."""
+        """Detach this tracker from the optimizer; its steps stay. Does nothing if it is not attached."""
         if self._hook is not None:
             self._hook = None
             self._undo()
@@ -132,7 +132,7 @@ class TorchSensitivityTracker(ModelSteps):
 
         Args:
             engine: The `PrivacyEngine`, after training.
-            sampling: How batches were drawn: `PoissonSampling`, which is what `make_private` sees to, or `ShuffledBatches`
+            sampling: Sampling of the batches: `PoissonSampling`, which `make_private` sets up, or `ShuffledBatches`
                 (``poisson_sampling=False``).
 
         Raises:
@@ -227,7 +227,7 @@ class TorchSensitivityTracker(ModelSteps):
         return gradients.reshape(-1, completions, gradients.shape[-1])
 
 
-# --- What the PyTorch tracker does with networks and tensors ---
+# --- Networks and tensors of the PyTorch tracker ---
 
 
 def _inner(model: Any, torch: ModuleType) -> Any:
@@ -281,7 +281,7 @@ def _shuffled(loader: Any, torch: ModuleType) -> bool:
 
 
 class _Watched:
-    """The batches of a loader, each observed before it is handed out; it still shows how they are drawn."""
+    """The batches of a loader, each observed before it is handed out; it keeps the loader's sampling information."""
 
     def __init__(self, batches: Iterable[Any], *, observe: Callable[[Any, Any], None]) -> None:
         self.batch_sampler = getattr(batches, "batch_sampler", None)

@@ -18,7 +18,7 @@ _POISSON = PoissonSampling()
 
 @final
 class TensorFlowSensitivityTracker(ModelSteps):
-    """How far a sensitive attribute moves the clipped gradients of a TensorFlow training, step by step.
+    """Sensitivity of the clipped gradients of a TensorFlow training run to a sensitive attribute, step by step.
 
     With ``model.fit``, for a DP optimizer or a DP model of tensorflow-privacy::
 
@@ -35,7 +35,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
     (``training=False``), because dropout would add its own randomness to the distances: with dropout the distances of
     training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
 
-    What is promised is that of batches drawn independently in every step. ``fit`` on arrays passes over shuffled records, which
+    The promise is that of batches drawn independently in every step. ``fit`` on arrays passes over shuffled records, which
     no claim here covers and which this cannot see: the numbers then assume draws that did not happen.
 
     The numbers come from the training records: do not publish them where membership matters (`summary` says so).
@@ -63,10 +63,10 @@ class TensorFlowSensitivityTracker(ModelSteps):
     _step: "_TrainFunction | None" = None
 
     def attach(self) -> None:
-        """Let ``model.fit`` observe every batch and end a step with every update; call it after ``compile``.
+        """Observe every batch of ``model.fit`` and end a step with every update; call it after ``compile``.
 
         The batch is seen in front of the model's own training step, so that the whole of ``fit`` cannot be compiled by
-        XLA (the step of a DP model still can), nor several steps at once. What cannot be tracked is refused inside ``fit``;
+        XLA (the step of a DP model still can), nor several steps at once. Training that cannot be tracked is refused inside ``fit``;
         the update of that batch is then not made.
 
         Raises:
@@ -92,7 +92,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
         self._step = _TrainFunction(self._library, self._model, observe=self._whole_step)
 
     def detach(self) -> None:
-        """Let ``fit`` go on without this tracker, whose steps stay; nothing happens where it is not attached."""
+        """Detach this tracker from ``fit``; its steps stay. Does nothing if it is not attached."""
         if self._step is not None:
             self._step.remove()
             self._step = None
@@ -102,7 +102,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
         Args:
             sampling_rate: Probability that a record enters a step, which TensorFlow does not know.
-            sampling: How batches are drawn; `PoissonSampling` is what DP-SGD is accounted for, and `ShuffledBatches` what
+            sampling: Sampling of the batches; DP-SGD is accounted for `PoissonSampling`, and `ShuffledBatches` is what
                 ``fit`` does by itself.
 
         Raises:
@@ -192,7 +192,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
         self.end_step()
 
 
-# --- What the TensorFlow tracker does with models and tensors ---
+# --- Models and tensors of the TensorFlow tracker ---
 
 
 def _checked(model: Any, tf: ModuleType) -> Any:
@@ -274,7 +274,7 @@ def _per_record(tf: ModuleType, model: Any, loss_fn: Callable[[Any, Any], Any]) 
 
 
 class _TrainFunction:
-    """What a model trains by in `fit`, one batch a call, with an observer in front of it.
+    """Train function of `fit`, one batch a call, with an observer in front of it.
 
     The observer runs in Python, before the compiled step and not inside it: TensorFlow would wait there for its own threads,
     without end where it has only one.
@@ -291,7 +291,7 @@ class _TrainFunction:
         model.train_function = None  # one that is there does not know of it
 
     def __call__(self, force: bool = False) -> Any:  # noqa: FBT001, FBT002 - as Keras declares it
-        """Return the function from an iterator of batches to what one step logs, as `make_train_function` does."""
+        """Return the function from an iterator of batches to the logs of one step, as `make_train_function` does."""
         if not self._on:
             return self._original(force)
         model = self._model

@@ -1,4 +1,4 @@
-"""The tracker without a framework, what every tracker shares, and how the values of an attribute are written into records."""
+"""The tracker without a framework, the shared part of every tracker, and the writing of an attribute's values into records."""
 
 import math
 from abc import ABC, abstractmethod
@@ -109,7 +109,7 @@ class Columns:
 
         Args:
             features: Array or tensor with the columns on the last axis.
-            write: From where to write, what to write there and the features to the batch.
+            write: Function from the place, the values and the features to the batch.
 
         Raises:
             InputError: As in `rows`, or values that whole numbers cannot hold.
@@ -165,7 +165,7 @@ class Rewritten:
         Raises:
             InputError: A batch of another shape or type came back.
         """
-        # Copied before and after: the function may write into what it gets, and may return the same array every time.
+        # Copied before and after: the function may write into its argument, and may return the same array every time.
         completed: list[Batch] = [_copy(self.complete(_copy(features), value)) for value in self.values]
         wanted = _described(features)
         for value, batch in zip(self.values, completed, strict=True):
@@ -279,12 +279,12 @@ def _pick(points: Any, places: npt.NDArray[np.intp]) -> Any:
 
 @dataclass(frozen=True)
 class Arrays:
-    """What the distances ask of a framework's arrays; all that is large stays where it is.
+    """Array functions that the distances need of a framework; large arrays stay on their device.
 
     Attributes:
         centred: Points less the mean of their set.
-        lengths: Of the vectors on the last axis.
-        pick: Of each set the point at its place.
+        lengths: Lengths of the vectors on the last axis.
+        pick: Function that picks the point of each set at its place.
         numbers: A small array as one of NumPy.
     """
 
@@ -310,7 +310,7 @@ def largest_distance(
         points: Shape (sets, points, coordinates).
         distance: `Full` or `Approximate`.
         known: A distance that is there already; the result is at least this.
-        arrays: Of what kind the points are.
+        arrays: Array functions for the points.
 
     Returns:
         The distance; NaN where a point is not finite.
@@ -344,7 +344,7 @@ def largest_distance(
     return best
 
 
-# --- The largest distance of each training step, kept as training goes, and what it promises ---
+# --- The largest distance of each training step, kept during training, and the resulting promise ---
 
 _EXTREMES_NOTE = (
     "Only the extreme values of the attribute were compared: this assumes that none between them is farther."
@@ -360,9 +360,9 @@ _DROPOUT_NOTE = "Dropout was off while the distances were measured; with it they
 
 
 class _Steps:
-    """The steps of a run, each with the largest distance seen in it; what every tracker shares.
+    """The steps of a run, each with the largest distance seen in it; shared by every tracker.
 
-    A step is open from the end of the last one until `end_step`; what is observed in between, in one batch or in
+    A step is open from the end of the last one until `end_step`; batches observed in between, one or
     several, belongs to it.
     """
 
@@ -382,7 +382,7 @@ class _Steps:
     def sensitivities(self) -> Floats:
         """R_t of the steps that have ended, in the units of the gradients, in [0, 2 C].
 
-        Keep them to yourself: they tell in which steps a record was drawn.
+        Keep them to yourself: they reveal in which steps a record was drawn.
         """
         return np.array(self._closed, dtype=np.float64)
 
@@ -396,13 +396,13 @@ class _Steps:
         self._open = None
 
     def claims(self, training: DPSGD, *, fixed_in_advance: bool = False) -> tuple[Claim, ...]:
-        """Return what the run promises against attribute inference, from the steps that have ended.
+        """Return the promise of the run against attribute inference, from the steps that have ended.
 
         Do not publish these numbers where membership matters (see `auditor.theory.attribute_inference`).
 
         Args:
             training: The run as it was tracked: as many steps, and the same clipping norm.
-            fixed_in_advance: As in `auditor.theory.attribute_inference`; leave it false for what a tracker measured.
+            fixed_in_advance: As in `auditor.theory.attribute_inference`; leave it false for distances that a tracker measured.
 
         Raises:
             InputError: Another number of steps or another clipping norm.
@@ -442,7 +442,7 @@ class _Steps:
         return "\n".join(lines)
 
     def _noted(self, claim: Claim) -> Claim:
-        """Return a claim with what the tracker knows about it: attributes by distances, and all by the draws."""
+        """Return a claim with the tracker's notes: about the attributes from the distances, and about the draws."""
         notes = [*self._assumptions] if claim.metric.startswith("attribute_") else []
         if self._shuffled:
             notes.append(_SHUFFLED_NOTE)
@@ -492,7 +492,7 @@ class SensitivityTracker(_Steps):
     """
 
     def observe(self, gradients: npt.ArrayLike) -> None:
-        """Take in the gradients of one batch, before its update.
+        """Observe the gradients of one batch, before its update.
 
         Args:
             gradients: Shape (records, completions, parameters), two completions or more: for each record drawn, the
@@ -515,11 +515,11 @@ class SensitivityTracker(_Steps):
         self._raise_to(largest_distance(points, distance=self.distance, known=self._open or 0.0))
 
 
-# --- What the trackers of PyTorch and TensorFlow share: steps whose gradients the tracker computes from a model ---
+# --- Shared parts of the trackers of PyTorch and TensorFlow: steps whose gradients the tracker computes from a model ---
 
 
 class ModelSteps(_Steps, ABC):
-    """The steps of a run, and what is needed to complete a record and to take its gradients."""
+    """The steps of a run, and the functions that complete a record and take its gradients."""
 
     def __init__(
         self,
@@ -547,7 +547,7 @@ class ModelSteps(_Steps, ABC):
         if any(isinstance(rate, int | float) and rate > 0 for rate in self._dropped()):
             self._assumptions.append(_DROPOUT_NOTE)
 
-    # What a framework does in its own way.
+    # Parts that each framework implements.
     _framework: ClassVar[tuple[str, str]]  # its name, and its module, which is also the extra
     _arrays: Arrays
     _failures: tuple[type[Exception], ...] = (IndexError, RuntimeError, TypeError, ValueError)
@@ -558,7 +558,7 @@ class ModelSteps(_Steps, ABC):
 
     @abstractmethod
     def _dropped(self) -> list[Any]:
-        """Return how much each layer is random in training; what a model drops by itself cannot be seen."""
+        """Return the randomness of each layer in training; randomness inside a model's own code cannot be seen."""
 
     @abstractmethod
     def _tensor(self, values: Any) -> Any:
@@ -589,7 +589,7 @@ class ModelSteps(_Steps, ABC):
         return nullcontext()
 
     def observe(self, features: Any, labels: Any) -> None:
-        """Take in one batch, or a part of it, before its update.
+        """Observe one batch, or a part of it, before its update.
 
         Args:
             features: Tensor or array whose first axis counts the records; none are fine, and count as distance 0.

@@ -1,10 +1,10 @@
-"""What a training description promises: claims, to set beside what an audit finds.
+"""Promises of a training description: claims to compare with the findings of an audit.
 
-Start with `overview` (everything at once) or `claims` (what an audit compares with). Each number is a `Claim` that says
+Start with `overview` (everything at once) or `claims` (the claims that an audit compares with). Each number is a `Claim` that says
 for which neighbours it holds, how it was found, and whether it is proven, an approximation or an estimate. Importing
 this package loads nothing heavy; each function imports what it needs.
 
-What fewer need is in its module: other mechanisms than DP-SGD in `auditor.theory.mechanisms`, simulation in
+Less common functions are in their modules: other mechanisms than DP-SGD in `auditor.theory.mechanisms`, simulation in
 `auditor.theory.monte_carlo`, the law of the privacy loss in `auditor.theory.privacy_loss`.
 """
 

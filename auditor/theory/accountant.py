@@ -1,4 +1,4 @@
-"""The epsilon that a training description promises, its whole trade-off curve, and what follows for replaced records.
+"""The epsilon that a training description promises, its whole trade-off curve, and the consequences for replaced records.
 
 Sampled steps are composed exactly (`auditor.theory.composed`); simpler bounds take their place where the noise is next to none.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 from auditor.core.options import DPSGD, Adjacency, PrivacyUnit, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
@@ -34,7 +34,7 @@ _FIXED_SIZE_NEEDS_REPLACE_ONE = (
     "Batches of a fixed size are accounted for replaced records only: with one record more or less, the size would"
     " change."
 )
-_FIXED_SIZE = " Batches of a fixed size must be drawn anew at every step; passes over the shuffled records are not covered."
+_FIXED_SIZE = " Batches of a fixed size must be drawn again at every step; passes over the shuffled records are not covered."
 _NEVER_PURE = "A Gaussian mechanism has no finite epsilon at delta 0."
 _NOTHING_ADDED = "A replace-one statement implies nothing about adding or removing a record."
 
@@ -46,16 +46,16 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     DP-SGD is a Poisson-sampled Gaussian mechanism, and its steps are composed exactly: the value is rounded up by an error
     that is bounded, mostly 1e-10 of it. Where there is almost no noise it is the smaller of a bound by Renyi divergences
     and of Gaussian composition without sampling, and ``method`` says which.
-    Batches of a fixed size are accounted for replaced records only; for added ones the value is null. Of shuffled batches
+    Batches of a fixed size are accounted for replaced records only; for added ones the value is None. Of shuffled batches
     it is the epsilon as it was accounted, and not proven.
 
     Args:
         claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
         delta: In [0, 1). A Gaussian mechanism has no finite epsilon at 0.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``epsilon`` in nats. Its value is null, and ``note`` says why, when it cannot be computed or when the
+        ``epsilon`` in nats. Its value is None, and ``note`` says why, when it cannot be computed or when the
         statement does not imply one; it is never silently 0.
 
     Raises:
@@ -90,15 +90,15 @@ def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     value, note = base.value, base.note or "Taken at its word."
     if value is not None and base.delta is not None:
         if delta > base.delta:
-            note += f" Stated at delta {given(base.delta)}; the same epsilon holds at every larger delta."
+            note += f" Stated at delta {as_stated(base.delta)}; the same epsilon holds at every larger delta."
         elif delta < base.delta:
-            note += f" It holds from delta {given(base.delta)} up and implies no epsilon at {given(delta)}."
+            note += f" It holds from delta {as_stated(base.delta)} up and implies no epsilon at {as_stated(delta)}."
             value = None
     return Claim("epsilon", value, delta, adjacency, base.method, proven=True, note=note)
 
 
 def implied(claim: StatedClaim, adjacency: Adjacency) -> Claim:
-    """Return what a statement says of these neighbours, at the delta that it says it for."""
+    """Return the statement for these neighbours, at its own delta."""
     own = Claim("epsilon", float(claim.epsilon), float(claim.delta), claim.adjacency, "stated", proven=True)
     if claim.records_per_person is not None:
         own = for_group(own, claim.records_per_person)
@@ -129,7 +129,7 @@ def _of_curve(claim: StatedCurve, *, delta: float, adjacency: Adjacency) -> tupl
         stated = min((point[0] for point in claim.points if point[1] <= delta), default=math.inf)
         value = stated if math.isclose(value, stated, rel_tol=1e-9) else min(value, stated)
     if math.isinf(value):
-        return None, "stated points", f"{note} The points imply no epsilon at delta {given(delta)}."
+        return None, "stated points", f"{note} The points imply no epsilon at delta {as_stated(delta)}."
     return value, "stated points", note
 
 
@@ -181,7 +181,7 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
     if not training.sampled:
         return everyone, "exact Gaussian composition", _SAFETY
     ending = _FIXED_SIZE if training.fixed_size else ""
-    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
+    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to distinguish.
     loose = " It lets every record into every step, so it may be loose."
     bounds = [(everyone, _EVERYONE, _SAFETY + loose)]
     try:
@@ -205,7 +205,7 @@ def _ever_drawn(training: DPSGD) -> float:
 
 
 def replace_one(claim: Claim) -> Claim:
-    """Return what an add/remove claim promises for replaced records: (2 epsilon, (1 + e^epsilon) delta).
+    """Return the promise of an add/remove claim for replaced records: (2 epsilon, (1 + e^epsilon) delta).
 
     Replacing is removing and then adding: P(S) <= e^eps P'(S) + d <= e^eps (e^eps P''(S) + d) + d.
 
@@ -214,7 +214,7 @@ def replace_one(claim: Claim) -> Claim:
 
     Returns:
         ``epsilon`` for replace-one neighbours at the larger delta; the claim itself if it is replace-one already.
-        The value and the delta are null when the larger delta reaches 1, which implies nothing.
+        The value and the delta are None when the larger delta reaches 1, which implies nothing.
 
     Raises:
         InputError: The claim is not an epsilon with its delta.
@@ -234,7 +234,7 @@ def replace_one(claim: Claim) -> Claim:
 
 
 def for_group(claim: Claim, records: int) -> Claim:
-    """Return what a claim for records promises for groups of them: (k epsilon, (e^(k epsilon) - 1)/(e^epsilon - 1) delta).
+    """Return the promise of a claim for records to groups of them: (k epsilon, (e^(k epsilon) - 1)/(e^epsilon - 1) delta).
 
     The records of a group change one after the other: P(S) <= e^eps P'(S) + d for each of them, so that the deltas add up
     to d (1 + e^eps + ... + e^((k - 1) eps)).
@@ -244,7 +244,7 @@ def for_group(claim: Claim, records: int) -> Claim:
         records: k, the largest number of records of a group, 1 or more; of replaced records, their number.
 
     Returns:
-        ``epsilon`` for the same kind of neighbours; null where the larger delta reaches 1, which implies nothing.
+        ``epsilon`` for the same kind of neighbours; None if the larger delta reaches 1, which implies nothing.
 
     Raises:
         InputError: The claim is not an epsilon with its delta, or the number is out of range.
@@ -273,7 +273,7 @@ def _grown(claim: Claim, times: int, origin: str, whom: str) -> Claim:
     steps = float(np.logaddexp.reduce(each * np.arange(1, times)))
     log_grown = steps + math.log(stated) if stated else -math.inf
     delta = math.inf if log_grown > 1 else stated + math.exp(log_grown)
-    before = f"{given(each)} at delta {given(stated)}"
+    before = f"{as_stated(each)} at delta {as_stated(stated)}"
     if delta < 1:
         note = f"From {origin} {before}; mind the larger delta."
         return replace(claim, value=times * each, delta=delta, note=note)
@@ -282,9 +282,9 @@ def _grown(claim: Claim, times: int, origin: str, whom: str) -> Claim:
 
 
 def require_metric(claim: Claim, *metrics: str) -> None:
-    """Refuse what is no claim, or a claim about another quantity."""
+    """Refuse a value that is not a claim, or a claim about another quantity."""
     validate.instance("claim", claim, [Claim])
-    validate.known("claim metric", claim.metric, metrics)
+    validate.one_of("claim metric", claim.metric, metrics)
 
 
 def delta_of(claim: Claim) -> float:
@@ -316,8 +316,8 @@ class ClaimedCurve:
     """A claim's trade-off curve.
 
     Attributes:
-        curve: For both orders of two neighbours, never below the true one; null if there is none.
-        note: How the curve was made, or why there is none.
+        curve: For both orders of two neighbours, never below the true one; None if there is none.
+        note: Source of the curve, or the reason why there is none.
     """
 
     curve: TradeoffCurve | None
@@ -334,7 +334,7 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
 
     Args:
         claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Raises:
         InputError: The claim is of another type, or the adjacency is unknown.
@@ -383,14 +383,14 @@ def _stated_curve(claim: StatedClaim | StatedCurve, adjacency: Adjacency) -> Cla
         rho = (claim.rho or 0.0) * times**2
         deltas = np.geomspace(_PROFILE_ROUNDING, 0.99, _POINTS)
         epsilons = np.array([epsilon_from_rho(rho, delta=delta) for delta in deltas.tolist()])
-        # Of Pinsker, and of Bretagnolle and Huber: what epsilon 0 leaves.
+        # Of Pinsker, and of Bretagnolle and Huber: the bound at epsilon 0.
         apart = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
         epsilons, deltas = np.append(epsilons, 0.0), np.append(deltas, apart)
     return ClaimedCurve(TradeoffCurve.from_profile(epsilons, deltas=deltas), note)
 
 
 def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:
-    """Every record in every step."""
+    """Return the profile with every record in every step."""
     furthest = min(gaussian_epsilon(mu, delta=_PROFILE_ROUNDING), _EPSILON_OF_A_PROFILE)
     epsilons = furthest * np.linspace(0.0, 1.0, _POINTS)
     return epsilons, np.minimum(gaussian.gaussian_deltas(mu, epsilons=epsilons) + _PROFILE_ROUNDING, 1.0)
@@ -409,7 +409,7 @@ def _curve_of_group(training: DPSGD, records: int, adjacency: Adjacency) -> Clai
 
 
 def group_curve(curve: TradeoffCurve, records: int) -> TradeoffCurve:
-    """Return what a curve T allows for groups of k records that change one after the other: T(... T(FPR)), k times.
+    """Return the curve that T allows for groups of k records that change one after the other: T(... T(FPR)), k times.
 
     P(S) <= T(P'(S)) <= T(T(P''(S))), since T never falls. Exact on straight pieces: the corners lie where T has one, or
     leads to one. A curve with very many corners is replaced by lines that touch it, so it never lies below the truth.
@@ -458,8 +458,8 @@ def _after(second: TradeoffCurve, first: TradeoffCurve) -> TradeoffCurve:
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.log(np.diff(result.tpr) / np.diff(result.fpr))
     slopes = np.unique(slopes[np.isfinite(slopes) & (slopes >= 0)])
-    kept = slopes[np.linspace(0, slopes.size - 1, min(_LINES, slopes.size)).astype(np.int64)]
-    return TradeoffCurve.from_profile(kept, deltas=result.delta_at(kept))
+    lines = slopes[np.linspace(0, slopes.size - 1, min(_LINES, slopes.size)).astype(np.int64)]
+    return TradeoffCurve.from_profile(lines, deltas=result.delta_at(lines))
 
 
 _MOST_CORNERS, _LINES = 4000, 1000

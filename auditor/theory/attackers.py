@@ -1,4 +1,4 @@
-"""What a membership attacker can reach: advantage, Bayes security, true positive rates, and all of it under a prior.
+"""Bounds on a membership attacker: advantage, Bayes security, true positive rates, each under a prior.
 
 From another promise (an epsilon, a mu, an advantage), or from the training run itself. A positive, here as everywhere in
 this package, is a record that was in the training set (or the first of two), and that the attacker calls so.
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from auditor.core import validate
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
@@ -22,7 +22,7 @@ from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 # --- Advantage and Bayes security from an epsilon, and an epsilon from them ---
 
 _ROUGH = (
-    "A rough estimate and no bound: it asks which epsilon would allow this advantage to some algorithm, not what"
+    "A rough estimate and no bound: it is the epsilon that would allow this advantage to some algorithm, not what"
     " DP-SGD promises, and usually lies far below the true one."
 )
 
@@ -37,7 +37,7 @@ def humphries(claim: Claim) -> Claim:
         claim: An ``epsilon`` claim, in nats, with its delta.
 
     Returns:
-        ``advantage`` in [0, 1] with the adjacency and the standing (``proven``) of the claim; null when the claim
+        ``advantage`` in [0, 1] with the adjacency and the standing (``proven``) of the claim; None when the claim
         has no value.
 
     Raises:
@@ -58,7 +58,7 @@ def humphries(claim: Claim) -> Claim:
     # The DP region's corner nearest (0, 1) has FPR = (1 - d) / (1 + e^eps) = FNR. With t = tanh(eps/2) the
     # advantage 1 - 2 FPR is t + d (1 - t): no overflow for huge eps, no cancellation for tiny, never above 1.
     half = math.tanh(claim.value / 2)
-    note = f"An upper bound for every attacker, from epsilon {given(claim.value)} at delta {given(delta)}."
+    note = f"An upper bound for every attacker, from epsilon {as_stated(claim.value)} at delta {as_stated(delta)}."
     return derived(claim, "advantage", half + delta * (1 - half), method, note)
 
 
@@ -71,7 +71,7 @@ def bayes_security_from_advantage(claim: Claim) -> Claim:
         claim: An ``advantage`` claim.
 
     Returns:
-        ``bayes_security`` in [0, 1] with the adjacency and the standing of the claim; null when the claim has no
+        ``bayes_security`` in [0, 1] with the adjacency and the standing of the claim; None when the claim has no
         value.
 
     Raises:
@@ -103,7 +103,7 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
         delta: In [0, 1).
 
     Returns:
-        ``epsilon`` in nats, 0 or more, never proven; infinite at an advantage of 1; null when the claim has no value.
+        ``epsilon`` in nats, 0 or more, never proven; infinite at an advantage of 1; None when the claim has no value.
 
     Raises:
         InputError: The claim is about something else, or delta is out of range.
@@ -146,13 +146,13 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
 
     Args:
         training: Noise, sampling rate and steps.
-        adjacency: Which training sets count as neighbours: train-versus-fresh-record membership inference is about
+        adjacency: Relation between neighbouring training sets: train-versus-fresh-record membership inference is about
             replaced records (default).
 
     Returns:
         ``advantage`` in [0, 1], rounded up, between ``lower`` and ``upper``, which are proven and mostly 1e-10 apart
         (`auditor.theory.inversion`). Where there is almost no noise, and for several batches of a fixed size, an upper
-        bound; ``method`` and ``note`` say so. Null for batches of a fixed size and added records.
+        bound; ``method`` and ``note`` say so. None for batches of a fixed size and added records.
 
     Raises:
         InputError: The adjacency is unknown.
@@ -185,7 +185,7 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     else:
         method, note = f"exact total variation ({how})", _REACHED
     if upper - lower > _CLOSE * upper:
-        note = f"{_BOUND} Rounded up: the exact one is at least {given(lower)}. {loose}".rstrip()
+        note = f"{_BOUND} Rounded up: the exact one is at least {as_stated(lower)}. {loose}".rstrip()
     return Claim("advantage", upper, None, relation, method, True, note, lower=lower, upper=upper)
 
 
@@ -197,7 +197,7 @@ def total_variation_a(training: DPSGD, *, a: float, adjacency: Adjacency = Adjac
     Args:
         training: Noise, sampling rate and steps.
         a: Above 0.
-        adjacency: Which training sets count as neighbours; replaced records are alike in both orders.
+        adjacency: Relation between neighbouring training sets; replaced records are equal in both orders.
 
     Raises:
         InputError: a is not above 0, or the law cannot be computed well (`Unresolved`).
@@ -220,7 +220,7 @@ def _simple_bound(training: DPSGD, adjacency: Adjacency) -> tuple[float, str]:
     mu = unsampled_mu(training, StepPair.of(training, adjacency))
     drawn, everyone = -math.expm1(never), math.erf(mu / math.sqrt(8))
     if drawn <= everyone:
-        return drawn, f"chance that the record is drawn at all, {given(drawn)}"
+        return drawn, f"chance that the record is drawn at all, {as_stated(drawn)}"
     return everyone, "Gaussian composition without sampling"
 
 
@@ -248,7 +248,7 @@ def tpr_from_advantage(claim: Claim, *, fpr: float) -> Claim:
         fpr: In (0, 1].
 
     Returns:
-        ``tpr_at_fpr.<fpr>`` in [fpr, 1] with the adjacency and the standing of the claim; null when that has no value.
+        ``tpr_at_fpr.<fpr>`` in [fpr, 1] with the adjacency and the standing of the claim; None when that has no value.
 
     Raises:
         InputError: The claim is another quantity, or ``fpr`` is outside (0, 1].
@@ -278,7 +278,7 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
         fpr: In (0, 1].
 
     Returns:
-        ``tpr_at_fpr.<fpr>`` with the adjacency and the standing of the claim; null when that has no value.
+        ``tpr_at_fpr.<fpr>`` with the adjacency and the standing of the claim; None when that has no value.
 
     Raises:
         InputError: The claim is not an epsilon with its delta, or ``fpr`` is outside (0, 1].
@@ -297,7 +297,7 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
     value, delta = 1.0, delta_of(claim)  # what an infinite epsilon allows
     if math.isfinite(claim.value):
         value = TradeoffCurve.from_epsilon_delta(claim.value, delta=delta).tpr_at(rate)
-    note = f"From epsilon {given(claim.value)} at delta {given(delta)} alone, so it may be loose."
+    note = f"From epsilon {as_stated(claim.value)} at delta {as_stated(delta)} alone, so it may be loose."
     return derived(claim, tpr_metric(rate), _clipped(value, rate), method, _standing(claim, note))
 
 
@@ -307,7 +307,7 @@ def _rate_of(fpr: float) -> float:
 
 
 def _clipped(tpr: float, fpr: float) -> float:
-    """No best attacker does worse than accusing at random."""
+    """Return the success of the best attacker, who does no worse than accusing at random."""
     return min(1.0, max(tpr, fpr))
 
 
@@ -356,7 +356,7 @@ def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary
         if isinstance(form, Corollary7)
         else "An approximation that can be too low for very small false positive rates and is mostly too high elsewhere."
     )
-    method = f"the two Gaussians of the closed form {type(form).__name__}, mu {given(mu)}"
+    method = f"the two Gaussians of the closed form {type(form).__name__}, mu {as_stated(mu)}"
     value, relation = gaussian_tpr(rate, mu), Adjacency.REPLACE_ONE
     return Claim(tpr_metric(rate), value, None, relation, method, proven=False, note=note)
 
@@ -371,12 +371,12 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     Args:
         training: Noise multiplier, sampling rate, steps.
         fpr: In (0, 1].
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
         ``tpr_at_fpr.<fpr>`` in [fpr, 1], rounded up. Where the noise is too small for the exact law, an upper bound from the
         total variation, and for several batches of a fixed size from their dominating pair; ``method`` and
-        ``note`` say so. Null for batches of a fixed size and added records.
+        ``note`` say so. None for batches of a fixed size and added records.
 
     Raises:
         InputError: ``fpr`` is outside (0, 1], or the adjacency is unknown.
@@ -401,7 +401,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     return Claim(bound.metric, value, None, relation, method, proven=True, note=note)
 
 
-# --- What an attacker with prior knowledge can reach: advantage, success rate, posterior and precision ---
+# --- Bounds on an attacker with prior knowledge: advantage, success rate, posterior and precision ---
 #
 # The prior is the probability, before the attacker looks, that the record was in the training set (for replaced records:
 # that it was the first of the two). The attacker is right without looking in a share max(prior, 1 - prior) of cases.
@@ -419,11 +419,11 @@ def success_rate(
     Args:
         training: Noise multiplier, sampling rate, steps.
         prior: In (0, 1).
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
         ``success_rate`` in [max(prior, 1 - prior), 1], named ``success_rate_at_prior.<prior>`` unless the prior is 1/2.
-        Where the noise is too small for the exact law, an upper bound from the total variation. Null for batches of
+        Where the noise is too small for the exact law, an upper bound from the total variation. None for batches of
         a fixed size and added records.
 
     Raises:
@@ -444,7 +444,7 @@ def success_rate(
     else:
         value = min(1.0, max(least, 1 - belief + belief * excess), 1.0 if value is None else value)
         loose = only_a_bound(training)
-        note = f"Guessing without the model is right in a share of {given(least)}."
+        note = f"Guessing without the model is right in a share of {as_stated(least)}."
         note += f" An upper bound. {loose}" if loose else ""
         which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
         method = f"the best guess from {which} and the prior"
@@ -463,7 +463,7 @@ def advantage_under_prior(
     Args:
         training: Noise multiplier, sampling rate, steps.
         prior: In (0, 1); 1/2 gives the total variation.
-        adjacency: Which training sets count as neighbours; the paper's game adds a record.
+        adjacency: Relation between neighbouring training sets; the paper's game adds a record.
 
     Returns:
         ``advantage`` in [0, 2 min(prior, 1 - prior)], named ``advantage_at_prior.<prior>`` unless the prior is 1/2; in
@@ -496,7 +496,7 @@ def success_rate_from_bayes_security(claim: Claim, *, prior: float = 0.5) -> Cla
 
     Returns:
         ``success_rate`` with the adjacency and the standing of the claim (named ``success_rate_at_prior.<max prior>``
-        unless that is 1/2); null when the claim has no value.
+        unless that is 1/2); None when the claim has no value.
 
     Raises:
         InputError: The claim is another quantity, or the prior is out of range.
@@ -523,7 +523,7 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
         prior: In (0, 1).
 
     Returns:
-        ``posterior_at_prior.<prior>``, never below the prior; the smallest is 1 minus that of the prior 1 - pi. Null,
+        ``posterior_at_prior.<prior>``, never below the prior; the smallest is 1 minus that of the prior 1 - pi. None,
         with the reason, at a delta above 0: then outputs that settle the question are allowed, if rarely.
 
     Raises:
@@ -542,13 +542,13 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     delta, method = delta_of(claim), f"prior odds times e^epsilon; {claim.method}"
     if delta > 0:
         note = (
-            f"A delta above 0 (here {given(delta)}) allows rare outputs that settle the question, so no posterior"
+            f"A delta above 0 (here {as_stated(delta)}) allows rare outputs that settle the question, so no posterior"
             " is bounded; a precision at a false positive rate is."
         )
         return Claim(name, None, delta, claim.adjacency, method, proven=claim.proven, note=note)
     # In odds, so that a large epsilon cannot overflow.
     value = 1 / (1 + (1 - belief) / belief * math.exp(-claim.value))
-    note = f"The largest belief that any output can leave, from a prior of {given(belief)}."
+    note = f"The largest belief that any output can leave, from a prior of {as_stated(belief)}."
     return Claim(name, max(value, belief), 0.0, claim.adjacency, method, proven=claim.proven, note=note)
 
 
@@ -564,7 +564,7 @@ def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
         prior: In (0, 1), the share of members among those the attacker looks at.
 
     Returns:
-        ``precision_at_fpr.<fpr>`` with the adjacency and the standing of the claim; null when that has no value.
+        ``precision_at_fpr.<fpr>`` with the adjacency and the standing of the claim; None when that has no value.
 
     Raises:
         InputError: The claim is about another rate, or a number is out of range.
@@ -581,7 +581,7 @@ def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
     value = claim.value
     if value is not None:
         value = belief * value / (belief * value + (1 - belief) * rate)
-    method = f"Bayes' rule at prior {given(belief)}; {claim.method}"
+    method = f"Bayes' rule at prior {as_stated(belief)}; {claim.method}"
     return derived(claim, f"precision_at_fpr.{rate:g}", value, method, claim.note)
 
 

@@ -1,4 +1,4 @@
-"""What DP-SGD leaves to an attacker who knows a record but for one sensitive attribute, and wants that attribute.
+"""Bounds for DP-SGD on an attacker who knows all of a record but one sensitive attribute, and infers it.
 
 The two worlds differ in the value of that attribute in one training record, whose clipped gradients are then at most
 R_t apart in step t. Both worlds draw the record with probability p and add noise of s C. The noise hides it all the
@@ -15,7 +15,7 @@ from scipy.special import erf
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
@@ -24,10 +24,10 @@ from auditor.theory.gaussian import as_accounted
 from auditor.theory.privacy_loss import _ComposedLaw
 from auditor.theory.steps import Ray
 
-# --- What is promised, each form as Bayes security and as advantage ---
+# --- The promises, each form as Bayes security and as advantage ---
 
 ATTRIBUTE_PRIVACY_NOTE = (
-    "Measured on the training records, so it can tell who was among them: do not publish it where membership matters."
+    "Measured on the training records, so it can reveal who was among them: do not publish it where membership matters."
     " Where attribute inference is the only threat, it is safe to publish"
     " (Cherubin et al. 2024, Section 5.3), though not the distances of the single steps."
 )
@@ -65,7 +65,7 @@ _ALIKE = 1e-9
 
 
 class _Risk(NamedTuple):
-    """An advantage and what it leaves, each to its own last digit."""
+    """An advantage and its complement, each to its own last digit."""
 
     advantage: float
     security: float
@@ -75,17 +75,17 @@ class _Risk(NamedTuple):
 def attribute_inference(
     training: DPSGD, *, sensitivities: npt.ArrayLike, fixed_in_advance: bool = False
 ) -> tuple[Claim, ...]:
-    """Return what DP-SGD promises against an attacker who infers a sensitive attribute of a training record.
+    """Return the promise of DP-SGD against an attacker who infers a sensitive attribute of a training record.
 
     Three forms of it, each as Bayes security beta* and as advantage 1 - beta*: the published one, 1 - erf(p |R| / (2
-    sqrt2 s C)); the moment-matched one, which counts what the published one neglects [own]; and a bound: the total
+    sqrt2 s C)); the moment-matched one, which includes the terms that the published one neglects [own]; and a bound: the total
     variation of one pair for each step that dominates every two gradients at most R_t apart, composed [own]. For small
     distances and many steps a bound by chi-square [own] is smaller and takes its place. Beside them stands membership:
     the two closed forms, which (with Poisson sampling) are their values at R = 2 C, and the exact one.
 
-    The distances come from the training records: the numbers can tell who was among them. Do not publish them where
+    The distances come from the training records: the numbers can reveal who was among them. Do not publish them where
     membership inference is a concern too. Where attribute inference is the only threat, beta* is safe to publish, as
-    it is the same for every value of the attribute (Section 5.3); the single distances are not, because they tell in
+    it is the same for every value of the attribute (Section 5.3); the single distances are not, because they reveal in
     which steps a record was drawn, and the sampling rate protects only where that is secret [own].
 
     Args:
@@ -95,7 +95,7 @@ def attribute_inference(
             `auditor.sensitivity` measures them during training, with dropout off; with it they can be larger.
         fixed_in_advance: Whether the distances hold for every record, drawn or not, and were fixed before training
             (for example 2 C). Only then is the bound proven, unless membership gives the smallest; measured distances
-            depend on what earlier steps gave.
+            depend on the results of earlier steps.
 
     Returns:
         ``attribute_bayes_security`` and ``attribute_advantage`` in [0, 1] by each of the three forms, then
@@ -164,7 +164,7 @@ def _distances(values: npt.ArrayLike, training: DPSGD) -> Floats:
         place = int(np.argmax(bad))
         raise InputError(
             "sensitivities must be at most twice the clipping norm, got"
-            f" {distance.flat[place]:g} at step {place + 1}, where the clipping norm is {given(float(clip.flat[place]))}."
+            f" {distance.flat[place]:g} at step {place + 1}, where the clipping norm is {as_stated(float(clip.flat[place]))}."
         )
     return np.minimum(distance / clip, 2.0)
 
@@ -279,10 +279,10 @@ def composed_pairs(steps: _Steps, *, reach: float) -> float:
     rate, noise, distance = kinds[:, :1], 1 / kinds[:, 1:2], kinds[:, 2:]
     sampled = rate[:, 0] < 1
     shift = distance / noise
-    shown = (noise < _LEAST_NOISE) | ((noise < _LITTLE_NOISE) & (shift > _LARGEST_SHIFT))
+    revealed = (noise < _LEAST_NOISE) | ((noise < _LITTLE_NOISE) & (shift > _LARGEST_SHIFT))
     # At the full distance the whole record's law is this one, and is computed anyway.
     whole = distance == 2 * reach
-    if not sampled.any() or shown[sampled].any() or whole[sampled].all():
+    if not sampled.any() or revealed[sampled].any() or whole[sampled].all():
         return 1.0
     pairs = Ray(
         np.minimum(noise, _MOST_NOISE)[sampled],

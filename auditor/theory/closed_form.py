@@ -80,7 +80,7 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
 
     Returns:
         ``bayes_security`` in [0, 1] for replace-one neighbours, precise to its last digits even when tiny. The note
-        says by how much it may be too high here. Null for batches of a fixed size at a sampling rate below 1: the form
+        says by how much it may be too high here. None for batches of a fixed size at a sampling rate below 1: the form
         is about independent coins, and would be too high for them already at large noise.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Composition theorems: what many (epsilon, delta)-DP steps promise together, and all of them side by side for one run.
+"""Composition theorems: the joint promise of many (epsilon, delta)-DP steps, and all theorems side by side for one run.
 
-Each theorem speaks of steps that may depend on what earlier steps gave, with epsilons and deltas fixed beforehand.
+Each theorem speaks of steps that may depend on the results of earlier steps, with epsilons and deltas fixed beforehand.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from auditor.core import validate
-from auditor.core.numbers import given
+from auditor.core.numbers import as_stated
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
@@ -20,7 +20,7 @@ from auditor.theory.accountant import EXACT, epsilon
 from auditor.theory.renyi import renyi_epsilon
 from auditor.theory.steps import step_epsilons
 
-# --- One training run, every composition theorem: what each of them makes of the same steps ---
+# --- One training run, by every composition theorem ---
 
 # Shares of delta that the steps themselves may take, tried one after the other; each is valid, so the best counts.
 _SHARES = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 1.0)
@@ -51,13 +51,13 @@ def compare_compositions(
     Args:
         training: Noise multipliers, sampling rates and steps.
         delta: In [0, 1); at 0 every epsilon is infinite.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
         ``epsilon`` claims, each with its ``method``: basic; advanced in two forms; optimal for (epsilon, delta) steps;
         Renyi divergences; the exact law of the privacy loss (`auditor.theory.epsilon`); Gaussian DP without sampling; and,
         if there is sampling, Gaussian DP by its central limit theorem. Only the last one is not proven, and says where
-        it is on the unsafe side. All are null for batches of a fixed size and added or removed records.
+        it is on the unsafe side. All are None for batches of a fixed size and added or removed records.
 
     Raises:
         InputError: The run is no DPSGD, delta is outside [0, 1), or the adjacency is unknown.
@@ -110,10 +110,10 @@ def _of_steps(
     best = int(np.argmin(totals))
     note = _VACUOUS
     if math.isfinite(totals[best]):
-        most = given(float(epsilons[best].max()))
+        most = as_stated(float(epsilons[best].max()))
         note = (
             f"Each step's exact (epsilon, delta), sampling included: at most epsilon {most} at delta"
-            f" {given(float(each[best]))}."
+            f" {as_stated(float(each[best]))}."
         )
         if theorem is _worst_step and counts.size > 1:
             note += " Every step counts as the worst one, so it may be looser than the others."
@@ -121,7 +121,7 @@ def _of_steps(
 
 
 def _with_slack(form: Callable[..., float]) -> _Theorem:
-    """Give a form of advanced composition what the steps leave of delta."""
+    """Give a form of advanced composition the rest of delta that the steps leave."""
 
     def theorem(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
         slack = total - each * float(counts.sum())
@@ -139,11 +139,11 @@ def _gaussian(method: str, mu: Claim, delta: float, *, exact: float | None = Non
     """Return the epsilon that a mu implies."""
     largest = math.inf if mu.value is None else mu.value
     value = gaussian.gaussian_epsilon(largest, delta=delta)
-    note = f"mu is {given(largest)}. {mu.note}".rstrip()
+    note = f"mu is {as_stated(largest)}. {mu.note}".rstrip()
     if math.isinf(value):
         note = f"{_VACUOUS} {mu.note}".rstrip()
     elif exact is not None and value < exact < math.inf:
-        note += f" Here it lies {given(exact - value)} below the exact one."
+        note += f" Here it lies {as_stated(exact - value)} below the exact one."
     return Claim("epsilon", value, delta, mu.adjacency, method, proven=mu.proven, note=note)
 
 
@@ -154,11 +154,11 @@ _REACH = 20.0
 
 
 def basic(epsilons: Any, *, steps: Any) -> float:
-    """Return what steps promise by basic composition: the sum of their epsilons, at the sum of their deltas.
+    """Return the promise of several steps by basic composition: the sum of their epsilons, at the sum of their deltas.
 
     Args:
-        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
-        steps: How many, 1 or more; or how many of each kind.
+        epsilons: Epsilon of one step, in nats, 0 or more; or one for each kind of step.
+        steps: Number of steps, 1 or more; or the number of each kind.
 
     Source: Dwork and Roth 2014, Theorem 3.16.
 
@@ -170,15 +170,15 @@ def basic(epsilons: Any, *, steps: Any) -> float:
 
 
 def advanced(epsilons: Any, *, steps: Any, slack: float) -> float:
-    """Return what steps promise by advanced composition, in its first form, at the sum of their deltas and the slack.
+    """Return the promise of several steps by advanced composition, in its first form, at the sum of their deltas and the slack.
 
     epsilon sqrt(2 T ln(1/d')) + T epsilon (e^epsilon - 1) at T delta + d'; for different steps the sums over them of
     epsilon^2 under the root and of epsilon (e^epsilon - 1). The blog post prints epsilon inside the root (erratum: for
     the example below that would be 16.23).
 
     Args:
-        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
-        steps: How many, 1 or more; or how many of each kind.
+        epsilons: Epsilon of one step, in nats, 0 or more; or one for each kind of step.
+        steps: Number of steps, 1 or more; or the number of each kind.
         slack: d', in (0, 1).
 
     Source: Dwork, Rothblum and Vadhan 2010, Theorem III.3.
@@ -190,15 +190,15 @@ def advanced(epsilons: Any, *, steps: Any, slack: float) -> float:
 
 
 def advanced_sharper(epsilons: Any, *, steps: Any, slack: float) -> float:
-    """Return what steps promise by advanced composition, with the largest mean that a step's loss can have.
+    """Return the promise of several steps by advanced composition, with the largest mean that a step's loss can have.
 
     epsilon sqrt(2 k ln(1/d')) + k epsilon (e^epsilon - 1)/(e^epsilon + 1) at k delta + d'; for different steps sums as in
     `advanced`. The lecture slides print the second term without its factor epsilon (erratum: for the example below that
     would be 9.794).
 
     Args:
-        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
-        steps: How many, 1 or more; or how many of each kind.
+        epsilons: Epsilon of one step, in nats, 0 or more; or one for each kind of step.
+        steps: Number of steps, 1 or more; or the number of each kind.
         slack: d', in (0, 1).
 
     Source: Kairouz, Oh and Viswanath 2015, Theorem 3.4 (the last of its three).
@@ -231,10 +231,10 @@ def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: floa
     total is found exactly, for any delta and not only at the multiples of epsilon in the paper.
 
     Args:
-        epsilon: Of one step, in nats, 0 or more.
-        delta: Of one step, in [0, 1].
+        epsilon: Epsilon of one step, in nats, 0 or more.
+        delta: Delta of one step, in [0, 1].
         steps: k, 1 or more.
-        total_delta: Of all steps, in [0, 1).
+        total_delta: Total delta of all steps, in [0, 1).
 
     Returns:
         The smallest epsilon at ``total_delta``; infinity if the steps' deltas alone exceed it.
@@ -244,7 +244,7 @@ def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: floa
     >>> round(optimal(0.1, steps=100, total_delta=1e-5), 6)
     4.306791
     """
-    # What is left for randomised response: 1 - (1 - total)/(1 - delta)^k.
+    # The rest for randomised response: 1 - (1 - total)/(1 - delta)^k.
     left = -math.expm1(math.log1p(-total_delta) - steps * math.log1p(-delta)) if delta < 1 else -1.0
     if left < 0 or math.isinf(epsilon):
         return math.inf

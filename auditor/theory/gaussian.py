@@ -20,9 +20,9 @@ from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
 
 _P = ParamSpec("_P")
-_Found = TypeVar("_Found", bound=Claim | tuple[Claim, ...])
+_Claim = TypeVar("_Claim", bound=Claim | tuple[Claim, ...])
 
-# --- What one step lets an attacker tell apart ---
+# --- The pair of laws of one step ---
 
 
 class StepPair(Enum):
@@ -42,7 +42,7 @@ class StepPair(Enum):
 
     @property
     def distance(self) -> float:
-        """How far apart the two worlds lie if the record is drawn, in clipping norms."""
+        """Distance of the two worlds if the record is drawn, in clipping norms."""
         return 1.0 if self is StepPair.ADD_REMOVE else 2.0
 
 
@@ -56,31 +56,31 @@ def of_one_record(training: DPSGD) -> None:
 
 
 def relation_of(training: DPSGD, adjacency: Adjacency) -> Adjacency:
-    """Return which training sets count as neighbours, also by its name; refuse what is no run."""
+    """Return the adjacency, also from its name; refuse a value that is not a run."""
     validate.instance("training", training, (DPSGD,))
     return Adjacency.named(adjacency)
 
 
 SHUFFLED = (
-    " Batches were shuffled and accounted as if Poisson-sampled: this is what was claimed, and it is not proven for such"
-    " batches: auditor.theory.shuffled_mu tells what is proven of them."
+    " Batches were shuffled and accounted as if Poisson-sampled: this is the claim, and it is not proven for such"
+    " batches: auditor.theory.shuffled_mu gives the proven bound for them."
 )
 
 
-def as_accounted(find: Callable[_P, _Found]) -> Callable[_P, _Found]:
-    """Let no claim that a function makes of a run be proven where the run's batches were accounted as something else."""
+def as_accounted(find: Callable[_P, _Claim]) -> Callable[_P, _Claim]:
+    """Mark the claims of a function as not proven if the run's batches were accounted as something else."""
 
     def unproven(claim: Claim) -> Claim:
         return replace(claim, proven=False, note=f"{claim.note.removesuffix(SHUFFLED)}{SHUFFLED}".strip())
 
     @wraps(find)
-    def found(*given: _P.args, **named: _P.kwargs) -> _Found:
-        claims: Any = find(*given, **named)
-        if not any(isinstance(value, DPSGD) and value.shuffled for value in (*given, *named.values())):
-            return cast("_Found", claims)
-        return cast("_Found", tuple(map(unproven, claims)) if isinstance(claims, tuple) else unproven(claims))
+    def call(*args: _P.args, **named: _P.kwargs) -> _Claim:
+        claims: Any = find(*args, **named)
+        if not any(isinstance(value, DPSGD) and value.shuffled for value in (*args, *named.values())):
+            return cast("_Claim", claims)
+        return cast("_Claim", tuple(map(unproven, claims)) if isinstance(claims, tuple) else unproven(claims))
 
-    return found
+    return call
 
 
 def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
@@ -109,7 +109,7 @@ def unsampled_mu(training: DPSGD, pair: StepPair) -> float:
     return math.hypot(*(far * math.sqrt(phase.steps) / phase.noise_multiplier for phase in training.phases))
 
 
-# --- The Gaussian mechanism's exact epsilon, delta and mu: what a composition of unsampled Gaussian steps amounts to ---
+# --- The Gaussian mechanism's exact epsilon, delta and mu: a composition of unsampled Gaussian steps ---
 #
 # N(mu, 1) against N(0, 1): delta(eps) = Phi(a) - e^eps Phi(a - mu) with a = mu/2 - eps/mu (Balle and Wang 2018,
 # Theorem 8). All functions here work with a, in which the two tails never cancel.
@@ -341,10 +341,10 @@ def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD
 
     Args:
         training: Noise multipliers s_t, sampling rates and steps.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``mu``, proven; null for batches of a fixed size and added or removed records.
+        ``mu``, proven; None for batches of a fixed size and added or removed records.
 
     Raises:
         InputError: The adjacency is unknown, or ``training`` is no `DPSGD`.
@@ -378,10 +378,10 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
 
     Args:
         training: Noise multipliers s, sampling rates p and steps.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``mu``, an approximation (``proven`` is false) unless every sampling rate is 1; null for batches of a fixed
+        ``mu``, an approximation (``proven`` is false) unless every sampling rate is 1; None for batches of a fixed
         size and added or removed records.
 
     Raises:

@@ -23,7 +23,7 @@ sum of |w_j| e^(-t Im L_j) >= |F(t)|, which falls:
 * **Rounding**, of every term a few units in the last place, is carried along (Higham 2002, Section 3.1).
 
 Batches of a fixed size have an atom at loss 0, of the same mass in both laws: it adds nothing at eps >= 0 and is taken off M.
-What is left of M is at most the product of B^T less the atom's, as each F less its atom is the transform of the rest; its
+The rest of M is at most the product of B^T less the atom's, as each F less its atom is the transform of the rest; its
 slope is that of M, so there l = 0 and the two terms of the tail have sizes of their own.
 """
 
@@ -42,7 +42,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _RHO = 4.0
 _WIDE, _HIGH = (_RHO + 1 / _RHO) / 2, (_RHO - 1 / _RHO) / 2
 _GAIN = math.log(64 / 15) - 2 * (_NODES.size - 1) * math.log(_RHO) - math.log1p(-(_RHO**-2))
-# What a tail may add, relative to the integral so far; and relative to the height of the integrand times the distance of its
+# The share that a tail may add, relative to the integral so far; and relative to the height of the integrand times the distance of its
 # poles, as all panels.
 _TAIL = 1e-10
 _LEAST_TAIL = 1e-14
@@ -56,7 +56,7 @@ _WIDER, _NARROWER = 1.6, 0.6
 _BUDGET, _FOR_EACH = 3e7, 1e5
 # From so much work on the tail may be longer, with this power of it.
 _CHEAP, _LAXER = 4e6, 4.0
-# What it costs to look at a panel, in as many numbers.
+# The cost of a panel, in numbers evaluated.
 _ATTEMPT = 2e4
 # Numbers in one block of the transform: few enough for the processor's cache.
 _BLOCK = 12_000
@@ -67,7 +67,7 @@ _HUGE = 1e100
 
 
 class _Falling:
-    """The terms of F that are left from some t on.
+    """The remaining terms of F from some t on.
 
     Attributes:
         weight, loss, size: Shape (K, J).
@@ -167,7 +167,7 @@ class Line:
         return scale * result[:, 0] - error, scale * result[:, 0] + error
 
     def _sum(self, epsilon: float) -> tuple[float, float]:
-        """The sum at one epsilon, over its scale, and its rounding."""
+        """Return the sum at one epsilon, over its scale, and its rounding."""
         angle = epsilon * self.t
         turned = _turn(angle).conj() * self.value
         return float(turned.real.sum()), 8 * _UNIT * float((np.abs(angle) + 8) @ np.abs(self.value))
@@ -187,7 +187,7 @@ class _Integrand:
         self.slack = float(self.steps @ terms.slack) + 4 * _UNIT * abs(self.log_mass)
 
     def tail(self, t: float) -> float:
-        """Return the log of a bound on what lies beyond t."""
+        """Return the log of a bound on the rest beyond t."""
         atom = self.atom > -math.inf
         total, spread, middle = self.terms.bound(t, still=atom)
         whole = float(self.steps @ np.log(total)) - (t * self.mu) ** 2 / 2
@@ -247,14 +247,14 @@ class _Integrand:
         return np.asarray(np.exp(log) - math.exp(self.atom), dtype=np.complex128), rounded
 
     def kernel(self, t: Any) -> Any:
-        """1 / (z (z - 1))."""
+        """Return 1 / (z (z - 1))."""
         z = self.order + 1j * t
         return 1 / (z * (z - 1))
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A part of the way, with nodes unless its half-width is 0, and what it adds to the error."""
+    """A part of the path, with nodes unless its half-width is 0, and its contribution to the error."""
 
     centre: float
     half: float
@@ -262,7 +262,7 @@ class _Panel:
 
 
 def _panels(integrand: _Integrand, pole: float) -> Iterator[_Panel]:
-    """Yield panels from t = 0 on until what is left is nothing, or costs more than it is worth."""
+    """Yield panels from t = 0 on until the rest is zero, or costs more than it is worth."""
     height = pole * abs(integrand.kernel(0.0))
     least = _NOTHING / max(float(integrand.steps.max()), 1.0) / 1000
     start, half, work = 0.0, pole / (2 * _WIDE), 0.0

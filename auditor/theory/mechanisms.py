@@ -1,6 +1,6 @@
 """Mechanisms other than DP-SGD by coins: added noise, finite laws, batches drawn with replacement, and shuffled batches.
 
-Each is a frozen description of what was run, and knows its hockey-stick divergences sup P(A) - e^eps Q(A) in closed form,
+Each is a frozen description of a mechanism, and knows its hockey-stick divergences sup P(A) - e^eps Q(A) in closed form,
 or a bound on them that a pair of laws has. `MechanismLoss.of` composes any of them: such pairs compose however the queries
 are chosen (Zhu, Dong and Wang 2022, Theorem 10).
 
@@ -10,7 +10,7 @@ Added noise. Let f be a log-concave density, f = e^-V with V convex, P the law o
   delta(eps) = P(x > c) - e^eps Q(x > c) where the loss passes eps at c.
 * A smaller u is more private: the best test of a level alpha is x > c with Q(x > c) = alpha, whose power P(x > c) =
   Q(x > c - u) grows with u. This is the monotonicity under which Mahloujifar et al. 2022 extend their Theorem 6 to other
-  noise, and all of it that one number asks for.
+  noise, and all of it that one number needs.
 * Several numbers at once: Gaussian noise looks along the shift only, so u is Euclidean. Of independent Laplace noise on
   each, u is the sum of the absolute shifts [own]: move the shift from 0 to u at unit speed along the coordinates. The score
   of such noise is +1 or -1, each with probability 1/2, so the power y of any fixed event changes by at most min(y, 1 - y):
@@ -38,7 +38,7 @@ from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
 from auditor.theory.privacy_loss import PrivacyLoss
 
-# --- What was run ---
+# --- Mechanisms that were run ---
 
 _LARGEST_EPSILON = 700.0
 _LARGEST_SHIFT = 1e150
@@ -66,12 +66,12 @@ def _check(mechanism: Any, **checks: Callable[[str, Any], Any]) -> None:
 
 
 def _both_signs(epsilon: Floats, positive: Floats) -> Floats:
-    """A symmetric divergence at any epsilon from its values at |epsilon|: H(1/a) = 1 - (1 - H(a))/a."""
+    """Return a symmetric divergence at any epsilon from its values at |epsilon|: H(1/a) = 1 - (1 - H(a))/a."""
     return np.where(epsilon >= 0, positive, 1 - np.exp(-np.abs(epsilon)) * (1 - positive))
 
 
 def _generalised_normal(u: float, epsilon: Floats, exponent: float) -> Floats:
-    """At epsilon >= 0, where the edge c lies at u/2 or above; rounded up."""
+    """Return the divergence of generalised normal noise at epsilon >= 0, where the edge c lies at u/2 or above; rounded up."""
     low, high = np.full_like(epsilon, u / 2), np.full_like(epsilon, u + _FURTHEST ** (1 / exponent))
     with np.errstate(over="ignore"):
         for _ in range(_HALVINGS):
@@ -100,18 +100,18 @@ class NoisyQuery:
     Attributes:
         noise: ``"laplace"``, ``"logistic"``, ``"gaussian"`` or ``"generalised-normal"``, of density
             e^-(|x|/scale)^exponent up to a constant: those whose density is log-concave by a known proof.
-        scale: Of the noise, above 0; of Gaussian noise its standard deviation.
-        sensitivity: How far one record moves the answer at most, above 0. Of several numbers with Laplace noise on each, the
+        scale: Scale of the noise, above 0; of Gaussian noise its standard deviation.
+        sensitivity: Largest change of the answer by one record, above 0. Of several numbers with Laplace noise on each, the
             sum of absolute changes; with Gaussian noise, the Euclidean norm. Other noise is for one number a query.
-        exponent: Of generalised normal noise alone, from 1 (Laplace) to 16; 2 (default) is Gaussian noise of scale / sqrt 2.
-        sampling_rate: Each query is asked of a Poisson sample of the records, in (0, 1]. Below 1 neighbours are one record
+        exponent: Exponent of generalised normal noise alone, from 1 (Laplace) to 16; 2 (default) is Gaussian noise of scale / sqrt 2.
+        sampling_rate: Each query is run on a Poisson sample of the records, in (0, 1]. Below 1 neighbours are one record
             more or less, and the first law is that with the record; at 1 they are whatever the sensitivity is about.
-        times: How many, 1 or more.
+        times: Number of queries, 1 or more.
 
     Raises:
         InputError: Another noise, whose best attack may be another event, or a number out of range.
 
-    Source: Dwork et al. 2006 for Laplace noise; the module says what is proven of all of them.
+    Source: Dwork et al. 2006 for Laplace noise; the module states the proven bounds for all of them.
 
     >>> laplace = MechanismLoss.of(NoisyQuery("laplace", scale=2.0))
     >>> laplace.epsilon_at(0.0), round(laplace.total_variation(), 6)  # 1 / 2 and 1 - e^(-1/4)
@@ -126,7 +126,7 @@ class NoisyQuery:
     times: int = 1
 
     def __post_init__(self) -> None:
-        validate.known("noise (its density must be log-concave)", self.noise, _DELTAS)
+        validate.one_of("noise (its density must be log-concave)", self.noise, _DELTAS)
         _check(
             self,
             scale=validate.positive,
@@ -172,7 +172,7 @@ class FinitePair:
     Attributes:
         first: Probabilities that sum to 1, with the record (or with the first of two).
         second: As many, without it (or with the second).
-        times: How often it is used, 1 or more.
+        times: Number of uses, 1 or more.
 
     Raises:
         InputError: Probabilities that are negative, do not sum to 1, or are of different numbers, or no time.
@@ -209,7 +209,7 @@ def _law(name: str, shares: Any) -> tuple[float, ...]:
 
 
 def _finite(first: tuple[float, ...], second: tuple[float, ...], epsilon: Floats) -> Floats:
-    """The sum of max(p - e^eps q, 0): over the answers of the largest losses."""
+    """Return the sum of max(p - e^eps q, 0): over the answers of the largest losses."""
     p, q = np.array(first), np.array(second)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.where(p > 0, np.log(p) - np.log(q), -math.inf)
@@ -239,7 +239,7 @@ class DrawnWithReplacement:
             the batch size. Above 0.
         batch_size: Draws for one batch, 1 or more.
         records: Training records, 1 or more.
-        steps: How many, 1 or more.
+        steps: Number of steps, 1 or more.
 
     Raises:
         InputError: A number out of range.
@@ -261,7 +261,7 @@ class DrawnWithReplacement:
 
     @property
     def times(self) -> int:
-        """How many steps."""
+        """Number of steps."""
         return self.steps
 
     def deltas(self, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -282,28 +282,28 @@ class DrawnWithReplacement:
 
 Mechanism = NoisyQuery | FinitePair | DrawnWithReplacement
 
-# --- The law of what was run, composed ---
+# --- The law of the composed mechanisms ---
 
 # The finest grid that a second or so can compose: points of one step and of all, so many deviations wide.
 _STEP_POINTS, _COMPOSED_POINTS, _WIDTH = 50_000, 400_000, 16
 # On a finer one the masses, second differences of deltas, drown in rounding.
 _FINEST = 5e-9
 _TAIL = 1e-15
-# What Fourier transforms may leave of rounding, per step and per kind of step.
+# Rounding of Fourier transforms, per step and per kind of step.
 _ROUNDING_PER_STEP, _ROUNDING_PER_KIND = 5e-17, 1e-15
 _MANY = 100
 # Orders of Chernoff's bounds on each side, in units of one over the number of masses.
 _CHERNOFF = 20
 # Log of the probability of finite losses from which on they are not worth composing.
 _NOTHING = -25.0
-# Chances that the splitting of losses goes further than `MechanismLoss.between` grants it, and what was cut off.
+# Chances that the splitting of losses goes further than `MechanismLoss.between` allows, and the mass that was cut off.
 _UNLIKELY = (1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
 _CUT_OFF = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class MechanismLoss(PrivacyLoss):
-    """The law of the privacy loss of mechanisms together, whichever way each was chosen; `MechanismLoss.of` makes it.
+    """The joint law of the privacy loss of mechanisms, each chosen adaptively; `MechanismLoss.of` makes it.
 
     One use of one mechanism is exact. A composition is that of privacy loss distributions rounded up by connecting the
     dots, so it is never below the truth (Doroshenko et al. 2022); the excess is second order in their grid, and
@@ -313,8 +313,8 @@ class MechanismLoss(PrivacyLoss):
         forward: Divergence at epsilons of any sign, of the law with the record over that without.
         backward: The other way.
         furthest: From this epsilon on every divergence is 0; possibly infinity.
-        spacing: Of the grid, in nats; 0 where nothing was rounded.
-        times: How many uses were composed.
+        spacing: Spacing of the grid, in nats; 0 where nothing was rounded.
+        times: Number of uses composed.
         attained: Whether the divergences are those of two laws, not only a bound on them.
     """
 
@@ -401,7 +401,7 @@ class MechanismLoss(PrivacyLoss):
 
 
 def _turn(above: Callable[[float], bool]) -> tuple[float, float]:
-    """Where a property of small epsilons ends, by halving: it holds at the lower one unless that is 0."""
+    """Return the end of a property of small epsilons, by halving: it holds at the lower one unless that is 0."""
     low, high = 0.0, _LARGEST_EPSILON
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -441,7 +441,7 @@ def _composed(
         lowest, mass = lowest + start, fftconvolve(mass, part)
         rounding += _ROUNDING_PER_STEP * mechanism.times + _ROUNDING_PER_KIND + 3 * _TAIL
     losses = spacing * (lowest + np.arange(mass.size))
-    # From the largest loss down: what P and Q have beyond each.
+    # From the largest loss down: the mass of P and Q beyond each.
     laws = mass, mass * np.exp(np.minimum(-losses, _LARGEST_EPSILON))
     upper, lower = (np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in laws)
 
@@ -453,7 +453,7 @@ def _composed(
 
 
 def _connected(deltas: Floats, spacing: float) -> Floats:
-    """The masses of the first law on a grid of losses, connecting the dots (Doroshenko et al. 2022, Algorithm 1)."""
+    """Return the masses of the first law on a grid of losses, connecting the dots (Doroshenko et al. 2022, Algorithm 1)."""
     if deltas.size == 1:
         return np.array([1 - deltas[0]])
     rise, grown = np.diff(deltas), math.expm1(spacing)
@@ -489,7 +489,7 @@ def _power(start: int, mass: Floats, times: int, tail: float) -> tuple[int, Floa
     return start * times + low, np.roll(wrapped, -low)[: high - low + 1]
 
 
-# --- Shuffled batches: what is proven of them ---
+# --- Proven bounds for shuffled batches ---
 
 # The order of the records is handed to the attacker: a mixture over orders of pairs of laws has no larger divergence than
 # the worst of the pairs (joint convexity). In a given order a record is in one batch of each pass. So the run is a Gaussian
@@ -512,12 +512,12 @@ def shuffled_mu(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     Args:
         training: A run with `ShuffledBatches`.
-        adjacency: Which training sets count as neighbours. A record that is added or removed is one whose gradient counts
+        adjacency: Relation between neighbouring training sets. A record that is added or removed is one whose gradient counts
             as 0 in the other world, with the batches of all others as they are.
 
     Returns:
         ``mu``, proven. `auditor.StatedClaim.from_mu` makes the claim of it that audits judge, and that `epsilon` and
-        `claimed_curve` tell more of.
+        `claimed_curve` describe further.
 
     Raises:
         InputError: A run with other batches, or an unknown adjacency.

@@ -23,7 +23,7 @@ _Progress = Callable[[int, int], None]
 # Runs that go through the steps together: few enough for the processor's cache, many enough for threads not to wait for
 # each other. It fixes which draw belongs to which run, so seeded results depend on it.
 _BLOCK = 32_768
-# How often progress is told, at most.
+# Largest number of progress reports.
 _REPORTS = 1_000
 
 
@@ -34,7 +34,7 @@ _REPORTS = 1_000
 class Hoeffding:
     """Hoeffding's inequality, P(|mean - truth| >= d) <= 2 exp(-2 m d^2): holds for every number of samples m.
 
-    The paper's Proposition 8 prints exp(-m d^2 / 3), which is not what the Chernoff-Hoeffding bound gives (erratum).
+    The paper's Proposition 8 prints exp(-m d^2 / 3), which differs from the Chernoff-Hoeffding bound (erratum).
     """
 
     words = "Hoeffding interval"
@@ -109,17 +109,17 @@ def total_variation_monte_carlo(
 
     Args:
         training: Noise multiplier and sampling rate, also per step, steps, and how batches are drawn.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
         a: Weight in TV_a = 1/2 integral |out - a in|, above 0; 1 is the total variation.
         samples: Number m of simulated runs, 2 or more.
         confidence: Level of the interval, in (0, 1).
         interval: `Hoeffding` (default) or the approximate `SampleVariance`.
         rng: Seeds the simulation.
-        threads: How many at most, by default one for each processor; the result does not depend on it.
+        threads: Largest number of threads, by default one for each processor; the result does not depend on it.
         progress: Called with the simulated steps done and all of them, a thousand times at most and one at a time.
 
     Returns:
-        ``advantage`` (``tv_a.<a>`` where ``a`` is not 1) with ``lower`` and ``upper``; null, with the reason in
+        ``advantage`` (``tv_a.<a>`` where ``a`` is not 1) with ``lower`` and ``upper``; None, with the reason in
         ``note``, for added or removed records and batches of a fixed size. TV_a lies between |1 - a|/2 and (1 + a)/2,
         and estimate and interval are cut to that.
 
@@ -174,7 +174,7 @@ _LARGEST_NOISE = 1e150
 _LARGEST_SHIFT = 1e150
 # 1 + D may fall to e^-18 before its logarithm is taken: D then still has eight digits of it.
 _LARGEST_FALL = 18.0
-# Steps between two logarithms at most, so that progress is told now and then.
+# Steps between two logarithms at most, so that progress is reported now and then.
 _MOST_STEPS = 256
 # Above this, 1 + D is only "as good as certain"; no later step can bring it back with a probability worth a name,
 # since a likelihood ratio of c is passed against the truth with probability at most 1 / c.
@@ -285,7 +285,7 @@ def _draw_shifted(
 
 @dataclass(frozen=True)
 class _SimulatedLoss:
-    """How to draw the loss of a whole run.
+    """Sampler of the loss of a whole run.
 
     Attributes:
         symmetric: Whether the loss has mirrored laws under the two neighbours. It is drawn for the first of them then,
@@ -301,7 +301,7 @@ class _SimulatedLoss:
     length: int
 
     def draw(self, size: int, *, rng: np.random.Generator, tick: Callable[[int], None]) -> Floats:
-        """Return ``size`` draws; ``tick`` is told the number of steps done since it was last called."""
+        """Return ``size`` draws; ``tick`` receives the number of steps done since it was last called."""
         even = size + size % 2
         loss = np.zeros(even)
         if not self.steps:
@@ -369,7 +369,7 @@ _KINDS = {
 
 @dataclass
 class _Run:
-    """One simulation: blocks of runs, each with random numbers of its own, and one tally of what is done."""
+    """One simulation: blocks of runs, each with random numbers of its own, and one tally of the finished ones."""
 
     loss: _SimulatedLoss
     weight: float
@@ -377,7 +377,7 @@ class _Run:
     rng: np.random.Generator
     progress: _Progress | None
     done: int = 0
-    told: int = 0
+    reported: int = 0
     lock: Lock = field(default_factory=Lock)
     stop: Event = field(default_factory=Event)
 
@@ -397,7 +397,7 @@ class _Run:
             finally:
                 self.stop.set()  # an interrupt must not wait for the blocks to end
             for future in ended:
-                future.result()  # the first error, if there was one, and not what it led to
+                future.result()  # the first error, if there was one, and not its consequences
         return [future.result() for future in futures]
 
     def _block(self, place: int, seed: list[int]) -> tuple[int, float, float]:
@@ -417,8 +417,8 @@ class _Run:
         with self.lock:
             self.done += work
             total = self.samples * self.loss.length
-            if self.done == total or self.done - self.told >= total / _REPORTS:
-                self.told = self.done
+            if self.done == total or self.done - self.reported >= total / _REPORTS:
+                self.reported = self.done
                 self.progress(self.done, total)
 
 

@@ -1,4 +1,4 @@
-"""The noise, sampling rate or number of steps that a wanted promise takes.
+"""The noise, sampling rate or number of steps that a wanted promise requires.
 
 Every answer is rounded to the side that protects better, and the promise is then worked out again at the answer.
 """
@@ -16,7 +16,7 @@ from scipy.special import erfcinv, ndtri
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import count, enough_digits, given, number
+from auditor.core.numbers import as_stated, count, enough_digits, number
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
@@ -24,34 +24,34 @@ from auditor.theory.accountant import derived, epsilon
 from auditor.theory.gaussian import StepPair, columns, gaussian_mu
 from auditor.theory.privacy_loss import only_a_bound
 
-# --- Promises that one may want of a training run, the ways to tell whether a run keeps them, and what is found ---
+# --- Promises that a training run may have to keep, the methods to check them, and the results ---
 #
 # Each names the neighbours it is about: what an attacker finds out about replaced records (train-versus-fresh-record
 # membership inference) unless said otherwise, and an epsilon about added or removed ones, as everywhere in this package.
 
-# Closer than this to nothing or to all, a wish drowns in the rounding of what it is compared with.
+# Closer than this to nothing or to all, a wish is lost in the rounding of the compared value.
 _NEAREST = 1e-12
 
 
 class _Wanted:
-    """What every wish knows: how much an attacker may gain, and how a training run is held against that."""
+    """Wanted limit on an attacker's gain, and the comparison of a training run with it."""
 
     quantity: ClassVar[str]
     toward: ClassVar[str] = "up"  # a number is rounded so to stay a bound
     most: float
     adjacency: Adjacency
 
-    def kept_by(self, value: float) -> bool:
+    def meets(self, value: float) -> bool:
         """Return whether a value of the quantity keeps the promise."""
         return value <= self.most
 
     def leak(self, value: float) -> float:
-        """Return what an attacker gains at a value of the quantity, over guessing."""
+        """Return the attacker's gain over guessing at a value of the quantity."""
         return value
 
     @property
     def allowed(self) -> float:
-        """What an attacker may gain."""
+        """Gain allowed to an attacker."""
         return self.leak(self.most)
 
     @property
@@ -68,11 +68,11 @@ class _Wanted:
         return gaussian_mu(0.0, delta=self.allowed) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the exact method."""
+        """Return the promise of a run by the exact method."""
         return attackers.total_variation(training, adjacency=self.adjacency)
 
     def by(self, security: Claim) -> Claim:
-        """Return what follows from a Bayes security by a closed form."""
+        """Return the claim that follows from a Bayes security by a closed form."""
         value = None if security.value is None else 1 - security.value
         return derived(security, "advantage", value, f"1 - Bayes security; {security.method}", security.note)
 
@@ -82,11 +82,11 @@ class _Wanted:
 
     @property
     def side(self) -> str:
-        """On which side of its number the quantity stays."""
+        """The side of its number on which the quantity stays."""
         return "at least" if self.toward == "down" else "at most"
 
     def limit_in_words(self) -> str:
-        """The number, and what it is about."""
+        """Return the number and its quantity."""
         return _share(self.most)
 
     def _set(self, **checked: float) -> None:
@@ -110,7 +110,7 @@ class WantedBayesSecurity(_Wanted):
     def __post_init__(self) -> None:
         self._set(least=_wish("wanted Bayes security", self.least))
 
-    def kept_by(self, value: float) -> bool:
+    def meets(self, value: float) -> bool:
         """Return whether this Bayes security is enough."""
         return value >= self.least
 
@@ -128,7 +128,7 @@ class WantedBayesSecurity(_Wanted):
         return math.sqrt(2) * float(erfcinv(self.least))
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the exact method."""
+        """Return the promise of a run by the exact method."""
         return attackers.bayes_security_from_advantage(super().exactly(training))
 
     def by(self, security: Claim) -> Claim:
@@ -136,7 +136,7 @@ class WantedBayesSecurity(_Wanted):
         return security
 
     def limit_in_words(self) -> str:
-        """The number."""
+        """Return the number."""
         return _share(self.least)
 
 
@@ -183,19 +183,19 @@ class WantedEpsilon(_Wanted):
         return gaussian_mu(self.most, delta=self.delta) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the exact law."""
+        """Return the promise of a run by the exact law."""
         return epsilon(training, delta=self.delta, adjacency=self.adjacency)
 
     def limit_in_words(self) -> str:
-        """The epsilon, and its delta."""
-        return f"{given(self.most)} at delta {given(self.delta)}"
+        """Return the epsilon, and its delta."""
+        return f"{as_stated(self.most)} at delta {as_stated(self.delta)}"
 
 
 class _OverGuessing(_Wanted, ABC):
     """A wish about a rate that an attacker reaches to some part by guessing."""
 
     condition: ClassVar[str]
-    given_as: ClassVar[str]
+    level_field: ClassVar[str]
 
     @property
     @abstractmethod
@@ -219,11 +219,11 @@ class _OverGuessing(_Wanted, ABC):
             )
 
     def limit_in_words(self) -> str:
-        """The rate, not to read like what guessing reaches, and at what."""
-        shown = enough_digits(
-            lambda digits: given(self.most, digits=digits), lambda shown: self.guessing < float(shown) < 1
+        """Return the rate, distinct from the rate of guessing, and its condition."""
+        text = enough_digits(
+            lambda digits: as_stated(self.most, digits=digits), lambda text: self.guessing < float(text) < 1
         )
-        return f"{shown} at {self.condition} {_share(getattr(self, self.given_as))}"
+        return f"{text} at {self.condition} {_share(getattr(self, self.level_field))}"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class WantedTPR(_OverGuessing):
 
     quantity: ClassVar[str] = "true positive rate"
     condition: ClassVar[str] = "false positive rate"
-    given_as: ClassVar[str] = "at_fpr"
+    level_field: ClassVar[str] = "at_fpr"
     most: float
     at_fpr: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
@@ -258,7 +258,7 @@ class WantedTPR(_OverGuessing):
         return float(ndtri(self.most) - ndtri(self.at_fpr)) / 2 if exact else super().half_mu(exact=exact)
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the exact method."""
+        """Return the promise of a run by the exact method."""
         return attackers.tpr_exact(training, fpr=self.at_fpr, adjacency=self.adjacency)
 
     def by(self, security: Claim) -> Claim:
@@ -279,7 +279,7 @@ class WantedSuccess(_OverGuessing):
     """
 
     quantity: ClassVar[str] = "success rate"
-    condition = given_as = "prior"
+    condition = level_field = "prior"
     most: float
     prior: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
@@ -297,7 +297,7 @@ class WantedSuccess(_OverGuessing):
     def harmless(self) -> float:
         """The probability of entering any step up to which the promise holds without any noise.
 
-        Whoever is seen in a step was in the training set; of added records, who is not seen may still have been.
+        A record seen in a step was in the training set; of added records, one that is not seen may still have been.
         """
         if self.adjacency is Adjacency.ADD_REMOVE:
             return (self.most - 1 + self.prior) / self.prior
@@ -309,7 +309,7 @@ class WantedSuccess(_OverGuessing):
         return gaussian_mu(math.log(odds), delta=super().harmless) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the exact method."""
+        """Return the promise of a run by the exact method."""
         return attackers.success_rate(training, prior=self.prior, adjacency=self.adjacency)
 
     def by(self, security: Claim) -> Claim:
@@ -329,7 +329,7 @@ TARGETS: dict[str, Callable[..., _Target]] = {
 
 @dataclass(frozen=True)
 class Exact:
-    """By the exact law of the composed privacy loss, rounded up."""
+    """Exact law of the composed privacy loss, rounded up."""
 
 
 _Method = Exact | closed_form.ClosedForm
@@ -342,17 +342,17 @@ METHODS: dict[str, Callable[..., _Method]] = {
 
 @dataclass(frozen=True)
 class FoundParameter:
-    """A parameter that keeps a promise, and what it really promises.
+    """A parameter that keeps a promise, and the promise that it reaches.
 
     Attributes:
         name: ``noise_multiplier``, ``sampling_rate`` or ``steps``.
         value: Its value, rounded to the side that protects better.
-        target: What was wanted.
+        target: Wanted promise.
         training: The whole training run.
-        promise: The claim at that value: never worse than what was wanted, by the method asked for.
-        by: The method asked for.
-        exact: Where that is an approximation, the claim of the exact method at that value, which may well be worse
-            than what was wanted; null where there is no need, where it takes long, and where only a bound is known that
+        promise: The claim at that value: never worse than wanted, by the chosen method.
+        by: The chosen method.
+        exact: If that is an approximation, the claim of the exact method at that value, which may well be worse
+            than wanted; None if there is no need, where it takes long, and where only a bound is known that
             does not settle it.
     """
 
@@ -366,7 +366,7 @@ class FoundParameter:
 
     @property
     def method(self) -> str:
-        """How the promise follows from the parameters."""
+        """Method that derives the promise from the parameters."""
         return self.promise.method
 
     @property
@@ -375,28 +375,28 @@ class FoundParameter:
         return self.promise.status
 
     def in_words(self) -> str:
-        """Return the answer as a sentence; for an approximation with what is the matter with it."""
+        """Return the answer as a sentence; for an approximation with its caveat."""
         reached = _on_its_side(self.target, self.promise.value, digits=6)
-        kept = f"the wanted {self.target.in_words()} (reached: {reached}; {self.status}: {self.method})."
+        outcome = f"the wanted {self.target.in_words()} (reached: {reached}; {self.status}: {self.method})."
         if isinstance(self.by, Exact) or self.promise.proven:
             subject = self._subject()
-            return f"{subject[:1].upper()}{subject[1:]} {kept}"
-        return f"By the {self.by.in_words()}, {self._subject()} {kept} {self._warning(self.by.caveat)}"
+            return f"{subject[:1].upper()}{subject[1:]} {outcome}"
+        return f"By the {self.by.in_words()}, {self._subject()} {outcome} {self._warning(self.by.caveat)}"
 
     def _subject(self) -> str:
         if self.name == "steps":
             return f"{count(int(self.value))} {'step keeps' if self.value == 1 else 'steps keep'}"
-        return f"{self.name.replace('_', ' ')} {given(self.value, digits=6)} keeps"
+        return f"{self.name.replace('_', ' ')} {as_stated(self.value, digits=6)} keeps"
 
     def _warning(self, caveat: str) -> str:
         if self.exact is None or self.exact.value is None:
             return f"That form {caveat}; whether it is so here was not worked out."
         what, source = self.target.quantity, self.exact.method
-        if not self.target.kept_by(self.exact.value):
-            shown = _on_its_side(self.target, self.exact.value, toward="nearest")
-            return f"That form {caveat}: exactly, the {what} there is {shown}, which does not keep it ({source})."
-        shown = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}, which keeps it ({source})"
-        return f"That form {caveat}; by the exact method the {what} there is {shown}."
+        if not self.target.meets(self.exact.value):
+            value = _on_its_side(self.target, self.exact.value, toward="nearest")
+            return f"That form {caveat}: exactly, the {what} there is {value}, which does not keep it ({source})."
+        value = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}, which keeps it ({source})"
+        return f"That form {caveat}; by the exact method the {what} there is {value}."
 
 
 def _wish(name: str, value: object) -> float:
@@ -416,8 +416,8 @@ def _wish(name: str, value: object) -> float:
 
 
 def _share(x: float) -> str:
-    """A number below 1 as it was given, and never as 1."""
-    return enough_digits(lambda digits: given(x, digits=digits), lambda shown: float(shown) < 1)
+    """Return a number below 1 as stated, and never as 1."""
+    return enough_digits(lambda digits: as_stated(x, digits=digits), lambda text: float(text) < 1)
 
 
 def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
@@ -426,7 +426,7 @@ def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, towar
         return number(value)
     return enough_digits(
         lambda digits: number(value, toward=toward or target.toward, digits=digits),
-        lambda shown: target.kept_by(float(shown)) == target.kept_by(value),
+        lambda text: target.meets(float(text)) == target.meets(value),
         least=digits,
     )
 
@@ -452,12 +452,12 @@ def noise_multiplier_for(
             ``success:0.6,prior=0.5``, each with ``adjacency=add-remove`` or ``adjacency=replace-one`` behind it.
         sampling_rate: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
-        sampling: How batches are drawn.
+        sampling: Sampling of the batches.
         method: `Exact` (``exact``, the default; a fraction of a second), or the closed forms `Corollary7` (``closed-form``,
             Eq. 4) and `MomentMatched` (``moment-matched``), which are approximations and for replaced records.
 
     Returns:
-        The noise multiplier, within about 1e-5 (relatively) of the smallest and never below what the method needs.
+        The noise multiplier, within about 1e-5 (relatively) of the smallest and never below the method's minimum.
 
     Raises:
         InputError: A number out of range; a target that every noise keeps, with what almost no noise gives; one that no
@@ -467,8 +467,8 @@ def noise_multiplier_for(
 
     >>> from auditor.theory.closed_form import Corollary7
     >>> from auditor.theory.parameters import WantedBayesSecurity
-    >>> found = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000, method=Corollary7())
-    >>> found.value, found.status
+    >>> result = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000, method=Corollary7())
+    >>> result.value, result.status
     (2.82066, 'approximation')
     """
     target, method = _chosen(target, method)
@@ -492,11 +492,11 @@ def sampling_rate_for(
         target: As in `noise_multiplier_for`.
         noise_multiplier: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
-        sampling: How batches are drawn.
+        sampling: Sampling of the batches.
         method: As in `noise_multiplier_for`.
 
     Returns:
-        The sampling rate, within about 1e-5 (relatively) of the largest and never above what the method allows. By the
+        The sampling rate, within about 1e-5 (relatively) of the largest and never above the method's maximum. By the
         exact method there is one for every target that is not absurdly small: one so small that the record is hardly
         ever drawn.
 
@@ -507,8 +507,8 @@ def sampling_rate_for(
 
     >>> from auditor.theory.closed_form import Corollary7
     >>> from auditor.theory.parameters import WantedBayesSecurity
-    >>> found = sampling_rate_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, steps=5000, method=Corollary7())  # Eq. 4: 0.0003545279
-    >>> found.value
+    >>> result = sampling_rate_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, steps=5000, method=Corollary7())  # Eq. 4: 0.0003545279
+    >>> result.value
     0.000354527
     """
     target, method = _chosen(target, method)
@@ -534,7 +534,7 @@ def steps_for(
         target: As in `noise_multiplier_for`.
         noise_multiplier: Above 0.
         sampling_rate: In (0, 1].
-        sampling: How batches are drawn.
+        sampling: Sampling of the batches.
         method: As in `noise_multiplier_for`.
 
     Returns:
@@ -610,7 +610,7 @@ class _Axis:
 
     Attributes:
         base: The run, whatever its own value of that parameter.
-        name: What it is called: ``noise_multiplier``, ``sampling_rate`` or ``steps``.
+        name: Name of the parameter: ``noise_multiplier``, ``sampling_rate`` or ``steps``.
         upward: Whether larger values protect better.
         least: Smallest value looked at.
         most: Largest value looked at.
@@ -657,7 +657,7 @@ def _found(axis: _Axis, target: _Target, method: _Method, *, harmless: float = 0
     Args:
         axis: The parameter.
         target: The promise.
-        method: How it is worked out.
+        method: Method of computation.
         harmless: Up to here the promise holds without any noise.
     """
 
@@ -682,9 +682,9 @@ def _found(axis: _Axis, target: _Target, method: _Method, *, harmless: float = 0
             f" protection, or take {instead}."
         )
     training = axis.training(value)
-    kept = promise(target, training, method=method)
-    exact = _exact_beside(target, training, kept)
-    return FoundParameter(axis.name, value, target, training, kept, method, exact)
+    reached_promise = promise(target, training, method=method)
+    exact = _exact_beside(target, training, reached_promise)
+    return FoundParameter(axis.name, value, target, training, reached_promise, method, exact)
 
 
 def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) -> float | None:
@@ -696,7 +696,7 @@ def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) ->
         guess: A value near the boundary.
 
     Returns:
-        A value that was evaluated and keeps the promise; null where none does.
+        A value that was evaluated and keeps the promise; None if none does.
     """
     tried: dict[float, float] = {}
 
@@ -711,8 +711,8 @@ def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) ->
         return None
     if at(low) > 0:
         brentq(at, low, high, xtol=_TOLERANCE)
-    kept = [value for value, above in tried.items() if above <= 0]
-    return min(kept, key=axis.coordinate)
+    enough = [value for value, above in tried.items() if above <= 0]
+    return min(enough, key=axis.coordinate)
 
 
 def _bracket(axis: _Axis, at: Callable[[float], float], start: float) -> tuple[float, float]:
@@ -727,7 +727,7 @@ def _bracket(axis: _Axis, at: Callable[[float], float], start: float) -> tuple[f
     return (near, far) if broken else (far, near)
 
 
-# What is searched for, and what else may be changed where it is not found.
+# The parameter searched for, and the change to suggest if none is found.
 _ASKED = {
     "noise_multiplier": ("noise multiplier", "a smaller sampling rate or fewer steps"),
     "sampling_rate": ("sampling rate", "more noise or fewer steps"),
@@ -772,13 +772,13 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
 
 
 def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | None:
-    """Return what the exact method says where the claim is an approximation, if that is quick and settles the matter."""
+    """Return the exact claim if the claim is an approximation and the exact one is quick and decisive."""
     if claim.proven or len(training.phases) > _QUICK_KINDS:
         return None
     exact = promise(target, training, method=Exact())
     if _keeps(target, exact):
         return exact
-    # Else only where the exact law is known so well that what it says is the truth and not only a bound.
+    # Else only where the exact law is known so well that it is the truth and not only a bound.
     advantage = attackers.total_variation(training, adjacency=target.adjacency)
     if advantage.lower is None or advantage.upper is None or only_a_bound(training):
         return None
@@ -788,7 +788,7 @@ def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | Non
 
 def _keeps(target: _Target, claim: Claim) -> bool:
     """Return whether the claim is at least as good as the wanted number."""
-    return claim.value is not None and target.kept_by(claim.value)
+    return claim.value is not None and target.meets(claim.value)
 
 
 def _excess(target: _Target, claim: Claim) -> float:

@@ -23,7 +23,7 @@ from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
 from auditor.theory.steps import Steps, step_epsilons, together
 
-# --- What is asked of the law of a privacy loss ---
+# --- The interface of the law of a privacy loss ---
 
 _LARGEST_EPSILON = 700.0
 # Points of a trade-off curve, and the delta at which it ends.
@@ -57,7 +57,7 @@ class PrivacyLoss(ABC):
         Args:
             epsilon: Any shape, 0 or more, in nats.
             backward: Whether Q comes first.
-            least: Where it is surely below this, bounds need not be close.
+            least: Below this value bounds need not be close.
 
         Returns:
             The lower and the upper bound, each in [0, 1].
@@ -83,7 +83,7 @@ class PrivacyLoss(ABC):
         return self._excess(np.atleast_1d(logs)).reshape(factor.shape)
 
     def _excess(self, epsilon: Floats) -> Floats:
-        """Sup P(A) - e^eps Q(A) at epsilons of any sign: 1 - e^eps + e^eps sup Q(A) - e^-eps P(A) for the negative."""
+        """Return sup P(A) - e^eps Q(A) at epsilons of any sign: 1 - e^eps + e^eps sup Q(A) - e^-eps P(A) for the negative."""
         size, result = np.abs(epsilon), np.empty(np.shape(epsilon))
         negative = epsilon < 0
         if not negative.all():
@@ -122,7 +122,7 @@ class PrivacyLoss(ABC):
         """
 
     def ceiling(self, epsilon: Floats, *, backward: bool) -> Floats:  # noqa: ARG002 - no better one here
-        """Return a quick upper bound on what `between` gives."""
+        """Return a quick upper bound on the result of `between`."""
         return np.ones(np.shape(epsilon))
 
     def tpr_at(self, fpr: npt.ArrayLike) -> Floats:
@@ -141,7 +141,7 @@ class PrivacyLoss(ABC):
         return np.asarray(np.clip(result, flat, 1.0).reshape(rate.shape))
 
     def _lowest_line(self, fpr: float) -> float:
-        """The least of the lines at one rate: convex in e^eps, so the search closes in on it."""
+        """Return the least of the lines at one rate: convex in e^eps, so the search closes in on it."""
         if fpr == 0:
             return 0.0  # whatever P can give, Q can give
         # A steeper line is above 1 there; a flatter one than e^-21 gains less than 1e-9.
@@ -179,7 +179,7 @@ _LEAST_NOISE = 0.05
 # this one always: either can only be worse).
 _MOST_NOISE = 1e6
 _LEAST_RATE = 1e-12
-# Two normals further apart share nothing that a double can tell; the square of more leaves its range.
+# Two normals further apart share nothing that a double can represent; the square of more leaves its range.
 _LARGEST_MU = 1e150
 
 
@@ -188,7 +188,7 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
 
     Args:
         training: Noise, sampling rate and steps; vectors take time with the number of distinct steps.
-        adjacency: Which training sets count as neighbours; batches of a fixed size are for replaced records only.
+        adjacency: Relation between neighbouring training sets; batches of a fixed size are for replaced records only.
 
     Raises:
         Unresolved: Almost no noise, for which the law cannot be computed well, or no form (above).
@@ -204,7 +204,7 @@ def only_a_bound(training: DPSGD) -> str:
     """Return why the law of this run bounds that of every two neighbours without being that of any; empty if it is one's."""
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
     if training.fixed_size and training.steps > 1 and sampled:
-        return "Batches of a fixed size are told by a pair of laws that dominates them, which no attacker may reach."
+        return "Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach."
     if training.steps > 1 and any(phase.sampling_rate < _LEAST_RATE for phase in sampled):
         return f"Sampling rates below {_LEAST_RATE:g} count as {_LEAST_RATE:g}."
     return ""
@@ -212,7 +212,7 @@ def only_a_bound(training: DPSGD) -> str:
 
 @lru_cache(maxsize=8)
 def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
-    """The law, kept for the next question about the same run."""
+    """Return the law, kept for the next question about the same run."""
     if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
     pair = gaussian.StepPair.of(training, adjacency)
@@ -244,7 +244,7 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
 
 
 def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
-    """Whether a step is two normals: every record takes part, or the noise is so large that only the mean shift is left."""
+    """Return whether a step is two normals: every record takes part, or the noise is so large that only the mean shift is left."""
     large = phase.noise_multiplier > _MOST_NOISE and not training.fixed_size and training.steps > 1
     return phase.sampling_rate == 1 or large
 
@@ -330,7 +330,7 @@ _MIDDLE = 46
 _LEAST_MISSED = 1e-18
 # Of a squared standard deviation, which rounding could put below 0.
 _LEAST_SCALE = 1e-60
-# Deltas below this are told by Chernoff's bound.
+# Deltas below this come from Chernoff's bound.
 _TINY = 1e-60
 
 
@@ -362,7 +362,7 @@ class _ComposedLaw(PrivacyLoss):
         lower, upper = np.zeros(flat.shape), np.ones(flat.shape)
         ceiling = self.ceiling(flat, backward=backward)
         best = self._best(flat, backward=backward)
-        # Every line serves the epsilons of one interval, whatever else is asked: what one gives does not depend on it.
+        # Every line serves the epsilons of one interval; its answers do not depend on other queries.
         scale = self._scale(backward=backward)
         with np.errstate(divide="ignore"):
             part = np.where(flat == 0, -1.0, np.maximum(np.ceil(np.log2(flat / scale)), 0.0))
@@ -383,7 +383,7 @@ class _ComposedLaw(PrivacyLoss):
         return max(self._epsilon_at(math.log(delta), backward=order) for order in (False, True))
 
     def _epsilon_at(self, log_delta: float, *, backward: bool) -> float:
-        """Down from an epsilon that is surely enough, then between two."""
+        """Return an epsilon by search: down from one that is surely enough, then between two."""
 
         def over(epsilon: float) -> float:
             result = self.between(np.array([epsilon]), backward=backward, least=math.exp(log_delta) / 2)
@@ -405,7 +405,7 @@ class _ComposedLaw(PrivacyLoss):
         return min(result, enough)
 
     def _enough(self, log_delta: float, *, backward: bool) -> tuple[float, float]:
-        """The least epsilon of all orders: where e^-((k-1) eps) times the constant of `_constant` is delta."""
+        """Return the least epsilon of all orders: where e^-((k-1) eps) times the constant of `_constant` is delta."""
 
         def bound(index: int) -> float:
             return (self._constant(index, backward=backward) - log_delta) / (_ORDERS[index] - 1)
@@ -423,12 +423,12 @@ class _ComposedLaw(PrivacyLoss):
         return np.asarray(np.exp(np.minimum(constant[best - best.min()] - (orders - 1) * epsilon, 0.0)))
 
     def _constant(self, index: int, *, backward: bool) -> float:
-        """Log of M(k) (k-1)^(k-1) / k^k: delta(eps) is at most that times e^-((k-1) eps), as 1 - e^-x is of e^((k-1) x)."""
+        """Return the log of M(k) (k-1)^(k-1) / k^k: delta(eps) is at most that times e^-((k-1) eps), as 1 - e^-x is of e^((k-1) x)."""
         k = _ORDERS[index]
         return self._log_mass(k, backward=backward) + (k - 1) * math.log(k - 1) - k * math.log(k)
 
     def _best(self, epsilon: Floats, *, backward: bool) -> npt.NDArray[np.int64]:
-        """The order at which the integrand is lowest, for each epsilon: the higher, the larger epsilon."""
+        """Return the order at which the integrand is lowest, for each epsilon: the higher, the larger epsilon."""
         ends = float(epsilon.min()), float(epsilon.max())
         least, most = (self._lowest(value, backward=backward) for value in ends)
         turns = [self._turn(index, backward=backward) for index in range(least, most)]
@@ -438,17 +438,17 @@ class _ComposedLaw(PrivacyLoss):
         return _descend(lambda i: self._height(i, backward=backward) - (_ORDERS[i] - 1) * epsilon, _MIDDLE)
 
     def _height(self, index: int, *, backward: bool) -> float:
-        """The log of the integrand at t = 0 and epsilon 0."""
+        """Return the log of the integrand at t = 0 and epsilon 0."""
         k = _ORDERS[index]
         return self._log_mass(k, backward=backward) - math.log(k * (k - 1))
 
     def _turn(self, index: int, *, backward: bool) -> float:
-        """The epsilon from which on the next order is better."""
+        """Return the epsilon from which on the next order is better."""
         here, there = (self._height(i, backward=backward) for i in (index, index + 1))
         return (there - here) / (_ORDERS[index + 1] - _ORDERS[index])
 
     def _line(self, index: int, place: float, *, backward: bool) -> Line:
-        """The line of one order for one interval of epsilons (0 alone, up to the scale, its doubles), kept for the next call."""
+        """Return the line of one order for one interval of epsilons (0 alone, up to the scale, its doubles), kept for the next call."""
         key = (index, place, backward)
         if key not in self._lines:
             high = self._scale(backward=backward) * 2.0**place if place >= 0 else 0.0
@@ -463,7 +463,7 @@ class _ComposedLaw(PrivacyLoss):
         return self._lines[key]
 
     def _scale(self, *, backward: bool) -> float:
-        """About the standard deviation of the loss: M(k) is about e^(k (k-1) scale^2/2)."""
+        """Return the approximate standard deviation of the loss: M(k) is about e^(k (k-1) scale^2/2)."""
         k = _ORDERS[self._lowest(0.0, backward=backward)]
         return math.sqrt(max(2 * self._log_mass(k, backward=backward), _LEAST_SCALE) / (k * (k - 1)))
 

@@ -1,4 +1,4 @@
-"""What a training description promises: everything at once, the claims that an audit judges, and in plain words."""
+"""Promises of a training description: all quantities at once, the claims that an audit judges, and plain words."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,11 +41,11 @@ def overview(
         delta: In [0, 1), to state epsilon at.
         rates: False positive rates, in (0, 1].
         prior: Chance that the record was in, before the attacker looks; in (0, 1).
-        adjacencies: Which kinds of neighbours.
+        adjacencies: Kinds of neighbours.
 
     Returns:
         For each adjacency in turn, each quantity by every method; `leading` picks the best. A number
-        that cannot be computed is there, null, with the reason in its note.
+        that cannot be computed is there, None, with the reason in its note.
 
     Raises:
         InputError: A number out of range, or an unknown adjacency.
@@ -101,7 +101,7 @@ def _rows(
 
 
 def _of_people(training: DPSGD, accounted: Claim, rates: tuple[float, ...], prior: float) -> Iterator[Claim]:
-    """For people with several records: everything by the whole curve."""
+    """Return all quantities for people with several records, from the whole curve."""
     curve = claimed_curve(training, adjacency=accounted.adjacency).curve
     yield accounted
     yield mu_claim(training, adjacency=accounted.adjacency)
@@ -138,7 +138,7 @@ def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def _better(claim: Claim, best: Claim) -> bool:
-    """Whether a claim says more than the best so far."""
+    """Return whether a claim is stronger than the best so far."""
     if claim.value is None or best.value is None:
         return claim.value is not None
     if not (claim.proven and best.proven):
@@ -157,21 +157,21 @@ def in_words(
 ) -> tuple[str, ...]:
     """Return the leading claims on replaced records as sentences with "out of 100", or on added ones without those.
 
-    The first sentence says whom the others are about, and the last what is not counted.
+    The first sentence states the subject of the others, and the last states the limit of the count.
 
     Args:
         claims: From `overview`, with the same rates and prior.
-        rates: As there.
-        prior: As there.
+        rates: As for `overview`.
+        prior: As for `overview`.
         records: The largest number of records of a person, where the claims are about people.
 
     >>> print(in_words(overview(DPSGD(2.0, 0.01, 100), delta=1e-6, rates=(0.1,)), rates=(0.1,))[2])
     The attacker is right about at most 52 out of 100 records; guessing without the model is right about 50 out of 100.
     """
-    shown = leading(claims)
-    relations = [claim.adjacency for claim in shown]
+    selected = leading(claims)
+    relations = [claim.adjacency for claim in selected]
     relation = Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in relations else Adjacency.ADD_REMOVE
-    by_metric = {claim.metric: claim for claim in shown if claim.adjacency is relation}
+    by_metric = {claim.metric: claim for claim in selected if claim.adjacency is relation}
     success = next(claim for metric, claim in by_metric.items() if metric.startswith("success_rate"))
     about, which = "one record that is", _WHICH[relation]
     if records is not None:
@@ -190,7 +190,7 @@ def in_words(
 
 _ONE_RUN = "This run alone is counted: runs that only tried other settings on the same records, as tuning does, are not."
 
-# --- One mu for a whole curve, and what it overstates ---
+# --- One mu for a whole curve, and its overstatement ---
 
 _LEAST_RATE = 1e-10
 _MUCH_REGRET = 0.01
@@ -208,10 +208,10 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
 
     Args:
         claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``mu``, with its regret in the note: how much the Gaussian curve overstates either error rate at most. Null, with
+        ``mu``, with its regret in the note: how much the Gaussian curve overstates either error rate at most. None, with
         the reason, where there is no curve.
 
     Raises:
@@ -220,8 +220,8 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     Source: Gomez et al. 2025; `TradeoffCurve.mu_and_regret`.
 
     >>> from auditor.core.options import DPSGD
-    >>> found = mu_claim(DPSGD(9.4, 0.328, 2000))
-    >>> round(found.value, 2), found.note[:14]
+    >>> claim = mu_claim(DPSGD(9.4, 0.328, 2000))
+    >>> round(claim.value, 2), claim.note[:14]
     (1.57, 'Regret 0.00115')
     """
     relation = Adjacency.named(adjacency)
@@ -249,7 +249,7 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     return replace(result, note=note)
 
 
-# --- What an audit sets its numbers against ---
+# --- Claims that an audit compares its numbers with ---
 
 
 def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
@@ -266,7 +266,7 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
         For DP-SGD: the add/remove epsilon, the replace-one epsilon by the exact law and by conversion, the advantage,
         the Bayes security it leaves, and the two approximations of it; for batches of a fixed size only what is about replaced records, and for shuffled ones nothing is proven.
         For a statement: its epsilon, the replace-one conversion of an add/remove one, advantage, Bayes security; for a
-        curve likewise, the replace-one epsilon at the same delta, and the advantage by the whole curve.
+        curve in the same way, the replace-one epsilon at the same delta, and the advantage by the whole curve.
 
     Raises:
         InputError: Delta is outside [0, 1).
@@ -316,11 +316,11 @@ def _of_training(claim: DPSGD, delta: float) -> tuple[Claim, ...]:
     return (add_remove, accounted, replace_one(add_remove), *rest)
 
 
-# --- What a promise means for one person, in whole numbers "out of 100" ---
+# --- The meaning of a promise for one person, in whole numbers "out of 100" ---
 #
 # Nanayakkara et al. 2023 found that people understand a privacy promise best as two frequencies side by side: what
 # happens if they do not take part, and what if they do. The numbers here are whole and rounded toward the worst case,
-# so that no sentence promises more than its claim; rare events are told as "1 in 1,000".
+# so that no sentence promises more than its claim; rare events are stated as "1 in 1,000".
 
 # The largest number to count out of.
 _LARGEST = 1_000_000_000
@@ -334,7 +334,7 @@ def out_of(share: float, *, toward: str = "up") -> str:
 
     Args:
         share: In [0, 1].
-        toward: ``up`` (for what must not be exceeded), ``down`` or ``nearest``.
+        toward: ``up`` (for upper bounds), ``down`` or ``nearest``.
 
     Raises:
         InputError: The share is outside [0, 1], or ``toward`` is unknown.
@@ -343,7 +343,7 @@ def out_of(share: float, *, toward: str = "up") -> str:
     ('13 out of 100', '4 in 10,000', '1 in 1,000', '9,996 out of 10,000', '50 out of 100')
     """
     exact = _decimal(validate.fraction("share", share, zero=True, one=True))
-    rounding = _ROUNDING[validate.known("toward", toward, tuple(_ROUNDING))]
+    rounding = _ROUNDING[validate.one_of("toward", toward, tuple(_ROUNDING))]
     rest = min(exact, 1 - exact)
     if toward == "nearest" and 0 < rest < Decimal(1) / _LARGEST:
         return f"{'' if exact == rest else 'all but '}fewer than 1 in {_LARGEST:,}"
@@ -356,7 +356,7 @@ def out_of(share: float, *, toward: str = "up") -> str:
 
 
 def odds_in_words(claim: Claim) -> str:
-    """Return what an (epsilon, delta), or an advantage, means for a person who decides about taking part.
+    """Return the meaning of an (epsilon, delta), or an advantage, for a person who decides about taking part.
 
     Of all events that an observer may go by, it names the one that the promise separates best: it happens to x out of
     100 who do not take part, and then to at most y who do, by the trade-off curve of (epsilon, delta). An advantage is
@@ -374,7 +374,7 @@ def odds_in_words(claim: Claim) -> str:
     >>> print(odds_in_words(Claim("epsilon", 0.447, 0.0, Adjacency.ADD_REMOVE, "stated", True)))
     If you do not participate, 39 out of 100 potential outcomes will lead an observer to believe that you did. If you participate, at most 61 out of 100 potential outcomes will lead the observer to believe so.
     """
-    validate.known("claim metric", claim.metric, ("epsilon", "advantage"))
+    validate.one_of("claim metric", claim.metric, ("epsilon", "advantage"))
     if claim.value is None:
         return _unknown(claim)
     value, delta = (0.0, claim.value) if claim.metric == "advantage" else (claim.value, delta_of(claim))
@@ -388,7 +388,7 @@ def odds_in_words(claim: Claim) -> str:
             " that you did. If you participate, all of them may."
         )
     base = _base(corner)
-    # Of the two whole numbers next to the best point of the curve, the one that tells more, or else the nearer.
+    # Of the two whole numbers next to the best point of the curve, the stronger one, or else the nearer.
     pairs = []
     for rounding in (ROUND_FLOOR, ROUND_CEILING):
         without = int((corner * base).to_integral_value(rounding))
@@ -428,7 +428,7 @@ def belief_in_words(claim: Claim, *, prior: float = 0.5) -> str:
 
 
 def rates_in_words(claim: Claim, *, fpr: float) -> str:
-    """Return what a true positive rate at a false positive rate means for records in and outside the training set.
+    """Return the meaning of a true positive rate at a false positive rate for records in and outside the training set.
 
     Args:
         claim: A ``tpr_at_fpr.<fpr>`` claim.
@@ -441,7 +441,7 @@ def rates_in_words(claim: Claim, *, fpr: float) -> str:
     >>> print(rates_in_words(Claim("tpr_at_fpr.0.01", 0.038204, None, Adjacency.REPLACE_ONE, "stated", True), fpr=0.01))
     An attacker who wrongly accuses 1 out of 100 records outside the training set finds at most 4 out of 100 of those in it.
     """
-    validate.known("claim metric", claim.metric, (attackers.tpr_metric(fpr),))
+    validate.one_of("claim metric", claim.metric, (attackers.tpr_metric(fpr),))
     if claim.value is None:
         return _unknown(claim)
     return (
@@ -467,7 +467,7 @@ def success_in_words(claim: Claim, *, prior: float = 0.5) -> str:
     guess = max(validate.fraction("prior", prior), 1 - prior)
     # A success rate is the same for a prior and its complement when it follows from Bayes security.
     named = [f"success_rate_at_prior.{belief:g}" for belief in (prior, guess)]
-    validate.known("claim metric", claim.metric, ["success_rate"] if guess == 1 / 2 else named)
+    validate.one_of("claim metric", claim.metric, ["success_rate"] if guess == 1 / 2 else named)
     if claim.value is None:
         return _unknown(claim)
     return (

@@ -1,4 +1,4 @@
-"""Renyi divergences of DP-SGD, what they promise (an epsilon; an advantage, by Pinsker's inequality), and what any do."""
+"""Renyi divergences of DP-SGD and the promises that follow from them: an epsilon, and an advantage by Pinsker's inequality."""
 
 import math
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _LARGEST_RATIO = 1e150
 def renyi_divergence(
     training: DPSGD, *, order: npt.ArrayLike, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> Any:
-    """Return the Renyi divergence between what neighbouring training sets give, of both orders the larger.
+    """Return the Renyi divergence between the outputs of neighbouring training sets, the larger of both orders.
 
     It adds up over steps. T steps' is T distance^2 order / (2 s^2) without sampling; otherwise it is computed by
     quadrature, to about 1e-10 of its value or to 1e-17, whichever is more. (dp-accounting's series do not always converge at
@@ -51,7 +51,7 @@ def renyi_divergence(
     Args:
         training: Poisson-sampled steps, or batches of a fixed size.
         order: Above 1, whole or fractional; a number or an array of any shape.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
         Nats, 0 or more, possibly infinity: a number, or an array of the shape of ``order``.
@@ -87,10 +87,10 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
     Args:
         training: Poisson-sampled steps, or batches of a fixed size.
         delta: In [0, 1).
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``epsilon`` in nats; infinite at delta 0. Null, with a note, for added records with batches of a fixed size.
+        ``epsilon`` in nats; infinite at delta 0. None, with a note, for added records with batches of a fixed size.
 
     Raises:
         InputError: The run is no DPSGD, delta is outside [0, 1), or the adjacency is unknown.
@@ -123,10 +123,10 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
 
     Args:
         training: Poisson-sampled steps, or batches of a fixed size.
-        adjacency: Which training sets count as neighbours.
+        adjacency: Relation between neighbouring training sets.
 
     Returns:
-        ``advantage`` (the total variation) in [0, 1]. Null, with a note, for added records with batches of a fixed
+        ``advantage`` (the total variation) in [0, 1]. None, with a note, for added records with batches of a fixed
         size.
 
     Raises:
@@ -161,16 +161,16 @@ def _total(phases: tuple[Phase, ...], pair: StepPair, orders: Floats) -> Floats:
     return np.array([_divergence(phases, pair, order) for order in orders.tolist()])
 
 
-@lru_cache(maxsize=4096)  # every delta asks for the same orders
+@lru_cache(maxsize=4096)  # every delta uses the same orders
 def _divergence(phases: tuple[Phase, ...], pair: StepPair, order: float, *, backward: bool = False) -> float:
-    """Return that of all steps at one order, never above what holds without sampling."""
+    """Return the divergence of all steps at one order, never above the one without sampling."""
     total, composed = 0.0, []
     for phase in phases:
         if phase.sampling_rate == 1:
             total += phase.steps * order * _unsampled(phase, pair)
         elif _is_shown(phase, pair, order):
-            shown = _shown(phase, pair, order, backward=backward)
-            total += phase.steps * min(shown, order * _unsampled(phase, pair))
+            divergence = _shown(phase, pair, order, backward=backward)
+            total += phase.steps * min(divergence, order * _unsampled(phase, pair))
         else:
             composed.append(replace(phase, noise_multiplier=min(phase.noise_multiplier, _MOST_NOISE)))
     # Few kinds of step each on a grid of its own, more on one.

@@ -11,7 +11,7 @@ Along one record's clipped gradient, at noise s and rate p:
   exceeds 0 (outputs above 1), mirrored below 0, and exactly 0 otherwise.
 
 All three are of one form, l_a - l_b with l_m(x) = log(1 - p + p e^(m (2x - m) / (2 s^2))) and phi_s the density of N(0, s^2):
-P = phi_s e^(l_a), Q = phi_s e^(l_b), a > b. What is composed is the transform
+P = phi_s e^(l_a), Q = phi_s e^(l_b), a > b. The composed function is the transform
 
     M(z) = integral of P^z Q^(1-z) = integral over x of phi_s(x) e^(z l_a(x) + (1-z) l_b(x)),
 
@@ -132,7 +132,7 @@ class Steps(ABC):
 
     @property
     def backward(self) -> "Steps":
-        """The two laws in the other order; by default they are alike in both."""
+        """The two laws in the other order; by default they are equal in both."""
         return self
 
     @abstractmethod
@@ -145,15 +145,15 @@ class Steps(ABC):
 
     @property
     def digits(self) -> float:
-        """How small the error of one step's sum must be, in e-folds, for that of all steps to be small."""
+        """Required error of one step's sum, in e-folds, for that of all steps to be small."""
         return _DIGITS + math.log(max(float(self.count.max()), 1.0))
 
     def _too_many(self, length: Floats, spacing: Floats) -> bool:
-        """Whether there is mass so far out that the divergence is of no use."""
+        """Return whether there is mass so far out that the divergence is of no use."""
         return _points(length, spacing) > max(_MOST_POINTS / self.count.size, _FEW_POINTS)
 
     def _log_normal(self, x: Any, width: Any) -> Any:
-        """log(phi_s(x) width)."""
+        """Return log(phi_s(x) width)."""
         return -((x / self.noise) ** 2) / 2 + np.log(width / (self.noise * math.sqrt(2 * math.pi)))
 
 
@@ -212,14 +212,14 @@ class Line(Steps):
         return Exponentials.checked(weight, loss, log_mass, slack, error, np.zeros(log_mass.size))
 
     def _losses(self, x: Any) -> tuple[Any, Any]:
-        """l_a and l_b, at real or complex outputs."""
+        """Return l_a and l_b, at real or complex outputs."""
         mixture = _log_mixture if np.iscomplexobj(x) else gaussian.log_mixture
         means, square = (self.first, self.second), 2 * self.noise**2
         upper, lower = (mixture(m * (2 * x - m) / square, self.rate) if m else 0 * x for m in means)
         return upper, lower
 
     def _window(self, order: float) -> tuple[Floats, Floats]:
-        """Between which outputs the integrand is not negligible, shape (K, 1) each; looked at on a coarse grid.
+        """Return the outputs between which the integrand is not negligible, shape (K, 1) each; from a coarse grid.
 
         The slope of its logarithm is at most (k a + (k-1) |b| - x)/s^2, and at least -((1-k) |b| + x)/s^2, the terms
         with k - 1 and 1 - k where these are positive. Far out the grid is geometric, and ends at the mode of N(k a, s^2).
@@ -242,7 +242,7 @@ class Line(Steps):
         return _where_heavy(x, -((x / self.noise) ** 2) / 2 + order * upper + (1 - order) * lower)
 
     def _strip(self, order: float) -> tuple[Floats, Floats]:
-        """How high the path runs, and the spacing of the nodes that its height allows, shape (K, 1) each."""
+        """Return the height of the path, and the spacing of the nodes that it allows, shape (K, 1) each."""
         largest = max(abs(self.first), abs(self.second))
         height = np.minimum(math.pi / 2 * self.noise**2 / largest, 1.6 * self.noise) * _SHARES
         log_c = 2 * (height / self.noise) ** 2
@@ -303,7 +303,7 @@ class Ray(Steps):
         return mean * (2 * x - mean) / (2 * self.noise**2)
 
     def _loss(self, x: Any, beyond: Any) -> Any:
-        """The loss at x, so far beyond the middle: its imaginary part is 0 or more on every path of `_nodes`.
+        """Return the loss at x, so far beyond the middle: its imaginary part is 0 or more on every path of `_nodes`.
 
         That of l_m = log(1 - p + p e^(u + i v)) has the sign of m, so only second > 0 is in question. Both u and v > 0
         are larger for first than for second right of the middle. Where the path is left of it, v <= 1.3 and
@@ -329,7 +329,7 @@ class Ray(Steps):
         return Exponentials.checked(weight, losses, log_mass, slack, error, atom[:, 0])
 
     def _strip(self, order: float) -> tuple[float, Floats]:
-        """The angle of the path and the spacing in w, shape (K, 1), by the integrals of absolute values along both edges."""
+        """Return the angle of the path and the spacing in w, shape (K, 1), by the integrals of absolute values along both edges."""
         plain = self._along(order, 0.0)
         best, widest = 0.0, np.zeros(self.rate.shape)
         for angle in _ANGLES:
@@ -341,14 +341,14 @@ class Ray(Steps):
         return best, widest
 
     def _along(self, order: float, angle: float) -> Floats:
-        """Log of the integral of the absolute value on the path at an angle, about, shape (K,)."""
+        """Return the log of the integral of the absolute value on the path at an angle, about, shape (K,)."""
         x, width, loss = self._nodes(order, angle=angle, spacing=np.full(self.rate.shape, 0.25))
         base = self._log_normal(x, width).real
         whole = np.logaddexp(base + order * loss.real, base + (1 - order) * loss.real)
         return np.asarray(logsumexp(whole, axis=1))
 
     def _far(self, order: float) -> tuple[Floats, Floats]:
-        """How far beyond the middle there is mass, and the scale of the path, shape (K, 1) each."""
+        """Return the reach of the mass beyond the middle, and the scale of the path, shape (K, 1) each."""
         most, near = max(order, 1 - order), _REACH * self.noise
         # Even up to the reach of the noise, then geometric.
         shares = np.linspace(0.0, 1.0, _FEW_POINTS // 2)
@@ -360,7 +360,7 @@ class Ray(Steps):
         return _where_heavy(beyond, logs)[1], np.minimum(self.noise, 1.0) * self.noise / (2 * self.first)
 
     def _nodes(self, order: float, *, angle: float, spacing: Floats) -> tuple[Any, Any, Any]:
-        """Outputs, widths and losses on the path."""
+        """Return outputs, widths and losses on the path."""
         far, scale = self._far(order)
         real, width = _even(np.full_like(scale, _NEAREST), far / scale, spacing)
         grown = np.exp(-np.abs(real) + 1j * np.where(real > 0, -angle, angle))
@@ -403,19 +403,19 @@ def _log_mixture(z: Any, rate: Floats) -> Complexes:
 
 
 def _even(low: Floats, high: Floats, spacing: Floats) -> tuple[Floats, Floats]:
-    """Points from low to high, at most this far apart, shape (K, J), and how far apart, shape (K, 1)."""
+    """Return the points from low to high, at most this far apart, shape (K, J), and how far apart, shape (K, 1)."""
     count = _points(high - low, spacing)
     width = (high - low) / (count - 1)
     return low + width * np.arange(count), width
 
 
 def _points(length: Floats, spacing: Floats) -> int:
-    """How many points are at most this far apart, on the longest of several lengths."""
+    """Return the number of points that are at most this far apart, on the longest of several lengths."""
     return math.ceil(float(np.max(length / spacing))) + 2
 
 
 def _where_heavy(x: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """The points around those of a grid at which a logarithm is near its largest, shape (K, 1) each."""
+    """Return the points around those of a grid at which a logarithm is near its largest, shape (K, 1) each."""
     keep = logs >= logs.max(axis=1, keepdims=True) - _NEGLIGIBLE
     last = keep.shape[1] - 1
     start = np.maximum(keep.argmax(axis=1) - 1, 0)[:, None]
@@ -425,7 +425,7 @@ def _where_heavy(x: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_one_plus(base: Floats, parts: list[Floats], logs: Floats) -> tuple[Floats, Floats]:
-    """log(1 + sum of e^base (sum of parts)), and its rounding; where that is not near 0, the log of the sum of e^logs."""
+    """Return log(1 + sum of e^base (sum of parts)), and its rounding; where that is not near 0, the log of the sum of e^logs."""
     weight = np.exp(base)
     with np.errstate(over="ignore", invalid="ignore"):
         excess = (weight * sum(parts)).sum(axis=1)
@@ -463,7 +463,7 @@ def step_epsilons(noise: Floats, rate: Floats, pair: StepPair, *, deltas: npt.Ar
     Args:
         noise: Noise multipliers, above 0.
         rate: Sampling rates in (0, 1], as many.
-        pair: What a step lets an attacker tell apart.
+        pair: The pair of output laws of a step.
         deltas: A shape that goes with these, 0 or more; at 0 the epsilon is infinite.
 
     >>> one = np.ones(1)

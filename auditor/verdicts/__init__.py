@@ -1,4 +1,4 @@
-"""A claim meets an estimate: the verdict; and gates that stop a pipeline."""
+"""Verdicts on claims by estimates, and gates that stop a pipeline."""
 
 from auditor.core.lazy import face
 

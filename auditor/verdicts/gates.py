@@ -4,16 +4,21 @@ A gate is ``NAME OPERATOR NUMBER``, ``verdict == WORD`` or ``checks.NAME == WORD
 alone means the estimate's value, which for a certified bound is the bound, and for a rate, an area or an advantage what
 was observed; ``.value``, ``.lower`` and ``.upper`` pick one, and the sentence says which.
 
-What cannot be evaluated never passes. That is a missing number, an undecided verdict or check, and any number after a
-failed validity check. It is also a gate on a number that is not true, but says nothing by that:
+A gate that cannot be evaluated never passes: its number is missing, its verdict or check is undecided, or a validity check
+failed. The same holds for a gate that is not true, but uninformative:
 
 * the audit could not have shown any leak: all losses are equal, or members have the higher losses;
-* ``>`` or ``>=`` asks of a bound (``epsilon_bound.*``) what its ceiling does not reach either, so that no model could
-  have failed the gate on these records;
-* ``>`` or ``>=`` asks of a parametric Epsilon* whose fit is rejected, and the certified bound of the same model at the
-  same delta is above the gate's number. A rejected fit alone changes no outcome: the sentence tells it.
+* ``>`` or ``>=`` compares a bound (``epsilon_bound.*``) with a number above its ceiling, so that no model could have
+  failed the gate on these records;
+* ``>`` or ``>=`` compares a parametric Epsilon* whose fit is rejected, and the certified bound of the same model at the
+  same delta is above the gate's number. A rejected fit alone changes no outcome: the sentence reports it.
 
-A gate that is true has failed in any case, except after a failed validity check.
+A gate that is true has always failed, except after a failed validity check.
+
+A gate with ``is_policy`` is read from a condition that must hold (`auditor.verdicts.limits`). If the condition names the
+end of an interval that is nearer to the limit, it is exceeded only if the whole interval is beyond the limit; if the
+interval contains the limit, the outcome is undecided. ``group.NAME`` is the largest number of that name over classes and groups,
+whose intervals hold together.
 """
 
 import math
@@ -27,31 +32,35 @@ from typing import Any, NamedTuple
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers, validate
 from auditor.core.errors import ExitCode, InputError
+from auditor.core.facts import Basis
 from auditor.core.registry import Role, Unit
-from auditor.core.values import WORST_FIRST, Estimate, Status, Subject, Verdict
+from auditor.core.values import WORST_FIRST, Check, Estimate, Status, Subject, Verdict
 from auditor.report.rows import Row
 from auditor.report.words import ABOUT
-from auditor.results.document import Document, ceiling, detail
+from auditor.results.document import Document, Slice, SliceKind, ceiling, detail, find
 from auditor.results.metrics import METRICS, describe
 from auditor.verdicts.judging import failed_validity, why_blind
 
-# --- What a gate may name in a result: estimates with or without an end, the verdict, and checks ---
+# --- The names in gates: estimates with or without an end, the verdict, and checks ---
 
 
 _CHECKS = "checks."
+GROUP = "group."
+_ESTIMATES_OF_GROUPS = ("epsilon_bound.clopper_pearson", "auc", "advantage")
 _ENDS = {"value": "value", "lower": "lower end", "upper": "upper end"}
 
 
-class _Found(NamedTuple):
-    """An estimate and which of its numbers is meant, or why this audit has none of that name."""
+class _Number(NamedTuple):
+    """An estimate and the meant end of it, with its class or group, or why this audit has none of that name."""
 
     estimate: Estimate | None
     end: str
     reason: str = ""
+    group: Slice | None = None
 
 
-def found(name: str, *, gate: str, result: Document) -> _Found:
-    """Return what a name means in a result.
+def named_number(name: str, *, gate: str, result: Document) -> _Number:
+    """Return the number with this name in a result.
 
     Raises:
         InputError: No audit has it; the message names the nearest.
@@ -59,23 +68,37 @@ def found(name: str, *, gate: str, result: Document) -> _Found:
     names = _names(result)
     head, _, last = name.rpartition(".")
     stem, end = (head, last) if last in _ENDS and name not in names else (name, "value")
-    if names.count(stem) > 1:  # in a result that somebody made: whichever was taken, another might not pass
-        return _Found(None, end, f"the result has {names.count(stem)} numbers named {stem}")
+    if names.count(stem) > 1:  # in a handmade result, where each may pass or not
+        return _Number(None, end, f"the result has {names.count(stem)} numbers named {stem}")
     if stem in names:
-        return _Found(result.estimates[names.index(stem)], end)
+        return _Number(result.estimates[names.index(stem)], end)
     if result.kind is None and stem in METRICS and METRICS[stem].absent:
-        return _Found(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
+        return _Number(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
     raise _unknown(name, gate=gate, result=result)
 
 
+def _of_groups(name: str, result: Document) -> "list[_Number]":
+    """Return the number with this name of each class and group; one without an estimate if the audit has none."""
+    stem, _, last = name.rpartition(".")
+    stem, end = (stem, last) if last in _ENDS else (name, "value")
+    numbers_of = []
+    for one in getattr(result, "slices", ()):
+        estimate = find(one, stem)
+        if one.kind is not SliceKind.PERCENTILE and estimate is not None:
+            few = f"{one.kind} {numbers.quoted(one.label)} has too few records ({one.n_member:,} and {one.n_nonmember:,})"
+            missing = getattr(estimate, end) is None
+            numbers_of.append(_Number(None if missing else estimate, end, few if missing else "", one))
+    return numbers_of or [_Number(None, end, "no record of this audit has a class or a group")]
+
+
 def _names(result: Document) -> list[str]:
-    """The names of all estimates; what a training promises has each twice, for two kinds of neighbours."""
+    """Return the names of all estimates; a promise has each twice, for two adjacencies."""
     twice = result.kind == "claim"
     return [f"{item.name}.{item.adjacency}" if twice else item.name for item in result.estimates]
 
 
 def _status(name: str, *, gate: str, result: Document) -> tuple[Status | None, str]:
-    """Return how a check came out, the worst where there are several, or why there is none.
+    """Return the status of a check, the worst of several, or why there is none.
 
     Raises:
         InputError: No audit has it; the message names the nearest.
@@ -90,17 +113,18 @@ def _status(name: str, *, gate: str, result: Document) -> tuple[Status | None, s
 
 
 def known_names(result: Document) -> tuple[str, ...]:
-    """Return every name that a gate on this result may have."""
+    """Return every name that a gate on this result may use."""
     absent = [item.name for item in METRICS if item.absent and result.kind is None]
     estimates = [*_names(result), *absent]
     ends = [f"{name}.{end}" for name in estimates for end in _ENDS]
     absent = [item.name for item in CHECKS if item.absent and result.kind is None]
     checks = [_CHECKS + name for name in [*(item.name for item in result.checks), *absent]]
-    return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends]))
+    groups = [GROUP + name for name in _ESTIMATES_OF_GROUPS if getattr(result, "slices", ())]
+    return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends, *groups]))
 
 
 def _unknown(name: str, *, gate: str, result: Document) -> InputError:
-    options = known_names(result)  # those that this audit has come first
+    options = known_names(result)  # names in this audit come first
     begun = next((whole for whole in options if whole.startswith(name.lower())), None)
     guess = validate.did_you_mean(begun or validate.nearest(name.lower(), options))
     estimates = ", ".join(_names(result))
@@ -112,26 +136,26 @@ def _unknown(name: str, *, gate: str, result: Document) -> InputError:
     )
 
 
-# --- The words in which a gate's outcome is told ---
+# --- The words of a gate's outcome ---
 
 
 _EXACT = 17  # digits that hold any number
 
 
-def _toward(estimate: Estimate, end: str) -> str:
-    """Return how a number is rounded so that the sentence promises no more than was found."""
+def rounded_toward(estimate: Estimate, end: str) -> str:
+    """Return the direction of rounding that does not overstate the number."""
     return {"lower": "down", "upper": "up"}.get(end) or Row(estimate).toward
 
 
 def _real(value: Any) -> float | None:
-    """Return a number; null for what is none, as in a result that somebody made by hand."""
+    """Return a number; None for anything else, as in a handmade result."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
         return None
     return value if abs(value) <= sys.float_info.max or abs(value) == math.inf else None
 
 
-def _apart(actual: float, *, bound: float, toward: str) -> str:
-    """Return the number with as many digits as it takes to see on which side of the bound it is."""
+def apart_from(actual: float, *, bound: float, toward: str) -> str:
+    """Return the number with enough digits to see on which side of the bound it is."""
     if not math.isfinite(actual):
         return numbers.number(actual)
     side = actual > bound, actual < bound
@@ -142,25 +166,25 @@ def _apart(actual: float, *, bound: float, toward: str) -> str:
 
 
 def _terms(estimate: Estimate, end: str) -> str:
-    """Return what a number is, what it is about, and at which delta."""
-    rate, toward = describe(estimate).unit is Unit.RATE, _toward(estimate, end)
+    """Return the kind, subject and delta of a number."""
+    rate, toward = describe(estimate).unit is Unit.RATE, rounded_toward(estimate, end)
     share = numbers.percent(getattr(estimate, end), toward=toward) if rate else None
     level = f"at {Row(estimate).level} confidence" if estimate.confidence else "of no stated confidence"
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
-    delta = None if estimate.delta is None else f"delta {numbers.given(estimate.delta)}"
+    delta = None if estimate.delta is None else f"delta {numbers.as_stated(estimate.delta)}"
     parts = (share, kind, f"about {ABOUT[estimate.subject]}", delta, estimate.adjacency)
     return ", ".join(map(str, filter(None, parts)))
 
 
-def _sentence(words: str) -> str:
-    """Return the words on one line, with a capital only where they do not start with a name."""
+def sentence(words: str) -> str:
+    """Return the words on one line, with a capital unless they start with a name."""
     line = numbers.tidy(numbers.clean(re.sub(r"\s+", " ", words)))
     return line[0].upper() + line[1:] if words.startswith(("the ", "this ", "no ", "a ")) else line
 
 
-# --- Why a gate that is not true may not be taken as passed: the audit could not have made it true, or contradicts itself ---
+# --- Gates that are not true and yet do not pass: the audit could not have made them true, or contradicts itself ---
 
 
 _UPWARD = (">", ">=")
@@ -169,14 +193,14 @@ _UPWARD = (">", ">=")
 def _why_no_pass(
     estimate: Estimate, *, result: Document, symbol: str, bound: float, holds: Callable[[float], bool]
 ) -> str | None:
-    """Return why a gate that does not hold says nothing, as a clause without a capital; null where it has passed.
+    """Return why a gate that is not true is uninformative, as a clause without a capital; None if it has passed.
 
     Args:
-        estimate: The one that the gate names.
-        result: The audit that it comes from.
+        estimate: The estimate that the gate names.
+        result: The audit.
         symbol: The gate's operator.
         bound: The gate's number.
-        holds: Whether the gate would be true of a number.
+        holds: Whether the gate is true for a number.
 
     Three things keep a gate from passing: an audit that could not have shown any leak; a bound with a ceiling at which
     the gate would not be true either; a rejected fit whose number lies below what the same audit certifies.
@@ -186,8 +210,8 @@ def _why_no_pass(
         return blind
     top = ceiling(estimate) if describe(estimate).lower_bound else None
     if top is not None and not holds(top):
-        shown = numbers.number(top, toward="down")
-        return f"its ceiling is {shown}, so with these records it could not have been larger, whatever the model leaks"
+        largest = numbers.number(top, toward="down")
+        return f"its ceiling is {largest}, so with these records it could not have been larger, whatever the model leaks"
     if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
         return None
     bounds = [item for item in result.estimates if describe(item).role is Role.CERTIFIED]
@@ -201,8 +225,18 @@ def _why_no_pass(
     ]
     if not contradict:
         return None
-    shown = _apart(max(contradict), bound=bound, toward="down")
-    return f"its fit is rejected and the certified bound of the same model at the same delta is {shown}"
+    largest = apart_from(max(contradict), bound=bound, toward="down")
+    return f"its fit is rejected and the certified bound of the same model at the same delta is {largest}"
+
+
+def _why_unusable(name: str, estimate: Estimate, end: str, failed: Sequence[Check]) -> str:
+    """Return why a number is missing or does not measure leakage; nothing if it does."""
+    if _real(getattr(estimate, end)) is not None:
+        names = ", ".join(dict.fromkeys(check.name for check in failed))
+        return f"a validity check failed ({names}), so {name} does not measure leakage" if failed else ""
+    if estimate.value is None and estimate.reason:
+        return f"{name} has no value ({estimate.reason.rstrip('.')})"
+    return f"{name} has no value" if end == "value" else f"{estimate.name} has no {_ENDS[end]} here"
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -214,12 +248,13 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
 }
 _SAME = ("==", "!=")
-_ALTERED = "the result was altered since it was written"
+ALTERED = "the result was altered since it was written"
 _OPEN = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE, Status.UNKNOWN)
 _SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
-_PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
+PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_LONGEST = 200  # of a gate, in characters: nobody's is longer, and it is quoted in full
+LONGEST = 200  # characters of a gate, which is quoted in full
+OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True)
@@ -227,16 +262,18 @@ class Gate:
     """One condition; when it is true the gate has failed.
 
     Attributes:
-        text: As it was given.
+        text: As the user wrote it.
         name: Of an estimate (with or without an end), ``verdict``, or ``checks.NAME``.
         symbol: One of > >= < <= == !=.
-        bound: What it is compared with.
+        bound: Number or word to compare with.
+        is_policy: Whether the text states the opposite, which must hold.
     """
 
     text: str
     name: str
     symbol: str
     bound: float | Verdict | Status
+    is_policy: bool = False
 
     def judge(self, result: Document) -> "GateOutcome":
         """Return whether the gate holds for a result, in a code and a sentence.
@@ -245,11 +282,18 @@ class Gate:
             InputError: There is nothing of that name; the message names the nearest.
         """
         word = isinstance(self.bound, Verdict | Status)
-        outcome = self._of_word(result) if word else self._of_number(result)
-        return self._undecided(_ALTERED) if result.altered else outcome
+        try:
+            outcome = self._of_word(result) if word else self._of_number(result)
+        except InputError:
+            if not self.is_policy or result.kind is None:
+                raise
+            outcome = self._undecided(
+                f"no audit of this kind has {self.name}"
+            )  # a policy may be for all kinds
+        return self._undecided(ALTERED) if result.altered else outcome
 
     def _of_word(self, result: Document) -> "GateOutcome":
-        """Of the verdict, or of a check."""
+        """Return the outcome of a gate on the verdict or on a check."""
         actual: Verdict | Status | None = result.verdict
         if isinstance(self.bound, Verdict):
             reason, words = "no claim was given, so there is no verdict", "the verdict is"
@@ -262,68 +306,117 @@ class Gate:
         return text(f"{words} {actual.replace('_', ' ')}", str(actual))
 
     def _of_number(self, result: Document) -> "GateOutcome":
-        estimate, end, reason = found(self.name, gate=self.text, result=result)
+        name = self.name.removeprefix(GROUP)
+        if self.name.startswith(GROUP) and name.startswith(_ESTIMATES_OF_GROUPS):
+            options = [self._of_estimate(item, result) for item in _of_groups(name, result)]
+            largest = sorted(options, key=lambda item: -float(item.actual or 0.0))
+            return min(largest, key=lambda item: _WORST_FIRST.index(item.code))
+        return self._of_estimate(named_number(self.name, gate=self.text, result=result), result)
+
+    def _of_estimate(self, number: _Number, result: Document) -> "GateOutcome":
+        outcome = self._compared(number, result)
+        return replace(outcome, estimate=number.estimate, end=number.end, group=number.group)
+
+    def _compared(self, number: _Number, result: Document) -> "GateOutcome":
+        estimate, end, reason, group = number
         if estimate is None:
             return self._undecided(reason)
         actual = _real(getattr(estimate, end))
-        if actual is None:
-            if estimate.value is None and estimate.reason:
-                return self._undecided(f"{self.name} has no value ({estimate.reason.rstrip('.')})")
-            missing = f"{estimate.name} has no {_ENDS[end]} here"
-            return self._undecided(f"{self.name} has no value" if end == "value" else missing)
-        failed = dict.fromkeys(check.name for check in failed_validity(result.checks))
-        if failed:
-            names = ", ".join(failed)
-            words = f"a validity check failed ({names}), so {self.name} does not measure leakage"
-            return self._undecided(words, actual)
+        unusable = _why_unusable(self.name, estimate, end, failed_validity(result.checks))
+        if actual is None or unusable:
+            return self._undecided(unusable, actual)
         bound = float(self.bound)
-        shown = _apart(actual, bound=bound, toward=_toward(estimate, end))
-        words = f"{self.name} is {shown} ({_terms(estimate, end)})"
+        rounded = apart_from(actual, bound=bound, toward=rounded_toward(estimate, end))
+        of = "" if group is None else f" for {group.kind} {numbers.quoted(group.label)}"
+        words = f"{self.name} is {rounded}{of} ({_terms(estimate, end)})"
+        inner, outer = (estimate.lower, "upper") if self.symbol in _UPWARD else (estimate.upper, "lower")
         why = None
-        if not self._holds(actual):
-            why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self._holds)
-        return self._decided(words, actual) if why is None else self._undecided(f"{words}, but {why}", actual)
+        if not self.is_true(actual):
+            why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self.is_true)
+        elif (
+            self.is_policy
+            and self.symbol not in _SAME
+            and end == outer
+            and inner is not None
+            and not self.is_true(inner)
+        ):
+            limit = numbers.number(bound, digits=_EXACT)
+            return replace(
+                self._undecided(f"{words}, but its interval contains {limit}", actual), basis=Basis.PART
+            )
+        if why is not None:
+            return self._undecided(f"{words}, but {why}", actual)
+        return replace(self._decided(words, actual), basis=self._basis(estimate, end, outer))
 
-    def _holds(self, actual: float | str) -> bool:
+    def _basis(self, estimate: Estimate, end: str, outer: str) -> Basis:
+        """Return the part of the interval that meets the limit."""
+        worst = getattr(estimate, outer)
+        if worst is not None and not self.is_true(worst):
+            return Basis.ALL
+        return Basis.POINT if end == "value" and not describe(estimate).lower_bound else Basis.SAFER_END
+
+    def is_true(self, actual: float | str) -> bool:
+        """Return whether the gate would be true of a number or a word."""
         return bool(_OPERATORS[self.symbol](actual, self.bound))
 
     def _decided(self, words: str, actual: float | str) -> "GateOutcome":
-        true = self._holds(actual)
-        code, outcome = (ExitCode.FAILED, "failed") if true else (ExitCode.DONE, "passed")
+        failed = self.is_true(actual)
         if isinstance(self.bound, float):
             bound = numbers.number(self.bound, digits=_EXACT)
-            words += f", {'' if true else 'not '}{_SAID[self.symbol]}{bound}"
-        return GateOutcome(self, code, actual, _sentence(f"{words}: gate {self.text!r} {outcome}."))
+            stated = OPPOSITE[self.symbol] if self.is_policy else self.symbol
+            words += f", {'' if failed is not self.is_policy else 'not '}{_SAID[stated]}{bound}"
+        return GateOutcome(self, ExitCode.FAILED if failed else ExitCode.DONE, actual, words)
 
     def _undecided(self, words: str, actual: float | str | None = None) -> "GateOutcome":
-        end = f": gate {self.text!r} cannot be evaluated, so it does not pass."
-        return GateOutcome(self, ExitCode.NOT_EVALUABLE, actual, _sentence(words + end))
+        return GateOutcome(self, ExitCode.NOT_EVALUABLE, actual, words)
+
+
+_WORST_FIRST = (ExitCode.FAILED, ExitCode.NOT_EVALUABLE, ExitCode.DONE)
+_OUTCOMES = {
+    ExitCode.DONE: "passed.",
+    ExitCode.FAILED: "failed.",
+    ExitCode.NOT_EVALUABLE: "cannot be evaluated, so it does not pass.",
+}
 
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """What became of a gate.
+    """The outcome of a gate.
 
     Attributes:
         gate: The condition.
-        code: DONE where it passed, FAILED where it is true, NOT_EVALUABLE where nobody can tell.
-        actual: The number, the verdict or the check's status that was found; null where there is none.
-        sentence: All of this in words, with what the number is about, its confidence and its delta.
+        code: DONE if it passed, FAILED if it is true, NOT_EVALUABLE if neither can be shown.
+        actual: The number, the verdict or the check's status; None if there is none.
+        reason: The comparison, with the subject, confidence and delta of the number; or why there is none.
+        estimate: The estimate that the gate names, if there is one.
+        end: Value, lower or upper.
+        group: The class or group of the estimate.
+        basis: Part of its interval that meets the limit, if the estimate decides.
     """
 
     gate: Gate
     code: ExitCode
     actual: float | str | None
-    sentence: str
+    reason: str
+    estimate: Estimate | None = None
+    end: str = "value"
+    group: Slice | None = None
+    basis: Basis | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The reason and the outcome."""
+        called = f"{'policy' if self.gate.is_policy else 'gate'} {self.gate.text!r}" if self.gate.name else ""
+        return sentence(f"{self.reason}: {called} {_OUTCOMES[self.code]}" if called else self.reason)
 
     @property
     def passed(self) -> bool:
-        """Whether the gate lets the pipeline go on."""
+        """Whether the pipeline may continue."""
         return self.code is ExitCode.DONE
 
 
-def parse(text: str) -> Gate:
-    """Read a gate.
+def parse(text: str, *, meaning: str | None = None) -> Gate:
+    """Read a gate; ``meaning`` is the same in its own form if the text has another one.
 
     Raises:
         InputError: It is not NAME OPERATOR NUMBER, nor ``verdict`` or ``checks.NAME`` with == or != and a word.
@@ -335,12 +428,12 @@ def parse(text: str) -> Gate:
     >>> parse("checks.shift == fail").bound
     <Status.FAIL: 'fail'>
     """
-    match = _PATTERN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+    match = PATTERN.fullmatch(meaning or text) if isinstance(text, str) and len(text) <= LONGEST else None
     if match is None:
-        shown = repr(text) if len(repr(text)) <= _LONGEST else f"{repr(text)[:_LONGEST]}..."
+        quoted = repr(text) if len(repr(text)) <= LONGEST else f"{repr(text)[:LONGEST]}..."
         raise InputError(
             "gate must be NAME OPERATOR NUMBER, such as 'epsilon_star.gaussian > 1' (or 'verdict == refuted', or"
-            f" 'checks.shift == fail'), got {shown}."
+            f" 'checks.shift == fail'), got {quoted}."
         )
     name, symbol, bound = match.groups()
     words = Verdict if name == "verdict" else Status if name.startswith(_CHECKS) else None
@@ -349,12 +442,12 @@ def parse(text: str) -> Gate:
         return Gate(text, name, symbol, _number(text, bound))
     if symbol not in _SAME:
         raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
-    options = validate.known(f"gate {text!r}:", bound, list(map(str, words)))
+    options = validate.one_of(f"gate {text!r}:", bound, list(map(str, words)))
     return Gate(text, name, symbol, words(options))
 
 
 def _refuse_word(text: str, name: str, bound: str) -> None:
-    """A word that only the verdict or a check can be: whoever compares another name with it has misspelt that one."""
+    """Raise an error for a word that only the verdict or a check can have, as after a misspelt name."""
     check = _CHECKS + name.rpartition(".")[2]
     meant = "verdict" if bound in list(Verdict) else check if bound in list(Status) else None
     if meant is not None:
@@ -365,7 +458,7 @@ def _refuse_word(text: str, name: str, bound: str) -> None:
 
 
 def _number(text: str, bound: str) -> float:
-    """A finite number as people write it: not what else Python takes for one, such as 1_0."""
+    """Return a finite number in common notation, not in other forms that Python accepts, such as 1_0."""
     if not _NUMBER.fullmatch(bound):
         wanted = "a finite number, such as 1, 0.5 or 1e-3"
         raise InputError(f"gate must compare with {wanted}, got {bound!r} in {text!r}.")
@@ -373,7 +466,7 @@ def _number(text: str, bound: str) -> float:
 
 
 def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
-    """Return what becomes of each gate, in their order.
+    """Return the outcome of each gate, in their order.
 
     Raises:
         InputError: A gate names nothing that an audit has.
@@ -382,27 +475,10 @@ def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
 
 
 def _for_all_neighbours(gate: Gate, result: Document) -> list[Gate]:
-    """The gate; of a promise that it names without the kind of neighbours, one for each kind."""
+    """Return the gate, or one gate for each adjacency if it names a promise without one."""
     names = _names(result) if result.kind == "claim" else []
     meant = [name for name in names if name.rpartition(".")[0] == gate.name]
     return [replace(gate, name=name) for name in meant] or [gate]
-
-
-def standing(result: Document, *, allow_unjudged: bool = False) -> tuple[GateOutcome, ...]:
-    """Return what stops a pipeline that asks for no gate: an altered result, or a claim that could not be judged."""
-    claimed = result.kind != "claim" and bool(result.claims or result.comparisons)
-    settled = not claimed or result.verdict in (Verdict.REFUTED, Verdict.NOT_REFUTED)
-    if result.altered:
-        text, words = "the result is as it was written", _ALTERED
-    elif settled or allow_unjudged:
-        return ()
-    else:
-        reasons = (item.reason for item in result.comparisons if item.verdict is result.verdict)
-        reason = next(reasons, "no measurement here is about the training algorithm")
-        text = "the claim is judged"
-        words = f"the claim could not be judged (allow_unjudged lets it pass): {reason}"
-    gate = Gate(text, "verdict", "!=", result.verdict or Verdict.NOT_EVALUABLE)
-    return (GateOutcome(gate, ExitCode.NOT_EVALUABLE, None, numbers.sentence(_sentence(words))),)
 
 
 Gates = str | Sequence[str | Gate | GateOutcome]
@@ -412,12 +488,12 @@ def check_gates(result: Document, gates: Gates) -> tuple[GateOutcome, ...]:
     """Judge a result by gates, as ``auditor audit --fail-if`` does.
 
     Args:
-        result: What an audit found.
+        result: The result of an audit.
         gates: One gate or several, such as ``"epsilon_star.gaussian > 1"``, ``"bayes_security.upper < 0.9"``,
-            ``"verdict == refuted"`` or ``"checks.shift == fail"``; an outcome stays as it is.
+            ``"verdict == refuted"`` or ``"checks.shift == fail"``.
 
     Returns:
-        One outcome for each gate; ``outcome.passed`` says whether it lets a pipeline go on.
+        One outcome for each gate; ``outcome.passed`` says whether a pipeline may continue.
 
     Raises:
         InputError: A gate cannot be read, or names nothing that an audit has; the message names the nearest.
@@ -427,17 +503,17 @@ def check_gates(result: Document, gates: Gates) -> tuple[GateOutcome, ...]:
     >>> [outcome.code.name for outcome in check_gates(result, ["auc > 0.5", "auc > 0.9", "verdict == refuted"])]
     ['FAILED', 'DONE', 'NOT_EVALUABLE']
     """
+    return judged(result, as_gates(gates))
+
+
+def as_gates(gates: Gates) -> list[Gate]:
+    """Return gates from their texts; an outcome stands for its gate.
+
+    Raises:
+        InputError: One cannot be read.
+    """
     listed: Sequence[str | Gate | GateOutcome] = [gates] if isinstance(gates, str) else gates
     if not isinstance(listed, list | tuple):
         raise InputError(f"gates must be a list of texts such as 'auc > 0.6', got {gates!r}.")
-    read = [item if isinstance(item, Gate | GateOutcome) else parse(item) for item in listed]
-    outcomes = ((item,) if isinstance(item, GateOutcome) else judged(result, [item]) for item in read)
-    return tuple(outcome for value_found in outcomes for outcome in value_found)
-
-
-def exit_code(result: Document, outcomes: Iterable[GateOutcome]) -> ExitCode:
-    """Return the exit code of an audit: a refuted claim fails with or without a gate."""
-    codes = {outcome.code for outcome in outcomes}
-    if result.verdict is Verdict.REFUTED or ExitCode.FAILED in codes:
-        return ExitCode.FAILED
-    return ExitCode.NOT_EVALUABLE if ExitCode.NOT_EVALUABLE in codes else ExitCode.DONE
+    read = (item.gate if isinstance(item, GateOutcome) else item for item in listed)
+    return [item if isinstance(item, Gate) else parse(item) for item in read]

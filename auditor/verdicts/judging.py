@@ -1,8 +1,8 @@
 """Claims beside estimates, and the verdict.
 
-Only a mechanism-level lower bound can refute a claim about the training algorithm, and only at the claim's own delta or
-a larger one and at its adjacency, or a test of its whole trade-off curve. A model-level number is shown beside the claim
-and never turns into a verdict on it.
+Only a lower bound on the training algorithm, at the claim's adjacency and at its delta or a larger one, or a test of the
+whole claimed trade-off curve can refute a claim about the algorithm. A number about the model is shown beside the claim
+and never gives a verdict.
 """
 
 import math
@@ -14,7 +14,7 @@ from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Tail
-from auditor.core.numbers import apart, given, number, percent
+from auditor.core.numbers import apart, as_stated, number, percent
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
@@ -60,7 +60,7 @@ _FAR = 1.0
 
 
 def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
-    """That natural records made a weak test, as a sentence, where the model's own losses say far more; else empty."""
+    """Return a sentence if natural records made a weak test and the model's own losses show far more; else empty."""
     model, mechanism = by_name.get(metrics.named(Role.CERTIFIED)), by_name[judged.estimate]
     open_ended = judged.verdict in (Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE)
     if not open_ended or model is None or model.lower is None or judged.claim.value is None:
@@ -68,8 +68,8 @@ def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
     if model.lower <= judged.claim.value or model.lower <= (mechanism.lower or 0.0) + _FAR:
         return ""
     return (
-        f"This audit is a weak test of the claim: of this model alone its losses certify {number(model.lower, toward='down')}"
-        f" at {percent(model.confidence, toward='down')} confidence (delta {given(model.delta)}), far more than the guesses"
+        f"This audit is a weak test of the claim: the losses of this model alone certify {number(model.lower, toward='down')}"
+        f" at {percent(model.confidence, toward='down')} confidence (delta {as_stated(model.delta)}), far more than the guesses"
         " show of the training algorithm."
     )
 
@@ -78,7 +78,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     """Return the verdict of a number about the training mechanism on a claim about it.
 
     Args:
-        claim: In the form that the estimate audits: same delta, same adjacency.
+        claim: A claim with the delta and the adjacency of the estimate.
         estimate: A lower bound on the mechanism's epsilon, with ``details["ceiling"]``; or one without a value.
         checks: A failed validity check makes the verdict ``not_evaluable``.
 
@@ -95,7 +95,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     >>> str(judge(claim, bound).verdict)
     'refuted'
     """
-    validate.known("claim metric", claim.metric, ("epsilon",))
+    validate.one_of("claim metric", claim.metric, ("epsilon",))
     refusal = _why_no_judge(estimate)
     if refusal is not None:
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
@@ -108,7 +108,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
 
 
 def _evidence(estimate: Estimate) -> tuple[float | None, float | None]:
-    """The p-value of the claim and its e-value, where the test of the claim has them."""
+    """Return the p-value and the e-value of the claim, if its test has them."""
     curve = estimate.details.get("claimed_curve") or {}
     p_value = curve.get("p_value", estimate.details.get("p_value"))
     return p_value, curve.get("e_value", None if p_value is None else e_value_of(p_value))
@@ -129,13 +129,13 @@ def e_value_of(p_value: float) -> float:
 
 
 def failed_validity(checks: Iterable[Check]) -> list[Check]:
-    """Return the failed checks that leave every number about leakage without its meaning."""
+    """Return the failed checks that invalidate every number about leakage."""
     void = {spec.name for specs in (CHECKS, RUN_CHECKS) for spec in specs if spec.voids_result}
     return [check for check in checks if check.status is Status.FAIL and check.name in void]
 
 
 def why_blind(checks: Iterable[Check]) -> str | None:
-    """Return why the score could have shown no leak on these records, however much leaks; null where it could.
+    """Return why the score could not have shown any leak on these records; None if it could.
 
     The words are a clause: no capital, no full stop.
 
@@ -150,7 +150,7 @@ def why_blind(checks: Iterable[Check]) -> str | None:
         if check.name == "direction" and check.status is Status.WARN:
             who = "runs with the canary have the higher scores" if runs else "members have the higher losses"
             what = "two worlds" if runs else "groups"
-            return f"{who}, so this score looked the wrong way: check that the {what} are not swapped"
+            return f"{who}, so this score has the wrong sign: check that the {what} are not swapped"
     return None
 
 
@@ -168,7 +168,7 @@ def _why_no_judge(estimate: Estimate) -> str | None:
     return None
 
 
-# Of what a result says of a bound: why it judges nothing.
+# The reasons why a bound judges nothing, by its details.
 _NO_JUDGE = {
     "conditional": "it holds only under a condition that no audit can check; use {judge}",
     "credible": "its probability is over a prior, and not over the audits of one mechanism; use a certified bound",
@@ -177,7 +177,7 @@ _NO_JUDGE = {
 
 
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
-    """Return the most decisive verdict of all forms of the claim; null where there is none."""
+    """Return the most decisive verdict of all forms of the claim, or None."""
     values = {row.verdict for row in comparisons}
     return next((verdict for verdict in _MOST_DECISIVE_FIRST if verdict in values), None)
 
@@ -207,20 +207,20 @@ def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]
     if failed:
         return f"A validity check failed ({failed[0].name}): {failed[0].message}"
     if estimate.value is None:
-        return f"Nothing can be said of the training algorithm: {estimate.reason}."
+        return f"There is no bound on the training algorithm: {estimate.reason}."
     unfit = estimate.details.get("not_for_claim")
     if unfit is not None:
-        return f"The bound is about something else than the claim: {unfit}."
+        return f"The bound is not about the claim: {unfit}."
     return None if claim.value is None else _mismatch(claim, estimate)
 
 
 def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tuple[Verdict, str]:
-    """Of runs: the whole claimed curve decides, and no point of it alone."""
+    """Return the verdict of runs, which the whole claimed curve decides."""
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
     if curve["rejected"]:
         place = _place(curve["point"]) if "point" in curve else _bets(curve)
-        said = f"the claimed trade-off curve is refuted {level} ({claim.adjacency})"
-        return Verdict.REFUTED, f"{place}: {said}."
+        text = f"the claimed trade-off curve is refuted {level} ({claim.adjacency})"
+        return Verdict.REFUTED, f"{place}: {text}."
     if not curve["could_have_been"]:
         return Verdict.INCONCLUSIVE, (
             "This audit could not have refuted the claim: on these runs even a perfect attack would not have contradicted"
@@ -228,12 +228,12 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
         )
     return Verdict.NOT_REFUTED, (
         f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). auditor power --runs"
-        f" says how far apart scores must be for that. {_NO_PROOF}"
+        f" computes the separation of scores that would. {_NO_PROOF}"
     )
 
 
 def _place(point: Mapping[str, Any]) -> str:
-    """Where the scores contradict a curve most, as a clause."""
+    """Return the point where the scores contradict a curve most, as a clause."""
     hits, alarms = (f"{point[name]:,} of {point[f'{name}_of']:,}" for name in ("hits", "alarms"))
     below = point["tail"] == Tail.LOWER
     more, fewer = ("with the canary", "without it") if below else ("without the canary", "with it")
@@ -244,11 +244,13 @@ def _place(point: Mapping[str, Any]) -> str:
 
 
 def _bets(curve: Mapping[str, Any]) -> str:
-    return f"The bets against the claim had won enough after {curve['refuted_at_pair']:,} pairs of runs"
+    return (
+        f"The bets against the claim reached the threshold after {curve['refuted_at_pair']:,} pairs of runs"
+    )
 
 
 def _needed(curve: Mapping[str, Any], unit: str) -> str:
-    """How many would do, as a sentence; empty where that is not known."""
+    """Return the number of records or runs that would suffice, as a sentence; empty if unknown."""
     needed = curve.get("needed", 0)
     if needed is None:
         return f" No practical number of {unit} could."
@@ -256,19 +258,19 @@ def _needed(curve: Mapping[str, Any], unit: str) -> str:
 
 
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
-    """Bound against claim, and ceiling against claim."""
+    """Return the verdict by the bound and its ceiling."""
     bound, ceiling = estimate.lower or 0.0, estimate.details.get("ceiling", math.inf)
-    _, shown = apart(claimed, bound)
+    _, least = apart(claimed, bound)
     top = number(ceiling, toward="down")
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
-    at = f"delta {given(estimate.delta)}, {claim.adjacency}"
+    at = f"delta {as_stated(estimate.delta)}, {claim.adjacency}"
     if bound > claimed:
-        return Verdict.REFUTED, f"Measured: epsilon at least {shown} {level} ({at})."
+        return Verdict.REFUTED, f"Measured: epsilon at least {least} {level} ({at})."
     curve = estimate.details.get("claimed_curve") or {}
     if curve.get("rejected"):
         return Verdict.REFUTED, (
             f"The guesses are right more often than the claim allows: its whole trade-off curve is rejected {level}. By"
-            f" itself the bound on epsilon, {shown} ({at}), would not refute it."
+            f" itself the bound on epsilon, {least} ({at}), would not refute it."
         )
     if ceiling <= claimed and not curve.get("could_have_been"):
         needed = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
@@ -276,14 +278,14 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
             f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
         )
-    result = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
+    result = f"epsilon at least {least}" if bound > 0 else "no evidence of an epsilon above 0"
     within = "The guesses are not right more often than the claim allows"
     said = within if ceiling <= claimed else f"Measured: {result}"
     return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
 
 
 def _smallest(estimate: Estimate, top: str) -> str:
-    """How well a score must tell the groups apart to refute the claim, as a sentence; else the most that could have been shown."""
+    """Return the separation of the groups that would refute the claim, as a sentence; else the ceiling."""
     mu = estimate.details.get("smallest_mu")
     if mu is None:
         return f" The most that these {_unit(estimate)} can show is {top}."
@@ -297,25 +299,25 @@ _NO_PROOF = "This does not prove the claim."
 
 
 def _unit(estimate: Estimate) -> str:
-    """What was counted: records, unless the estimate says otherwise."""
+    """Return the unit of the counts: records, unless the estimate names runs."""
     return "runs" if estimate.details.get("unit") == "runs" else "records"
 
 
 def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
-    """Why the bound says nothing about this form of the claim, if so."""
+    """Return why the bound does not apply to this form of the claim, or None."""
     if claim.adjacency != estimate.adjacency:
         if estimate.adjacency is Adjacency.REPLACE_ONE:
             return "A random split audits the replace-one adjacency; this claim is for add-remove."
         return "Inclusion coins audit the add-remove adjacency; this claim is for replace-one."
-    # What is (epsilon, d)-DP is so at every larger delta, so a bound there refutes; a bound at a smaller one says nothing.
+    # (epsilon, d)-DP implies DP at every larger delta, so a bound there refutes; a bound at a smaller one does not.
     if claim.delta is not None and estimate.delta is not None and estimate.delta < claim.delta:
         if estimate.delta == 0:
             return (
-                f"A bound stated at delta 0 judges no claim at delta {given(claim.delta)}: leave one_run_test"
+                f"A bound stated at delta 0 judges no claim at delta {as_stated(claim.delta)}: leave one_run_test"
                 " (one_run_test) out, or take FDP(), whose bound has the claim's delta."
             )
         return (
-            f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at the larger"
-            f" {given(claim.delta)}; state the bound at a delta that is at least as large."
+            f"The bound is stated at delta {as_stated(estimate.delta)}, this form of the claim at the larger"
+            f" {as_stated(claim.delta)}; state the bound at a delta that is at least as large."
         )
     return None

@@ -85,7 +85,7 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_sentence(runs, columns, w
 
 
 def test_a_direction_without_a_utility_is_refused(audited):
-    """What describes a utility needs one."""
+    """A description of a utility needs one."""
     runs = read_runs([audited(0.1), audited(0.2)])
     with pytest.raises(InputError, match="column 'utility' must hold a number"):
         with_table(runs, {"result": [1], "utility": [None], "higher_is_better": ["yes"]})

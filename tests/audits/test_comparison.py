@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def test_there_is_no_landscape_without_one_utility(audited, trained, six):
 
 
 def test_a_family_of_differences_holds_at_once(audited):
-    """A rise that one pair shows is not told among fifty audits, where each has a fiftieth of the error."""
+    """A rise that one pair shows is not reported among fifty audits, where each has a fiftieth of the error."""
     old, new = audited(0.0, 11), audited(0.37, 12)
     alone = compare_audits([old, new]).changes[0].headline
     others = [audited(0.0, 13, twin=place) for place in range(49)]
@@ -112,7 +113,7 @@ def test_the_json_is_strict_and_whole(six, valued, tmp_path):
     """The JSON parses without NaN or infinities, and says what the comparison says."""
     endless = valued(six[0], value=float("inf"))
     found = compare_audits([endless, *six[1:]], baseline=2, measure="epsilon_star.gaussian")
-    text = found.to_json(tmp_path / "c.json")
+    text = Path(found.to_json(tmp_path / "c.json")).read_text(encoding="utf-8")
 
     def refuse(name):
         pytest.fail(f"bare {name} in JSON")

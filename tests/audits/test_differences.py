@@ -165,7 +165,7 @@ def test_the_lower_confidence_is_stated(rng):
     ("part", "name", "changes", "words"),
     [
         (with_check, "label_shuffle", {"status": Status.FAIL}, "validity check of the newer audit failed"),
-        (with_check, "direction", {"status": Status.WARN}, "looked the wrong way"),
+        (with_check, "direction", {"status": Status.WARN}, "has the wrong sign"),
         (with_check, "ties", {"details": {"all_equal": True}}, "all losses are equal"),
         (with_data, "members", "census", "a sample in the older audit and a census"),
         (with_data, "unit", "person (min loss)", "the units differ"),
@@ -195,7 +195,7 @@ def test_records_of_one_person_counted_apart_are_not_compared(rng):
 
 
 def test_other_things_are_refused(two):
-    """What is not the result of an audit is refused by name."""
+    """A file that is not the result of an audit is refused by name."""
     with pytest.raises(InputError, match="new must be"):
         differences(two[0], {"a": 1})
 

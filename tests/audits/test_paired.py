@@ -133,7 +133,7 @@ def test_a_change_of_method_is_no_change_of_the_model(releases, valued):
     assert "another method" in found.measurements[0].marks
     leaking = auditor.audit(losses(np.random.default_rng(1), 2.0, 0.3), delta=1e-5)
     assert compare_audits([older, leaking]).got_worse is True  # by the AUC
-    assert compare_audits([older, audits[1]], losses=made[:2]).got_worse is True  # made anew from the losses
+    assert compare_audits([older, audits[1]], losses=made[:2]).got_worse is True  # made again from the losses
 
 
 def test_values_by_two_methods_are_not_ranked(trained, valued):
@@ -147,7 +147,7 @@ def test_values_by_two_methods_are_not_ranked(trained, valued):
 
 
 def test_a_failed_audit_is_not_compared_with_its_losses_either(releases, failed):
-    """Losses do not mend a validity check that failed."""
+    """Losses do not fix a validity check that failed."""
     made, audits = releases
     found = compare_audits([audits[0], failed(audits[1])], losses=made[:2])
     assert found.got_worse is None
@@ -155,7 +155,7 @@ def test_a_failed_audit_is_not_compared_with_its_losses_either(releases, failed)
 
 
 def test_persons_are_paired_as_persons(rng):
-    """Where audits count persons, each release has one score for each person, whatever the order of their records."""
+    """Where audits count people, each release has one score for each person, whatever the order of their records."""
     n, who = 400, np.arange(400) // 2
     made = []
     for shift in (0.0, 2.0):
@@ -188,7 +188,7 @@ def test_persons_are_paired_as_persons(rng):
     ],
 )
 def test_losses_of_other_records_are_refused(changed, words):
-    """Ids that are missing, repeated, blank, of other records or of the other group, and persons that nobody named."""
+    """Ids that are missing, repeated, blank, of other records or of the other group, and people that nobody named."""
     people = changed.pop("people", None)
     old = Losses(member=[1, 2, 3], nonmember=[1, 2], id=([1, 2, 3], [4, 5]))
     with pytest.raises(InputError, match=words):
@@ -199,7 +199,7 @@ def test_losses_must_be_those_of_the_results(releases):
     """Losses that no result was made of, of one result alone, without a baseline, or that are none are refused."""
     made, audits = releases
     for given, results, words in (
-        ([made[0], made[2]], audits[:2], "losses 2 must be what one of the results was made of"),
+        ([made[0], made[2]], audits[:2], "losses 2 must be the losses of one of the results"),
         ([made[0]], audits[:2], "must be given of every result or of none, got none of result 2"),
         (made, audits, "compared with those of a baseline"),
         ([made[0], "b.csv"], audits[:2], "losses must be"),

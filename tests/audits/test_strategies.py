@@ -41,7 +41,7 @@ def test_a_strategy_is_the_mean_and_the_range_of_its_models(six):
             assert (spread.least, spread.most) == (min(expected), max(expected))
         assert item.runs == tuple(place + 1 for place in members)
     assert [item.name for item in found] == ["private", "plain", "overfitted"]
-    assert [item.given for item in found] == [1, 2, 3]
+    assert [item.audits for item in found] == [1, 2, 3]
 
 
 def test_the_mean_of_the_largest_numbers_is_finite(trained, valued):
@@ -83,7 +83,7 @@ def test_a_failed_validity_check_leaves_a_result_out(six, failed):
     assert [item.reason is None for item in readings] == [True] * 5 + [False]
     assert "duplicates" in readings[5].reason
     found = strategies(readings)[2]
-    assert (found.given, found.runs) == (3, (4, 5))
+    assert (found.audits, found.runs) == (3, (4, 5))
     assert found.measure.mean == pytest.approx(np.mean([r.estimate(STAR).value for r in six[3:5]]))
     alone = placed([failed(six[0]), *six[1:]])[0]
     assert alone.measure is None
@@ -99,7 +99,7 @@ def test_a_failed_validity_check_leaves_a_result_out(six, failed):
     ],
 )
 def test_a_result_without_a_finite_value_is_left_out(six, valued, changed, words):
-    """What has no finite value has no place, and says why."""
+    """A strategy without a finite value has no place, and gives the reason."""
     readings = measured(read_runs([valued(six[0], **changed), six[1]]), measure=STAR)
     assert words in readings[0].reason
     assert strategies(readings)[0].measure is None
@@ -109,7 +109,7 @@ def test_averages_are_over_the_same_models(trained, audited):
     """Where only some models of a strategy have a utility, both averages are over those."""
     results = [trained(0.2, 1, "s", 0.7), audited(0.9, 2, strategy="s"), trained(0.1, 3, "t", 0.5)]
     found = placed(results)[0]
-    assert (found.runs, found.given) == ((1,), 2)
+    assert (found.runs, found.audits) == ((1,), 2)
     assert found.measure.most == results[0].estimate(STAR).value
 
 

@@ -32,7 +32,7 @@ def groups(rng, n, dtype=np.float64):
 
 
 def network(rng):
-    """A multi-layer perceptron of two hidden layers, hardly trained: its speed does not hang on its weights."""
+    """A multi-layer perceptron of two hidden layers, hardly trained: its speed does not depend on its weights."""
     from sklearn.neural_network import MLPClassifier
 
     (features, labels), _ = groups(rng, 4000)
@@ -42,7 +42,7 @@ def network(rng):
 
 
 def in_scikit_learn(rng, n):
-    """Its predict_proba, a group at a time as `collect` asks for it."""
+    """Its predict_proba, a group at a time as `collect` requests it."""
     model, both = network(rng), groups(rng, n)
     return model, both, lambda: [model.predict_proba(x) for x, _ in both]
 
@@ -65,7 +65,7 @@ def in_onnx(rng, n):
 
 
 def in_pytorch(rng, n):
-    """A network of the same shape, in the batches in which `collect` asks for it."""
+    """A network of the same shape, in the batches in which `collect` requests it."""
     import torch
 
     both = groups(rng, n, np.float32)

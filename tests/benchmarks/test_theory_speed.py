@@ -1,4 +1,4 @@
-"""What the claimed side costs, as ratios within one run; ``python -m pytest tests/benchmarks --long -s`` prints them.
+"""Costs of the claimed side, as ratios within one run; ``python -m pytest tests/benchmarks --long -s`` prints them.
 
 Times are processor time, all threads counted, the best of several tries on each side: a busy machine changes little.
 No test asserts a time; where one is of interest it is printed.

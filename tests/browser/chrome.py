@@ -87,7 +87,7 @@ class Window:
         return self.driver.execute_cdp_cmd(name, arguments)
 
     def run(self, script, *arguments):
-        """What a script returns that the page itself could not run."""
+        """Return the result of a script that the page itself could not run."""
         return self.driver.execute_script(script, *arguments)
 
     def all(self, selector):
@@ -99,11 +99,11 @@ class Window:
         return self.run("return document.body.innerText")
 
     def console(self):
-        """What the page has said on the console since it was opened, violations of its policy among it."""
+        """Return the messages on the console since the page was opened, with violations of its policy."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self):
-        """The addresses asked for since the page was opened, and of these the ones that its policy stopped."""
+        """Return the addresses requested since the page was opened, and those that its policy stopped."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         by_method = {"Network.requestWillBeSent": [], "Network.loadingFailed": []}
         for item in messages:

@@ -9,14 +9,13 @@ from report.conftest import HOSTILE
 import auditor
 from auditor.comparison import compare_audits
 from auditor.report import render, site
-from auditor.verdicts import check_gates
 
 _NAMES = "refuted nothing hostile several real other_end demo comparison card claim site"
 KINDS = tuple(_NAMES.split())
 
 
 class Pages:
-    """Pages by name, made when they are first asked for, shared by all test processes."""
+    """Pages by name, made on first access, shared by all test processes."""
 
     def __init__(self, folder, result):
         self._folder, self._result = folder, result
@@ -37,6 +36,7 @@ class Pages:
             ),
             "demo": _demo,
             "real": lambda: _with_gates(real()),
+            "group": _group,
             "other_end": lambda: render([other_end()]),
             "comparison": lambda: compared().to_html(),
             "claim": lambda: _claim(Path(self._folder) / "claim.json").to_html(gates=["epsilon > 1"]),
@@ -80,7 +80,18 @@ _NOTEBOOK = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta 
 
 def _with_gates(result):
     wanted = ("epsilon_star.gaussian > 1", "auc < 0.5", "epsilon_star.mixture > 100", "verdict == refuted")
-    return render([result], gates=check_gates(result, wanted))
+    return render([result.with_policy(gates=wanted)])
+
+
+def _group():
+    """An audit of a model that leaks one group, with a policy that it does not keep."""
+    rng = np.random.default_rng(40)
+    group = np.repeat(["cardiology", "oncology", "paediatrics"], 200)
+    losses = auditor.Losses(
+        rng.normal(0, 1, 600) - 2 * (group == "oncology"), rng.normal(0, 1, 600), group=(group, group)
+    )
+    result = auditor.audit(losses, model="ward model, release 5", delta=1e-5)
+    return render([result.with_policy("advantage.upper < 0.1; no group above 0.2")])
 
 
 def real():

@@ -55,6 +55,26 @@ def test_drawn(window, whole_page):
     assert [item for item in figures if item[0] < 3 or len(item[1]) < 10] == []
 
 
+# Where the parts of the first screen end.
+_FIRST = """
+const all = ['h2', 'p', '.bar', '.people svg', 'ol.now'];
+const parts = s => [...document.querySelectorAll('.verdict ' + s)].filter(e => !e.matches('.note, .hidden'));
+const ends = e => e.getBoundingClientRect().bottom + window.scrollY;
+return all.map(s => [s, Math.max(0, ...(s === 'p' ? parts(s).filter(
+  e => e.compareDocumentPosition(document.querySelector('ol.now')) & 4) : parts(s)).map(ends))]);
+"""
+
+
+@pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing", "group", "real"])
+def test_all_of_a_decision_is_on_the_first_screen(window, pages, name):
+    """On 1,100 by 900 the decision, the sentences, the size, the group, the picture and what to do end without scrolling."""
+    window.show(pages.path(name), width=1100, folded=True)
+    ends = dict(window.run(_FIRST))
+    assert all(0 < end <= 900 for end in ends.values()), ends
+    first = window.run("return document.querySelector('.verdict').innerText")
+    assert ("Most exposed: oncology" in first.partition("What now")[0]) is (name == "group")
+
+
 _TRIES = """
 const done = arguments[0], said = [];
 document.addEventListener('securitypolicyviolation', e => said.push(e.violatedDirective));

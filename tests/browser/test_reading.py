@@ -49,10 +49,13 @@ def test_contrast(window, page):
 
 
 def test_without_scripts(window, page):
-    """With scripts switched off the page shows every word and every figure that it shows with them."""
+    """With scripts switched off the page shows every word and every figure that it shows with them, but for a filter."""
     seen = []
     for scripts in (True, False):
         window.open(page, scripts=scripts, folded=True)
+        window.run(
+            "document.querySelectorAll('label.filter, label.filter ~ [role=status]').forEach(e => e.remove())"
+        )
         seen.append((window.text(), len(window.all("svg")), len(window.all("tr"))))
     assert seen[0] == seen[1]
 

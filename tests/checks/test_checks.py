@@ -104,7 +104,7 @@ def test_losses_that_tell_no_more_than_accuracy_are_asked_about(rng, case, statu
 
 
 def test_without_answers_nothing_is_said_of_accuracy(rng):
-    """Losses of unknown answers, and persons with right and wrong ones, have no baseline; other values are refused."""
+    """Losses of unknown answers, and people with right and wrong ones, have no baseline; other values are refused."""
     losses = losses_of(rng, 1.0)
     assert checks.masking(losses) is None
     answers = (np.tile([1, 0], 400), np.ones(800))
@@ -243,7 +243,7 @@ MEMBERS = {
     ],
 )
 def test_goodness_of_fit_names_the_group(mixed, member, status, words, components):
-    """Only the group that does not look normal is named, and beside it what became of the mixtures, if they were asked for."""
+    """Only the group that does not look normal is named, and beside it what became of the mixtures, if they were requested."""
     rng = np.random.default_rng(1)
     losses = Losses(member=MEMBERS[member](rng), nonmember=rng.normal(size=3000))
     mixture = fit_mixture_pair(losses, choice=Mixture(3), rng=rng) if mixed else None

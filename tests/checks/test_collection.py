@@ -1,4 +1,4 @@
-"""What was noticed when losses were collected reaches the checks, and so the report."""
+"""Warnings of the collection reach the checks, and so the report."""
 
 import dataclasses
 
@@ -55,7 +55,7 @@ def test_each_note_is_a_sentence_of_the_warning():
     ],
 )
 def test_changed_losses_keep_the_notes(change):
-    """A transform, a part, other values and one score per person mend nothing that was noticed about the losses."""
+    """A transform, a part, other values and one score per person fix nothing that was noticed about the losses."""
     owner = np.arange(10) // 2
     assert change(noted_losses(person=(owner, 10 + owner))).notes == NOTES
 
@@ -87,7 +87,7 @@ def test_random_answers_reach_the_report():
 
 
 def test_notes_pass_through_the_file(tmp_path):
-    """What was noticed on the way into a file is read back with its losses, of every column and either way round."""
+    """Warnings of a collection into a file are read back with its losses, of every column and either way round."""
     model, inside, outside = noisy()
     groups = [RecordTable({"x": x, "y": y}, label="y") for x, y in (inside, outside)]
     path = tmp_path / "losses.parquet"

@@ -20,7 +20,7 @@ def test_a_leaking_model_passes(rng, rule):
 
 @pytest.mark.parametrize("straddle", [False, True])
 def test_persons_are_shuffled_whole_where_they_are_in_one_group(rng, straddle):
-    """Of ten nearly equal records a person, whole persons are shuffled, which catches the bound that counts records.
+    """Of ten nearly equal records a person, whole people are shuffled, which catches the bound that counts records.
 
     Where a coin was thrown for each record, records are what is shuffled, and the bound holds.
     """
@@ -36,7 +36,7 @@ def test_persons_are_shuffled_whole_where_they_are_in_one_group(rng, straddle):
 
 
 def test_records_without_a_person_are_persons_of_their_own():
-    """Blank persons are not taken for one person."""
+    """Blank people are not taken for one person."""
     person = PerGroup(np.array(["a", "a", "", ""]), np.array(["b", "", "c"]))
     losses = Losses(member=np.arange(4.0), nonmember=np.arange(3.0), person=person)
     _, unit, is_member, by = _units(losses, np.random.default_rng(0))
@@ -47,7 +47,7 @@ def test_records_without_a_person_are_persons_of_their_own():
 
 
 def test_large_groups_are_sampled(rng):
-    """Of many records a sample is shuffled, of whole persons where there are any."""
+    """Of many records a sample is shuffled, of whole people where there are any."""
     owner = np.repeat(np.arange(1000), 5)
     losses = Losses(
         member=rng.normal(size=5000),

@@ -25,7 +25,7 @@ def test_a_shift_fails_and_names_the_feature(rng):
 
 
 def odd_features(rng, n, moved):
-    """A frame of many kinds of columns, of which one differs if asked."""
+    """A frame of many kinds of columns, of which one differs on request."""
     return pd.DataFrame(
         {
             "job": rng.choice(["cook", "judge", None], n, p=[0.6, 0.2, 0.2] if moved else [0.2, 0.6, 0.2]),
@@ -94,7 +94,7 @@ def test_many_columns(rng, form):
 
 
 def test_copies_are_no_evidence(rng):
-    """Members that each occur six times are not told apart by recognising their copies."""
+    """Members that each occur six times are not distinguished by recognising their copies."""
     member, nonmember = rng.normal(size=(2, 300, 2))
     found = shift(Features(np.repeat(member, 6, axis=0), nonmember), rng=rng)
     assert found.status is Status.OK
@@ -103,7 +103,7 @@ def test_copies_are_no_evidence(rng):
 
 
 def test_persons_are_no_evidence(rng):
-    """Members and non-members of other persons are not told apart by recognising persons."""
+    """Members and non-members of other people are not distinguished by recognising people."""
     owner = np.repeat(np.arange(300), 8)
     records = rng.normal(size=(300, 3))[owner] + 0.01 * rng.normal(size=(2400, 3))
     features = Features(records[:1200], records[1200:])

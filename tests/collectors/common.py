@@ -1,4 +1,4 @@
-"""What the tests of collectors share: how a refusal is expected, and tables in files of every kind."""
+"""Shared parts of the tests of collectors: how a refusal is expected, and tables in files of every kind."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ KINDS = [".csv", ".parquet", ".npz", ".arrow", ".feather"]
 
 
 class Trap:
-    """What a hostile pickle holds: unpickled, it leaves a file behind."""
+    """Content of a hostile pickle: unpickled, it leaves a file behind."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""A server on loopback that answers as it is told and remembers what it was asked."""
+"""A server on loopback that answers as configured and remembers its requests."""
 
 import json
 import threading

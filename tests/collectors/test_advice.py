@@ -157,7 +157,7 @@ def test_an_address_is_no_file_of_this_machine(address):
 
 
 def test_a_summary_reads_an_address():
-    """What is at an address is counted there, and the summary is audited as advised."""
+    """A file at an address is counted there, and the summary is audited as advised."""
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://bucket/losses.parquet", "wb") as file:
         table().to_parquet(file)

@@ -1,4 +1,4 @@
-"""What a model complains of is found among the features, by row and column."""
+"""A value that a model refuses is found among the features, by row and column."""
 
 import numpy as np
 import pandas as pd

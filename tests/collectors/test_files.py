@@ -344,7 +344,7 @@ def test_tabulators_and_compressed_text_are_read_as_the_csv_is(tmp_path):
 
 
 def test_a_blank_line_in_a_file_of_losses_alone_is_a_missing_loss(tmp_path):
-    """With one column a blank line cannot be told from a blank value, so it is not dropped."""
+    """With one column a blank line looks like a blank value, so it is not dropped."""
     whole = text(tmp_path / "a.csv", "loss\n0.1\n0.2\n")
     with refused(r"column 'loss' of .*b.csv' .* got 1 NaN or blank \(first at row 3"):
         read_loss_pair(whole, text(tmp_path / "b.csv", "loss\n0.1\n\n0.2\n"))

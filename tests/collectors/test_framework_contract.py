@@ -193,7 +193,7 @@ def onnx_net(units, last):
 
 @pytest.fixture(params=[("torch", torch_net), ("tensorflow", keras_net), ("onnx", onnx_net)])
 def net(request, require_extra):
-    """What makes a network of so many outputs, with this last."""
+    """A function that makes a network of so many outputs, with this last layer."""
     extra, make = request.param
     require_extra(extra)
     return make

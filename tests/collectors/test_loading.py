@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import textwrap
 import warnings
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from collectors.common import QUIET, Trap, refused
 from command_line import printed
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
@@ -23,6 +25,9 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
@@ -31,6 +36,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from skops import io as skops
 
 from auditor import InputError
 from auditor.collectors import collect
@@ -56,7 +63,6 @@ def losses_of(model):
 
 def test_a_type_that_skops_does_not_know_is_refused_by_name(tmp_path):
     """Functions and classes from elsewhere are named, and load once they are trusted."""
-    skops = pytest.importorskip("skops.io")
     path = tmp_path / "m.skops"
     skops.dump(FunctionTransformer(textwrap.dedent), path)
     with refused(r"'m.skops' holds types that are not known .*: 'textwrap.dedent'; .* trusted_types"):
@@ -64,10 +70,102 @@ def test_a_type_that_skops_does_not_know_is_refused_by_name(tmp_path):
     assert load_model(path, trusted_types=["textwrap.dedent"]).func is textwrap.dedent
 
 
+_OWN = [
+    RandomForestClassifier(5, random_state=0),
+    GradientBoostingClassifier(n_estimators=3),
+    HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2),
+    KNeighborsClassifier(3, algorithm="kd_tree"),
+    KNeighborsClassifier(3, algorithm="ball_tree", metric="manhattan"),
+    make_pipeline(SelectKBest(k=2), SimpleImputer(), LogisticRegression()),
+    GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2),
+    CalibratedClassifierCV(LogisticRegression(), cv=2),
+    VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())], voting="soft"),
+    GaussianProcessClassifier(),
+]
+
+
+@pytest.mark.parametrize("model", _OWN, ids=lambda model: type(model).__name__)
+def test_the_types_of_scikit_learn_itself_are_trusted(tmp_path, model):
+    """Trees, neighbours, searches, pipelines and kernels load without a word of trust, and answer as before."""
+    fitted = clone(model).fit(X, Y)
+    skops.dump(fitted, tmp_path / "m.skops")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sklearn.datasets._base.load_files",
+        "sklearn.utils._testing.TempMemmap",
+        "sklearn.externals._arff.ArffDecoder",
+        "sklearn.callback._transport.Anything",
+        "sklearn.pipeline.Parallel",  # defined elsewhere
+        "sklearn.feature_extraction.text.CountVectorizer.decode",
+        "sklearn.metrics._dist_metrics.PyFuncDistance64",
+        "sklearn.tree._tree.DepthFirstTreeBuilder",
+        "sklearn.neighbors._base.kneighbors_graph",
+        "sklearn.nothing.Nothing",
+        "scipy.stats._continuous_distns.uniform_gen",
+        "sklearn_extra.Anything",
+        "os.system",
+    ],
+)
+def test_what_scikit_learn_does_not_define_or_what_could_do_more_is_refused(tmp_path, name):
+    """Functions, methods, names imported from elsewhere, compiled classes and whole rooms of scikit-learn need trust."""
+    module, _, kind = name.rpartition(".")
+    schema = {"__class__": kind, "__module__": module, "__loader__": "TypeNode", "protocol": 2}
+    with zipfile.ZipFile(tmp_path / "m.skops", "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    with refused(
+        rf"holds types that are not known to be harmless: '{re.escape(name)}'.*--set trusted-types=TYPE"
+    ):
+        load_model(tmp_path / "m.skops")
+
+
+def _changed(tree, **columns):
+    state = tree.__getstate__()
+    for name, value in columns.items():
+        state["nodes"][name][0] = value
+    tree.__setstate__(state)
+
+
+SPOILT = {
+    "left": (_OWN[0], lambda model: _changed(model.estimators_[0].tree_, left_child=10**6)),
+    "loop": (_OWN[0], lambda model: _changed(model.estimators_[0].tree_, right_child=0)),
+    "feature": (_OWN[0], lambda model: _changed(model.estimators_[0].tree_, feature=99)),
+    "width": (_OWN[0], lambda model: setattr(model.estimators_[0], "n_features_in_", 1)),
+    "count": (_OWN[0], lambda model: setattr(model.estimators_[0].tree_, "node_count", 1)),
+    "alone": (_OWN[8], lambda model: model.estimators_.append(model.estimators_[1].tree_)),
+    "outputs": (_OWN[1], lambda model: setattr(model, "estimators_", np.hstack([model.estimators_] * 2))),
+    "columns": (_OWN[1], lambda model: setattr(model, "n_features_in_", 1)),
+    "bins": (_OWN[2], lambda model: model._predictors[0][0].nodes["left"].fill(10**6)),
+    "category": (_OWN[2], lambda model: model._predictors[0][0].nodes["is_categorical"].fill(1)),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_trees_that_lead_out_of_their_tables_are_refused(tmp_path, how):
+    """Compiled code would follow them anywhere: their type then needs trust, as boosters do."""
+    model, spoil = SPOILT[how]
+    model = clone(model).fit(X, Y)
+    spoil(model)
+    skops.dump(model, tmp_path / "m.skops")
+    with refused(r"not known to be harmless: 'sklearn.*\.Tree(Predictor)?'"):
+        load_model(tmp_path / "m.skops")
+
+
+def test_search_trees_are_built_again(tmp_path):
+    """Whatever the tree of a neighbours' model holds, its answers are those of its records."""
+    model = clone(_OWN[3]).fit(X, Y)
+    expected, state = model.predict_proba(X), list(model._tree.__getstate__())
+    model._tree.__setstate__((state[0], state[1] + 10**9, *state[2:]))
+    skops.dump(model, tmp_path / "m.skops")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.skops").predict_proba(X), expected)
+
+
 @pytest.mark.parametrize("name", ["schema.json", "numbers.npy"])
 def test_a_skops_file_that_would_fill_the_memory_is_refused(tmp_path, name):
     """A file of some hundred kilobytes that unpacks into 160 MB is refused by its declared sizes, unread."""
-    skops = pytest.importorskip("skops.io")
     path = tmp_path / "m.skops"
     skops.dump(MODEL, path)
     with zipfile.ZipFile(path) as archive:
@@ -118,7 +216,6 @@ DISGUISES = ["filename", "file", np.array("filename"), np.array(["filename"])]
 )
 def test_a_step_that_reads_the_files_that_records_name_is_refused(tmp_path, nested, reading, how):
     """However deep it lies, and however its argument is disguised, the step is named, and no file is read."""
-    skops = pytest.importorskip("skops.io")
     texts = np.array([f"word number{i % 3} of some" for i in range(12)], dtype=object)
     model = NESTED[nested](READING[reading]("content"))
     model.fit(texts.reshape(-1, 1) if nested == "columns" else texts, [0, 1] * 6)
@@ -182,7 +279,7 @@ def identity(model):
 
 
 def test_the_identity_of_an_estimator_is_the_same_in_another_process(tmp_path):
-    """What was hashed here is hashed alike where the file is loaded, for trees, networks, neighbours and boosting."""
+    """A model hashed here has the same hash where the file is loaded, for trees, networks, neighbours and boosting."""
     models = [
         make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)),
         MLPClassifier((4,), max_iter=3, random_state=0),
@@ -210,7 +307,6 @@ def test_the_identity_of_an_estimator_is_of_its_numbers(tmp_path):
     before = identity(model)
     losses_of(model)
     assert identity(model) == before is not None
-    skops = pytest.importorskip("skops.io")
     skops.dump(model, tmp_path / "m.skops")
     assert identity(load_model(tmp_path / "m.skops")) == before
     model.coef_[0, 0] = np.nextafter(model.coef_[0, 0], 9)
@@ -280,7 +376,7 @@ def test_a_factory_is_found_in_the_working_directory(tmp_path, torch, monkeypatc
 @pytest.mark.parametrize(
     ("factory", "sentence"),
     [
-        (None, r"file 'm.pt' holds weights alone, so factory must name what builds the network"),
+        (None, r"file 'm.pt' holds weights alone, so factory must build the network"),
         ("nets", "factory must be written 'module:function', got 'nets'"),
         ("no_such_module:build", "factory 'no_such_module:build' must be importable .* ModuleNotFoundError"),
         ("math:nothing", "factory 'math:nothing' must be importable .* AttributeError"),
@@ -291,7 +387,7 @@ def test_a_factory_is_found_in_the_working_directory(tmp_path, torch, monkeypatc
     ],
 )
 def test_a_factory_that_does_not_fit_is_one_sentence(tmp_path, torch, factory, sentence):
-    """What is wrong with the factory is said, with its name."""
+    """A fault of the factory is reported with its name."""
     torch.save(filled(torch).state_dict(), tmp_path / "m.pt")
     with refused(sentence):
         load_model(tmp_path / "m.pt", factory=factory)
@@ -479,7 +575,7 @@ def test_no_name_makes_a_lambda_layer_harmless(tmp_path, keras, code):
 
 @TF
 def test_the_training_of_an_inner_model_does_not_run(tmp_path, keras):
-    """What an inner model was compiled with is not built, as Keras would in spite of compile=False: it can run a command."""
+    """The compile settings of an inner model are not built, as Keras would in spite of compile=False: it can run a command."""
     mark = tmp_path / "mark"
 
     def running(code, **more):
@@ -572,7 +668,7 @@ def test_weights_that_lie_in_another_file_are_refused(tmp_path, keras, how):
     [((2**20, 2**20), "weights"), ((2**40,), "weights"), ((3, 2**30), "more"), ((2**62,), "more")],
 )
 def test_an_array_that_is_larger_than_any_weight_is_not_read(tmp_path, keras, shape, place):
-    """What HDF5 declares and never wrote would fill the memory with zeros when it is read; it is refused by its shape."""
+    """HDF5 data that are declared but never written would fill the memory with zeros when read; they are refused by their shape."""
     import h5py
 
     def declaring(content):

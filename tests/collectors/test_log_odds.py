@@ -20,7 +20,7 @@ def oracle(row, code, output):
 
 
 def scored(rows, codes, output):
-    """What a few rows of outputs give, of records that begin at row 10."""
+    """The losses of a few rows of outputs, of records that begin at row 10."""
     rows, codes = np.asarray(rows), np.asarray(codes)
     return true_class_loss(rows, codes=codes, output=output, records=Records("member", [], codes, 10))
 
@@ -160,7 +160,7 @@ def test_a_saturated_record_is_strictly_more_extreme_than_any_other_of_either_gr
         ([0.5, 0.7], Output.PROBABILITIES, r"sum to 1 in each row, got 1.2 \(first at row 11.*LOGITS"),
         ([0.5, -2.0], Output.LOG_PROBABILITIES, r"0 or less, got 0.5 \(first at row 11"),
         ([-5.0, -5.0], Output.LOG_PROBABILITIES, r"sum to 1 .*\(first at row 11"),
-        ([np.inf, np.inf], Output.LOGITS, r"tell the true class .*\(first at row 11.*infinite for both"),
+        ([np.inf, np.inf], Output.LOGITS, r"separate the true class .*\(first at row 11.*infinite for both"),
     ],
 )
 def test_outputs_that_are_not_what_they_are_said_to_be_are_refused(row, output, words):

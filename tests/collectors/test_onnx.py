@@ -145,7 +145,7 @@ def test_a_session_bytes_and_a_path_are_the_same_model(tmp_path):
 
 
 def test_classes_that_cannot_be_known_are_asked_for():
-    """Where the graph does not name its classes and the sample shows too few of them, the names are asked for."""
+    """Where the graph does not name its classes and the sample shows too few of them, the names are requested."""
     model = MLPClassifier((4,), max_iter=2000, random_state=0).fit(X32, NAMES)
     content = converted(model, zipmap=False)
     one = X32[Y == 0][:10]

@@ -1,4 +1,4 @@
-"""What a model would answer instead of its full outputs, scored from the same outputs."""
+"""Restricted answers in place of the full outputs, scored from the same outputs."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_all_but_one_probability_tell_the_last():
 
 
 def test_equal_answers_have_equal_losses():
-    """Outputs that round to the same numbers cannot be told apart: the losses are bit for bit the same."""
+    """Outputs that round to the same numbers cannot be distinguished: the losses are bit for bit the same."""
     rng = np.random.default_rng(5)
     coarse = rng.integers(1, 9, (N, CLASSES)) * 1.0
     coarse = np.round(coarse / coarse.sum(axis=1, keepdims=True), 2)
@@ -122,7 +122,7 @@ def test_certain_outputs_have_finite_losses():
 
 
 def test_a_file_holds_the_same_without_further_requests(tmp_path):
-    """In memory, in a file and in a frame the losses are the same; the model is asked as often as without policies."""
+    """In memory, in a file and in a frame the losses are the same; the model is called as often as without policies."""
     asked = []
 
     def model(table):

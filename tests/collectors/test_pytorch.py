@@ -271,7 +271,9 @@ def test_identity_is_of_what_a_module_holds_beside_its_state(torch):
     ]
     assert len({identity(), *(identity(**held) for held in others)}) == 7
     assert identity() == identity(training=False)
-    assert identity(act=lambda x: x) == identity(act=lambda x: 2 * x)  # what has no name cannot be told apart
+    assert identity(act=lambda x: x) == identity(
+        act=lambda x: 2 * x
+    )  # what has no name cannot be distinguished
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 7), ("float16", 10), ("float32", 23)])

@@ -234,7 +234,7 @@ def test_classes_rename_the_columns_of_an_estimator():
     np.testing.assert_array_equal(losses.member, audit_of(model, Y2).member)
     with refused(
         "the model itself says is 0, 1, got 1, 0"
-    ):  # a model that knows their order is not told another
+    ):  # a model that knows their order gets no other one
         audit_of(model, Y2, classes=[1, 0])
 
 
@@ -390,7 +390,7 @@ EVERY = {**LOGITS, **OTHERS, "naive": (GaussianNB(), Y3), "forest": (FOREST, Y2)
 @pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
 @pytest.mark.parametrize(("model", "y"), EVERY.values(), ids=EVERY)
 def test_a_model_is_scored_alike_from_a_few_records_and_from_all(model, y):
-    """What is chosen on a sample of 20 records is what is chosen on all of them, with the same losses and words."""
+    """The choice on a sample of 20 records is the choice on all of them, with the same losses and words."""
     fitted(model, y)
     whole = audit_of(model, y)
     sample = (Records("member", X[:20], y[:20]),)

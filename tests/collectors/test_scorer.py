@@ -1,4 +1,4 @@
-"""A scorer asks the model batch by batch, and averages answers where it is asked to."""
+"""A scorer calls the model batch by batch, and averages answers on request."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ LOSS = np.log((1 - P[np.arange(4), Y]) / P[np.arange(4), Y])
 
 
 def scorer(answers, output, **kwargs):
-    """A model that gives the next of its answers at each call, for the records asked about."""
+    """A model that gives the next of its answers at each call, for the records of the call."""
     queue = iter(answers)
     predictor = Predictor(
         predict=lambda records: next(queue)[records.features], source="a list of answers", output=output
@@ -81,7 +81,7 @@ def test_repeats_of_log_probabilities_keep_what_no_probability_can_hold(dtype):
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("output", list(Kind))
 def test_numbers_of_a_type_that_numpy_does_not_have_keep_its_resolution(repeats, output):
-    """What was bfloat16 has eight bits in whatever type it comes, in parts, batches and averages."""
+    """A bfloat16 number has eight bits in any type that it comes in, in parts, batches and averages."""
     values = {Kind.PROBABILITIES: P, Kind.LOG_PROBABILITIES: np.log(P), Kind.LOGITS: np.log(P)}[output]
     answer = Widened(values.astype(np.float32), of="bfloat16")
     found = in_batches(scorer([answer] * 12, output, repeats=repeats), records(), size=1)
@@ -99,7 +99,7 @@ def test_a_scorer_refuses_labels_before_it_asks():
 
 
 def test_collect_averages_a_callable():
-    """`collect` hands the repeats to the model: each batch is asked that often."""
+    """`collect` hands the repeats to the model: each batch is scored that often."""
     calls = []
 
     def noisy(x):

@@ -136,7 +136,7 @@ SOFT = np.where(np.arange(600) == 13, 0.75, HARD)
     ids=["all hard", "one soft", "members known by heart"],
 )
 def test_hard_labels_are_written_only_if_all_are(tmp_path, outside, announced, written):
-    """What the sample shows is announced; the history has it once if it holds to the end, from a file and from memory."""
+    """The findings of the sample are announced; the history has them once if they hold to the end, from a file and from memory."""
     frames = [
         pd.DataFrame({"p": p, "y": (p > 0.5).astype(int), "n": np.arange(len(p)) + at})
         for at, p in ((0, HARD), (10_000, outside))

@@ -118,7 +118,7 @@ def test_scores_that_say_nothing():
 
 @pytest.mark.parametrize("epsilon", [19.9, 20.1, 50.0, 800.0])
 def test_claims_that_allow_everything_are_kept(epsilon):
-    """No few records refute an epsilon near 20 or above it, however well they are told apart."""
+    """No few records refute an epsilon near 20 or above it, however well they are distinguished."""
     apart = judged(np.zeros(200), np.ones(150), 1e-5)
     assert apart.p_value(epsilon) > 0.99
 

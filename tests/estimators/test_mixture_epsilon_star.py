@@ -53,7 +53,7 @@ def test_either_tail_gives_the_same_error():
 
 
 def test_equal_components_have_no_error():
-    """Two components in the same place cannot be told apart: the information is singular."""
+    """Two components in the same place cannot be distinguished: the information is singular."""
     twice = QuantileVariance(MixtureOfGaussians((0.5, 0.5), (0.0, 0.0), (1.0, 1.0)))
     assert twice.singular
     assert math.isinf(twice.at(0.3, upper=False))

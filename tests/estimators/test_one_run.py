@@ -207,7 +207,7 @@ def test_without_a_test_the_strongest_that_fits_is_taken(rng):
 
 
 def test_any_number_of_guesses_is_about_pure_epsilon(rng):
-    """Its bound is stated at delta 0 whatever is asked, and says so first; the number of guesses is its own choice."""
+    """Its bound is stated at delta 0 whatever delta is requested, and says so first; the number of guesses is its own choice."""
     losses = Losses(member=rng.normal(-2, 1, 400), nonmember=rng.normal(0, 1, 400))
     found = outcomes(losses, RandomSplit(), 3, AnyGuesses(), 1e-4)
     assert found.delta == 0
@@ -239,7 +239,7 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
 
 
 def test_coins_are_audited_at_the_asked_delta(rng):
-    """Fair coins are audited at the asked delta for add/remove by either theorem, unequal ones after thinning."""
+    """Fair coins are audited at the requested delta for add/remove by either theorem, unequal ones after thinning."""
     for test in (FDP(), Steinke()):
         fair = one_run_bound(FAR, split=BernoulliSplit(0.5), delta=1e-3, rng=rng, test=test)
         assert (fair.delta, fair.details["records"]) == (1e-3, 600)
@@ -264,7 +264,7 @@ def own_odds(rng, size=3000, epsilon=3.0):
 
 
 def test_a_known_design_with_odds_of_its_own_reaches_a_verdict(rng):
-    """Odds that hang on the features are no shift: thinned groups are alike, and a wrong claim is refuted."""
+    """Odds that depend on the features are no shift: thinned groups are alike, and a wrong claim is refuted."""
     feature, coin, chance, loss = own_odds(rng)
     losses = Losses(member=loss[coin], nonmember=loss[~coin])
     features = Features(member=feature[coin], nonmember=feature[~coin])
@@ -348,7 +348,7 @@ def test_tied_odds_are_refused_no_more_than_promised(rng, odds):
 
 
 def test_what_contradicts_a_declaration_of_coins(rng):
-    """Unlike odds under a split that draws all alike, and persons who have a record in each group throughout, are no coins."""
+    """Unlike odds under a split that draws all alike, and people who have a record in each group throughout, are no coins."""
     _, coin, chance, loss = own_odds(rng, 400)
     with pytest.raises(InputError, match=r"split must be auditor\.BernoulliSplit"):
         audit(tossed(loss, coin, inclusion=(chance[coin], chance[~coin])), split=RandomSplit())
@@ -383,7 +383,7 @@ def test_certain_membership_is_no_coin(wrong):
 
 
 def test_a_person_has_one_coin(rng):
-    """Odds of a person's records must agree for a score of persons; with them the persons split by chance are counted."""
+    """Odds of a person's records must agree for a score of people; with them the people split by chance are counted."""
     pair = rng.random(100) + 0.0, rng.random(100) + 0.0
     person = np.repeat(np.arange(50), 2), np.repeat(np.arange(50, 100), 2)
     odds = np.full(100, 0.5), np.tile([0.4, 0.5], 50)

@@ -10,6 +10,7 @@ from scipy import optimize, stats
 from auditor import Losses, RandomSplit, StatedClaim, audit, audit_instances, compare
 from auditor.core import Estimate, Subject
 from auditor.estimators import mean_of_models
+from auditor.report import audit_text
 
 
 def rows_of(values, errors):
@@ -76,7 +77,7 @@ def test_instances_have_means_that_judge_nothing(rng):
     row = shown["auc.pooled"]
     assert (row.value, row.lower) == (round(row.value, 3), round(row.lower, 3))
     assert row.lower <= bare["auc.pooled"].lower
-    for text in (shown.to_html(), str(shown)):
+    for text in (shown.to_html(), audit_text(shown)):
         assert "AUC, mean over the models" in text
     assert "Share of the models&#39; spread beyond their errors (I^2)" in shown.to_html()
 

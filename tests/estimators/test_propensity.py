@@ -10,6 +10,7 @@ from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audi
 from auditor.core import EachRecord, InputError, PerGroup
 from auditor.core.numbers import number
 from auditor.estimators import odds_error
+from auditor.report import audit_text
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_rows_for_odds_that_are_off(groups):
         assert next(item for item in again if item["name"] == left.name)["value"] == left.value
         words = f"odds off by a factor of {factor}"
         assert words in found.to_html()
-        assert f"at least {number(left.value, toward='down')}" in str(found)
+        assert f"at least {number(left.value, toward='down')}" in audit_text(found)
     assert found.verdict == "not_evaluable"
 
 
@@ -127,7 +128,7 @@ def test_the_page_says_on_what_it_hangs(groups):
     assert shown == pytest.approx(factor, rel=0.01)
     assert shown <= factor
     assert "Estimated probabilities of membership of both groups" in page
-    assert "is an answer under a condition, and no verdict" in page
+    assert "is conditional, and not a verdict" in page
 
 
 def test_a_failed_shift_offers_it(groups):
@@ -150,7 +151,7 @@ def test_what_allows_no_bound(groups):
     losses, features = groups
     n = losses.n_member
     apart = Features(np.arange(n) + 1.0, -np.arange(losses.n_nonmember) - 1.0)
-    assert "the features tell the groups apart" in reason(losses, apart)
+    assert "the features separate the groups" in reason(losses, apart)
     few = np.arange(40)
     part = Features(features.member[few], features.nonmember[few])
     assert "fewer than 50" in reason(losses.take(member=few, nonmember=few), part)
@@ -204,7 +205,7 @@ def test_verify_says_what_it_cannot_compute_again(groups, tmp_path, capsys):
         )
         == 3
     )
-    assert "rest on features" in capsys.readouterr().err
+    assert "depend on features" in capsys.readouterr().err
 
 
 def test_bad_input(groups):

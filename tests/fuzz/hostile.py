@@ -209,7 +209,7 @@ def files():
 # --- Servers ----------------------------------------------------------------------------------------
 
 SECRET = "s3cr3t-0f-4-t0ken"  # noqa: S105 - of nothing
-# Bodies in which # is how many records were asked for, @ the outputs of all but the first, and ~ those in another order.
+# Bodies in which # is how many records were requested, @ the outputs of all but the first, and ~ those in another order.
 _WRAPPED = {
     "v1": '{"predictions": %s}',
     "mlflow": '{"predictions": %s}',
@@ -370,7 +370,7 @@ def _wired(elsewhere, name, n):
 
 
 class Hostile:
-    """A server that sends what it was told to, whatever it is asked, and keeps the heads of requests."""
+    """A server that sends a fixed answer to any request, and keeps the heads of requests."""
 
     def __init__(self):
         self.answer, self.heads = b"", []
@@ -429,7 +429,7 @@ def _records(body):
 
 
 def _filled(answer, n):
-    """What is sent for so many records."""
+    """The body that is sent for so many records."""
     if isinstance(answer, bytes):
         return answer
     if callable(answer):

@@ -1,4 +1,4 @@
-"""What a fuzzer feeds: every reader of files of others, and the answers of servers, as functions of bytes.
+"""Targets of a fuzzer: every reader of files of others, and the answers of servers, as functions of bytes.
 
 A target may refuse what it is given, with the package's own error in one printable sentence; whatever else it raises is a
 finding. All are called as users call them, so that they outlive any rewriting of what they test.
@@ -26,7 +26,7 @@ GROUPS = {"members": (X, [0, 1, 0]), "nonmembers": (X, [1, 0, 1])}
 
 
 class FindingError(AssertionError):
-    """What no input may cause."""
+    """Exceptions that no input may cause."""
 
 
 @contextlib.contextmanager

@@ -26,10 +26,10 @@ CHILD = """
 import json, os, resource, sys, time
 from pathlib import Path
 from auditor.cli import run
-told, folder = os.fdopen(os.dup(1), "w"), Path(sys.argv[1])
+output, folder = os.fdopen(os.dup(1), "w"), Path(sys.argv[1])
 for name in sys.argv[2:]:
     began, before = time.process_time(), set(Path().rglob("*"))
-    print(json.dumps({"begun": name}), file=told, flush=True)
+    print(json.dumps({"begun": name}), file=output, flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for place in (1, 2):
         os.dup2(os.open(folder / str(place), os.O_CREAT | os.O_TRUNC | os.O_RDWR), place)
@@ -40,7 +40,7 @@ for name in sys.argv[2:]:
     new = sorted(map(str, set(Path().rglob("*")) - before))
     out, said = ((folder / place).read_bytes().decode(errors="backslashreplace") for place in "12")
     print(json.dumps({"name": name, "code": code, "out": out, "said": said, "new": new, "megabytes": grown,
-                      "seconds": time.process_time() - began}), file=told, flush=True)
+                      "seconds": time.process_time() - began}), file=output, flush=True)
 """
 
 
@@ -116,7 +116,7 @@ def test_hostile_servers(request, monkeypatch):
     server, elsewhere = hostile.Hostile(), hostile.Hostile()
     found = hostile.behaviours(elsewhere.url)
     assert len(found) >= 200
-    # An honest one is always asked too, so that what is refused is refused for what it says.
+    # An honest one is always queried too, so that refusals are due to the answers.
     names = dict.fromkeys([*some(request, found, FEW_SERVERS), "v1-good"])
     outcomes, slowest = {"scored": 0, "refused": 0}, ("", 0.0)
     x = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])

@@ -1,4 +1,4 @@
-"""What `notebooks/experiments/attributes.py` measures: distances against explicit gradients, training against a hand computation.
+"""The measurements of `notebooks/experiments/attributes.py`: distances against explicit gradients, training against a hand computation.
 
 This is the attribute inference of Cherubin et al. 2024, Sections 5 and 6; the printed numbers are in
 tests/papers/test_bayes_security.py.

@@ -1,4 +1,4 @@
-"""What the notebooks train: data loaders, the published grid, DP-SGD step by step, and what it promises.
+"""The training in the notebooks: data loaders, the published grid, DP-SGD step by step, and its promise.
 
 The optimiser is checked against a hand computation, the promises against TensorFlow Privacy's own functions and mpmath.
 """
@@ -173,7 +173,7 @@ def test_the_published_grids():
 
 @pytest.mark.parametrize("data", ["adult", "location30"])
 def test_the_kept_grids_are_the_published_ones(data):
-    """What the landscapes are drawn from has five models of every strategy of its grid, and none beats its frontier."""
+    """The data of the landscapes have five models of every strategy of its grid, and none beats its frontier."""
     lines = kept.kept_landscape(data)
     names = [strategy.name for strategy in strategies.GRIDS[data]()]
     assert lines["strategy"].value_counts().to_dict() == dict.fromkeys(names, 5)
@@ -419,7 +419,7 @@ def test_a_network_of_several_classes(tmp_path, monkeypatch):
 
 
 def invented(strategy, repeat, rng):
-    """What a trained model would return, without training."""
+    """The outputs of a trained model, without training."""
     return {
         **strategy.case(repeat=repeat),
         "member_loss": rng.normal(-2, 1, 400),

@@ -75,7 +75,7 @@ def one_step_error(rate, noise):
 
 @pytest.mark.parametrize("noise", [0.05, 0.1, 0.23, 0.5, 1.0, 3.0, 10.0])
 def test_figure_2_half_the_ratio(noise):
-    """What does hold at small rates: the error of one step is at most about half of p/s (largest at noise .23)."""
+    """The statement that holds at small rates: the error of one step is at most about half of p/s (largest at noise .23)."""
     assert one_step_error(1e-4 * noise, noise) / 1e-4 < 0.505
 
 

@@ -261,7 +261,7 @@ def test_figure_5_likelihood_opens_the_gap_and_votes_do_not(rate, epochs, noise,
     """The likelihood of all gradients attains the bound; votes lose to the final model in the same games (McNemar).
 
     The settings of Figures 4 and 5. At q = .01 and noise 1 the vote of the models is .04 behind, four standard errors of
-    6,000 games; 12,000 make that 5.8, and three are asked for.
+    6,000 games; 12,000 make that 5.8, and three are requested.
     """
     case = {"game": "ours", "dimension": 2_000, "noise_multiplier": noise, "games": count, "whole": False}
     result = games.play({**case, "sampling_rate": rate, "epochs": epochs}, seed=6)
@@ -283,7 +283,7 @@ def test_figure_5_final_model_is_nearly_the_best_test_at_large_noise(noise, with
 
 
 def test_paired_counts_are_of_the_same_games():
-    """What an attack won alone, less what the final-model attack won alone, is the difference of their wins."""
+    """The games that only one attack won, less those that only the final-model attack won, are the difference of their wins."""
     case = {"game": "yeom", "dimension": 500, "noise_multiplier": 1.0, "games": 3_000, "whole": False}
     result = games.play({**case, **ONE_HOT}, seed=13)
     for name in ("iterates", "gradients", "likelihood"):
@@ -293,7 +293,7 @@ def test_paired_counts_are_of_the_same_games():
 
 
 def test_paired_table_is_mcnemars_test():
-    """20 discordant games split 18 to 2 have p = 4.0e-4, shown at .05/3; split 12 to 8 they are not told apart."""
+    """20 discordant games split 18 to 2 have p = 4.0e-4, shown at .05/3; split 12 to 8 they are not distinguished."""
     counts = {"ahead_iterates": 2, "behind_iterates": 18, "ahead_gradients": 12, "behind_gradients": 8}
     line = dict(zip(one_hot.OF_A_GAME, ("ours", 500, 0.1, 5, 1.0), strict=True)) | {"games": 100}
     table = one_hot.paired_table(

@@ -9,8 +9,9 @@ from xml.etree import ElementTree as ET
 import matplotlib as mpl
 import numpy as np
 import pytest
+from report.conftest import changed
 
-from auditor.core import InputError
+from auditor.core import Adjacency, Claim, InputError
 from auditor.curves import Histogram, NamedCurve
 from auditor.report.figures import TIP, canvas, fit, gallery as figures, svg, tradeoff
 
@@ -34,7 +35,7 @@ QUANTILES = ("member_fitted", "member_observed", "nonmember_fitted", "nonmember_
 @pytest.mark.parametrize("fixture", ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_audit_has_its_figures_and_words(name, fixture, request):
-    """Of every audit every figure is drawn or null, without a warning, and its words hold no control character."""
+    """Of every audit every figure is drawn or None, without a warning, and its words hold no control character."""
     result = request.getfixturevalue(fixture)
     figure = figures.figure(result, name)
     words = figures.alt(result, name)
@@ -93,11 +94,85 @@ def test_nothing_to_compare(refuted, edges):
 
 
 def test_curve_stops_where_records_do(refuted):
-    """On logarithmic axes the measured curve shows no rate finer than one non-member."""
+    """On logarithmic axes the measured curve shows no rate finer than one non-member; a fit goes on to the edge."""
     axes = tradeoff.tradeoff_log_figure(refuted).axes[0]
     lines = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
-    assert min(lines["Measured"]) >= 1 / 2000 * 0.999
-    assert min(lines["Gaussian fit, rejected"]) < 1e-4
+    assert min(lines["Measured, 95% band"]) >= 1 / 2000 * 0.999
+    assert min(lines["Gaussian fit, rejected"]) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("rejected", [True, False])
+@pytest.mark.parametrize("name", ["tradeoff-log", "tradeoff-high"])
+def test_a_fit_does_not_stretch_the_axes(refuted, name, rejected):
+    """Logarithmic axes begin a decade below one record, wherever Epsilon* is read; a rejected fit is a thin grey line."""
+    star = refuted.estimate("epsilon_star.gaussian")
+    at = {
+        "branch": "m2",
+        "at": {"fpr": 1e-7, "fnr": 1e-7},
+        "fit": {**star.details["fit"], "rejected": rejected},
+    }
+    bound = {"tail": "upper", "fnr_upper": 0.01, "tnr_lower": 0.2}
+    result = changed(refuted, star.name, details={**star.details, **at})
+    result = changed(result, "epsilon_bound.clopper_pearson", value=2.9, lower=2.9, details=bound)
+    axes = figures.figure(replace(result, data={**result.data, "shown": None}), name).axes[0]
+    assert (axes.get_xlim(), axes.get_ylim()[0]) == ((1e-4, 1.0), 1e-4)
+    (fit,) = [line for line in axes.get_lines() if line.get_label().startswith("Gaussian")]
+    assert (fit.get_color(), fit.get_linewidth() < 1) == (canvas.MUTED if rejected else canvas.INK, rejected)
+
+
+def test_at_most_five_entries_in_a_legend(overfitted):
+    """With a band, two fits, a claim, quoted rates and the bound, each legend has at most five entries."""
+    line = overfitted.curves[0]
+    names = ("empirical", "band_lower", "band_upper", "gaussian", "mixture", "claim")
+    curves = tuple(replace(line, name=name) for name in names)
+    claim = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "by hand", proven=True)
+    bound = {"tail": "lower", "fpr_upper": 0.01, "tpr_lower": 0.2}
+    result = changed(overfitted, "epsilon_bound.clopper_pearson", value=2.9, lower=2.9, details=bound)
+    result = replace(result, curves=curves, claims=(claim,), data={**result.data, "shown": None})
+    for name in ("tradeoff-log", "tradeoff"):
+        (legend,) = figures.figure(result, name).legends
+        assert [text.get_text() for text in legend.get_texts()] == [
+            "Measured, 95% band",
+            "Gaussian fit;\nMixture fit",
+            "Most the claim allows\n(epsilon 1, delta 1e-5)",
+            "Observed, certified",
+            "Certified bound is read here",
+        ]
+    for name in NAMES:
+        drawn = figures.figure(overfitted, name)
+        assert drawn is None or all(len(item.get_texts()) <= 5 for item in drawn.legends)
+
+
+def _histogram(result, edges, members, others):
+    histogram = Histogram("loss", tuple(edges), tuple(members), tuple(others))
+    return fit.histogram_figure(replace(result, histograms=(histogram,))).axes[0]
+
+
+def test_losses_far_out_do_not_flatten_the_histogram(overfitted):
+    """Bars cover the centre of both groups; the outermost hold the rest, and the axis says so."""
+    edges = [-1e6, *np.linspace(0, 3, 31), 1e6]
+    axes = _histogram(overfitted, edges, [1, *[10] * 30, 4], [2, *[10] * 30, 6])
+    low, high = axes.get_xlim()
+    assert -1 < low < 0
+    assert 3 < high < 4
+    assert "the outermost bars hold the rest" in axes.get_xlabel()
+    members = axes.patches[0].get_data()
+    # An outermost bar is half as high where it is as many records and twice as wide.
+    shares = members.values * np.diff(members.edges)
+    np.testing.assert_allclose(shares[-1] / shares[1], 4 / 10)
+    assert "outermost" not in _histogram(overfitted, edges[1:-1], [10] * 30, [10] * 30).get_xlabel()
+
+
+def test_tied_losses_do_not_hide_the_other_bars(overfitted):
+    """A bar many times higher than all others is cut off, with its share of both groups beside it; a mild one is not."""
+    edges = np.linspace(0, 3, 31)
+    axes = _histogram(overfitted, edges, [*[10] * 15, 300, *[10] * 14], [*[10] * 15, 30, *[10] * 14])
+    values = axes.patches[0].get_data().values
+    assert values[0] < axes.get_ylim()[1] < 5 * values[0]
+    assert [text.get_text() for text in axes.texts] == ["Cut off: 50.8% of members\nand 9.38% of non-members"]
+    axes = _histogram(overfitted, edges, [*[10] * 15, 30, *[10] * 14], [10] * 30)
+    assert axes.get_ylim()[1] > axes.patches[0].get_data().values.max()
+    assert len(axes.texts) == 0
 
 
 def test_staircase_keeps_its_corners(overfitted):
@@ -120,10 +195,10 @@ def test_staircase_keeps_its_corners(overfitted):
 def test_quoted_rates_are_marked(overfitted):
     """Each quoted rate is marked from its certified lower limit to what was observed, and says so when pointed at."""
     axes = tradeoff.tradeoff_figure(overfitted).axes[0]
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    assert lines["Certified at a quoted rate"].get_xydata().tolist() == [[0.01, 0.741 * 0.166]]
-    assert lines["Observed at that rate"].get_xydata().tolist() == [[0.01, 0.166]]
-    said = lines["Observed at that rate"].get_gid().removeprefix(TIP)
+    ring, wedge = (line for line in axes.get_lines() if line.get_label() == "Observed, certified")
+    assert wedge.get_xydata().tolist() == [[0.01, 0.741 * 0.166]]
+    assert ring.get_xydata().tolist() == [[0.01, 0.166]]
+    said = ring.get_gid().removeprefix(TIP)
     limits = "recognised at least 12.3% at 95% confidence, observed 16.6% at that rate"
     assert said == f"With false alarms certified at most 1%: {limits}"
     text = svg(tradeoff.tradeoff_figure(overfitted), alt="a")
@@ -136,14 +211,12 @@ def test_marks_of_a_rate(overfitted, changes, wedge):
     """The ring stands at the quoted rate; a limit of 0 has no place on logarithmic axes."""
     row = replace(overfitted.estimate("tpr_at_fpr.0.01"), **changes)
     result = replace(overfitted, estimates=(row,))
-    linear, log = (
-        {line.get_label(): line for line in maker(result).axes[0].get_lines()}
-        for maker in (tradeoff.tradeoff_figure, tradeoff.tradeoff_log_figure)
-    )
-    for lines in (linear, log):
-        assert lines["Observed at that rate"].get_xydata().tolist() == [[0.01, 0.166]]
-    assert "Certified at a quoted rate" in linear
-    assert ("Certified at a quoted rate" in log) is wedge
+    for maker, marks in ((tradeoff.tradeoff_figure, 2), (tradeoff.tradeoff_log_figure, 1 + wedge)):
+        lines = [
+            line for line in maker(result).axes[0].get_lines() if line.get_label() == "Observed, certified"
+        ]
+        assert lines[0].get_xydata().tolist() == [[0.01, 0.166]]
+        assert len(lines) == marks
 
 
 def test_tradeoff_words(refuted):

@@ -28,7 +28,7 @@ def _lines(result, name):
 
 def _square(result, name):
     lines = _lines(result, name)
-    line = lines.get("Certified bound is read here") or lines.get("Told in the headline")
+    line = lines.get("Certified bound is read here") or lines.get("Headline is read here")
     return None if line is None else line.get_xydata()[0].tolist()
 
 
@@ -58,7 +58,7 @@ def test_seen_from_the_other_end(overfitted):
     # One of 100 members is 0.01. From (0, 0.3) to (0.5, 0.8) the line is straight: 0.3 + 0.01 there.
     assert (x[0], y[0]) == (pytest.approx(0.01), pytest.approx(0.31))
     np.testing.assert_allclose(y, np.interp(x, [0, 0.5, 1.0], [0.3, 0.8, 1.0]))
-    np.testing.assert_array_equal(lines["Guessing"].get_xdata(), lines["Guessing"].get_ydata())
+    np.testing.assert_array_equal(lines["_Guessing"].get_xdata(), lines["_Guessing"].get_ydata())
 
 
 def test_where_the_bound_is_read(overfitted):
@@ -90,17 +90,6 @@ def test_nothing_to_mark(overfitted, details):
     assert _square(_bound(overfitted, details), "tradeoff") is None
 
 
-def test_star_of_the_other_end(overfitted):
-    """Epsilon* is marked on the figure of the end that it comes from."""
-    star = overfitted.estimate("epsilon_star.gaussian")
-    details = dict(star.details) | {"branch": "m2", "at": {"fpr": 0.6, "fnr": 0.004}}
-    result = _bound(changed(overfitted, star.name, details=details), HIGH)
-    place = _lines(result, "tradeoff-high")["Epsilon* is read here"].get_xydata()[0].tolist()
-    assert place == pytest.approx([0.004, 0.4])
-    assert "Epsilon* is read here" not in _lines(result, "tradeoff-log")
-    assert "Epsilon* is read here" in _lines(overfitted, "tradeoff-log")
-
-
 @pytest.fixture(scope="module")
 def above():
     """An audit of a model that never gives a training record a loss above 1, which two of three others have."""
@@ -113,9 +102,9 @@ def above():
 
 
 def test_a_real_audit(above):
-    """What is marked lies inside the band, below and right of the measured curve, near the TNR of 2/3 that is true here."""
+    """The mark lies inside the band, below and right of the measured curve, near the TNR of 2/3 that is true here."""
     missed, cleared = _square(above, "tradeoff-high")
-    x, y = _lines(above, "tradeoff-high")["Measured"].get_data()
+    x, y = _lines(above, "tradeoff-high")["Measured, 95% band"].get_data()
     assert missed < 0.02
     assert 0.5 < cleared < 2 / 3
     assert cleared < np.interp(missed, x, y)

@@ -1,4 +1,4 @@
-"""What stands first on a page agrees with itself, whatever was audited."""
+"""The first screen of a page is consistent for every kind of audit."""
 
 import html
 import re
@@ -58,7 +58,7 @@ def audits(request):
 
 
 def test_it_agrees_with_itself(audits, monkeypatch):
-    """What is found is told with a limit beyond guessing, nothing denies it, and what to do now is about it."""
+    """A finding has a limit beyond guessing, nothing denies it, and the advice is about it."""
     monkeypatch.setattr("auditor.report.html._figures", lambda *_, **__: {})
     seen = set()
     for result in audits:
@@ -125,7 +125,7 @@ def test_the_group_that_is_named_is_the_most_exposed(audits):
             continue
         named += 1
         (label,) = [label for label, low in lows.items() if low == told]
-        assert shown.most_exposed.startswith(f"Most exposed: {label}, AUC at least 0.")
+        assert shown.most_exposed.startswith(f"Most exposed: {label}, at least ")
     assert named >= 3
 
 
@@ -135,7 +135,8 @@ def test_a_label_that_sounds_like_a_sentence_is_quoted():
     groups = np.repeat(["north", label], 300)
     member = np.concatenate([rng.normal(0, 1, 300), rng.normal(-3, 1, 300)])
     found = auditor.audit(auditor.Losses(member, rng.normal(0, 1, 600), group=(groups, groups)))
-    assert f"Most exposed: “{label}”, AUC at least 0.9" in view_of(found).most_exposed
+    # Of two normals 3 apart the AUC is Phi(3 / sqrt(2)) = 0.983, its lower limit at least 0.95.
+    assert re.match(f"Most exposed: “{label}”, at least 9[5-8] times in 100 ", view_of(found).most_exposed)
 
 
 def test_a_gate_sees_the_number_of_its_tile(audits):

@@ -56,7 +56,7 @@ DOWN, UP = {"toward": "down"}, {"toward": "up"}
         *((numbers.percent, x, {}, text) for x, text in ((6.3e-6, "0.00063%"), (0.99996, "99.996%"))),
         *((numbers.unit, x, {}, text) for x, text in ((0.99996, "0.99996"), (1.0, "1"))),
         # A claim reads as it was typed, and a derived one like any other number; other words are left alone.
-        *((numbers.given, x, {}, text) for x, text in ((2.01352, "2.01352"), (1.5153987, "1.52"))),
+        *((numbers.as_stated, x, {}, text) for x, text in ((2.01352, "2.01352"), (1.5153987, "1.52"))),
         (numbers.tidy, "1e-05 and 2.5e+16", {}, "1e-5 and 2.5e16"),
         (numbers.tidy, "sha 3e05a, node-e-05, 1e-5, 12e0", {}, "sha 3e05a, node-e-05, 1e-5, 12e0"),
         (numbers.clean, "naïve مرحبا 模型\tx\ny", {}, "naïve مرحبا 模型\tx\ny"),

@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 
 from auditor.core import Check, Status, Verdict
 from auditor.report import junit
-from auditor.verdicts import check_gates
 
 # The rules of Jenkins' schema (xunit-plugin, junit-10.xsd): children, and required and allowed attributes.
 RULES = {
@@ -33,7 +32,7 @@ RULES = {
 
 def read(result, gates=()):
     """The document of a result, once it keeps the rules."""
-    root = ET.fromstring(junit(result, gates=check_gates(result, list(gates))))  # noqa: S314 - written here
+    root = ET.fromstring(junit(result.with_policy(gates=gates)))  # noqa: S314 - written here
     assert root.tag == "testsuites"
     for element in root.iter():
         children, required, allowed = RULES[element.tag]
@@ -47,7 +46,7 @@ def read(result, gates=()):
 
 
 def outcomes(result, gates=()):
-    """What became of each test: by class and name."""
+    """Return the outcome of each test, by class and name."""
     found = {}
     for case in read(result, gates).iter("testcase"):
         kinds = [child.tag for child in case if child.tag != "system-out"]
@@ -59,7 +58,7 @@ def outcomes(result, gates=()):
 
 
 def test_a_test_for_the_claim_each_gate_and_each_check(refuted):
-    """There is one test for each thing that was asked, and it fails, errs, is skipped or passes as it should."""
+    """There is one test for the claim, each gate and each check, and it fails, errs, is skipped or passes as it should."""
     found = outcomes(refuted, ["auc > 0.6", "auc > 0.9", "epsilon_star.mixture > 1"])
     assert found == {
         ("claim", "claim"): "failure",
@@ -101,14 +100,17 @@ def test_checks(overfitted, status, expected):
 
 
 def test_a_failure_says_why(refuted):
-    """The message of a failure is the sentence of the gate, and the suite's output holds the main numbers."""
+    """The message of a failure is the sentence of the gate; the suite's output holds the decision, the verdict and the main numbers."""
     root = read(refuted, ["auc > 0.6"])
     failure = next(case for case in root.iter("testcase") if case.get("name") == "auc > 0.6").find("failure")
     assert failure.get("message") == failure.text
     assert failure.text.startswith("auc is 0.72 (")
     output = root.find("testsuite/system-out").text
     assert "Training algorithm bound: 1.31 (certified at 95% confidence" in output
-    assert output.startswith("The gate stops the pipeline: it failed.\nClaim refuted. ")
+    assert output.startswith(
+        "Do not release. The claim is refuted: epsilon 1 claimed, at least 1.31 measured (and 1 more"
+    )
+    assert "\nClaim refuted. " in output
 
 
 @pytest.mark.parametrize(

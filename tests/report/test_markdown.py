@@ -10,7 +10,6 @@ from report.conftest import changed
 
 from auditor.core import clean
 from auditor.report import escaped, markdown
-from auditor.verdicts import check_gates
 
 # Another implementation of the language, with the tables and the strikethrough of GitHub; HTML is let through.
 _OTHER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -33,7 +32,7 @@ class _Page(HTMLParser):
 
 
 def page(markdown):
-    """What another implementation makes of it."""
+    """Return the page by another implementation."""
     found = _Page()
     found.feed(_OTHER.render(markdown))
     return found
@@ -119,7 +118,7 @@ def test_any_text_stays_text(text):
     ],
 )
 def test_nobody_is_mentioned_and_nothing_linked(text):
-    """What GitHub turns into mentions, references and links without any mark-up is held apart by an empty sign."""
+    """Text that GitHub turns into mentions, references and links without any mark-up is held apart by an empty sign."""
     shown = page(escaped(text)).text
     assert visible(shown) == text
     assert not re.search(r"@\w|#\w|!\w|://|www\.|:\w", shown, re.IGNORECASE)
@@ -127,8 +126,8 @@ def test_nobody_is_mentioned_and_nothing_linked(text):
 
 def test_a_summary_tells_each_gate(refuted):
     """Each gate stands with its outcome and its sentence, and the source of the losses with them."""
-    gates = check_gates(refuted, ["verdict == refuted", "auc > 0.9", "epsilon_star.mixture > 1"])
-    shown = visible(page(markdown(refuted, gates=gates)).text)
+    gates = ["verdict == refuted", "auc > 0.9", "epsilon_star.mixture > 1"]
+    shown = visible(page(markdown(refuted.with_policy(gates=gates))).text)
     for words in ("✕ failed: The verdict is refuted", "✓ passed: auc is 0.72", "losses.parquet"):
         assert words in shown
     assert "? not evaluable: This audit has no epsilon_star.mixture" in shown

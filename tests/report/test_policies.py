@@ -1,4 +1,4 @@
-"""What answering less would help: one sentence for who decides, one table and one picture, alike in every output."""
+"""The effect of answering less: one sentence for a decision, one table and one picture, alike in every output."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 
 import auditor
 from auditor import Losses, RandomSplit
-from auditor.report import card, view_of
+from auditor.report import audit_text, card, view_of
 from auditor.report.figures import alt
 from auditor.results import find
 
@@ -37,7 +37,7 @@ def test_every_output_says_it_alike(result):
     assert words.startswith("With the label alone the AUC would be 0.")
     assert " instead of 0." in words
     assert "(replace-one, delta 1e-5)" in words
-    terminal, page, markdown = " ".join(str(result).split()), result.to_html(), result.to_markdown()
+    terminal, page, markdown = " ".join(audit_text(result).split()), result.to_html(), result.to_markdown()
     for text in (terminal, page, markdown, card(result)):
         assert words.replace("'", "&#39;") in text or words in text
     for row in shown.policies:
@@ -56,7 +56,7 @@ def test_every_output_says_it_alike(result):
 
 
 def test_the_picture_has_each_interval(result):
-    """Its dots and lines are the AUCs and their ends in order, told in words too."""
+    """Its dots and lines are the AUCs and their ends in order, with a text alternative."""
     panel = result.figure("policies").axes[0]
     expected = [find(item, "auc") for item in result.policies]
     assert [line.get_xdata().tolist() for line in panel.lines[: 2 * len(expected) : 2]] == [
@@ -72,12 +72,12 @@ def test_the_picture_has_each_interval(result):
 @pytest.mark.parametrize(
     ("shift", "gap", "words"),
     [
-        (0.0, 0.0, "there is nothing that answering less is seen to help"),
+        (0.0, 0.0, "answering less has no measurable benefit"),
         (0.35, 0.18, "Answering less is not shown to help"),
     ],
 )
 def test_it_says_so_where_less_is_not_shown_to_help(shift, gap, words):
-    """Where even the full outputs show nothing, or the intervals meet, nobody is told that labels would help."""
+    """Where even the full outputs show nothing, or the intervals meet, no sentence says that labels would help."""
     found = view_of(audited(shift, gap)).less
     assert words in found
     assert "instead of" not in found
@@ -105,7 +105,7 @@ def test_a_name_that_is_no_policy_is_shown_as_it_is(result):
     )
     assert view_of(bare).less == ""
     assert bare.figure("policies") is None
-    assert "What answering less would help" in bare.to_html()
+    assert "The effect of answering less" in bare.to_html()
 
 
 def test_a_comparison_has_them_side_by_side(result):

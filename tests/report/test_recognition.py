@@ -1,13 +1,12 @@
-"""What was measured, as counts of records: the sentences that people decide by."""
+"""Measurements as natural frequencies: the sentences that people decide by."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from report.conftest import changed
 
-from auditor.report import at_least, finding, out_of_many, recognition as told
+from auditor.report import finding, out_of_many, promised
 
 
 def _shown(result, errors, hits, *, end="low", **data):
@@ -16,40 +15,27 @@ def _shown(result, errors, hits, *, end="low", **data):
 
 
 def test_counts(overfitted):
-    """The point furthest from guessing is told in records, with what the attacker's word is worth by Bayes' rule."""
+    """The point furthest from guessing is stated in records after the pair where it is the stronger evidence."""
     # 0.123006 / (0.123006 + 0.01) = 0.9248; 0.01 * 0.123006 / (0.01 * 0.123006 + 0.99 * 0.01) = 0.1105
     level = "At 95% confidence, an attacker can"
     assert finding(overfitted).sentence == (
-        f"{level} recognise at least 12 of 100 training records, while of 100 other records at most 1 is falsely accused."
-    )
-    (sentence,) = told(overfitted)["measured"]
-    assert sentence == (
-        "At 95% confidence, an attacker who takes those of lowest loss for training records is right in at least 92 out of"
-        " 100 cases if half of the records they look at are training records. If only 1 in 100 is, it is at least 11 out of"
-        " 100."
+        # The AUC is at least 0.684 with all that is looked at; of those accused 0.9248 are members, which is more.
+        "Shown one training record and one other record, an attacker picks the right one at least 68 times in 100 (coin: 50)."
+        f" {level} recognise at least 12 of 100 training records, while of 100 other records at most 1 is falsely accused."
     )
     other = _shown(overfitted, 0.01, 0.123006, end="high")
-    assert finding(other).sentence == (
-        f"{level} tell who was not in the training data: of 100 other records at least 12 can be ruled out, while of 100"
+    assert finding(other).sentence.endswith(
+        f" (coin: 50). {level} tell who was not in the training data: of 100 other records at least 12 can be ruled out, while of 100"
         " training records at most 1 is wrongly ruled out."
     )
-    (sentence,) = told(other)["measured"]
-    assert sentence.startswith(
-        "At 95% confidence, an attacker who takes those of highest loss for other records"
-    )
-    assert "92 out of 100 cases if half of the records they look at are other records." in sentence
-    # Of persons, persons; a limit of 1 is all; without a point nothing is said.
+    # Of people, people; a limit of 1 is all.
     persons = _shown(overfitted, 0.01, 0.123006, unit="person", combined="mean")
-    assert "12 of 100 persons in the training data, while of 100 other persons" in finding(persons).sentence
-    assert "half of the persons they look at" in told(persons)["measured"][0]
+    assert "12 of 100 people in the training data, while of 100 other people" in finding(persons).sentence
     assert "can recognise all of 100 training records" in finding(_shown(overfitted, 0.01, 1.0)).sentence
-    nothing = replace(overfitted, data={**overfitted.data, "shown": None})
-    assert told(nothing)["measured"] == []
-    assert told(nothing)["rests"] == ""
 
 
 def test_every_count_is_on_the_safe_side():
-    """No hit more than the lower limit gives, no false alarm fewer than the rate allows, and the two are told apart."""
+    """No hit more than the lower limit gives, no false alarm fewer than the rate allows, and the two differ."""
     rng = np.random.default_rng(0)
     for rate, more in zip(10 ** rng.uniform(-5, -0.5, 300), rng.uniform(0, 1, 300), strict=True):
         low = rate + (1 - rate) * more**4
@@ -77,39 +63,22 @@ def test_counts_are_rounded_against_the_finding(rate, low, counts):
     assert out_of_many(rate, low) == counts
 
 
-def test_a_share_keeps_two_digits():
-    """A lower limit is rounded down by at most a twentieth of itself: 1.9 in 100 is not told as 1 out of 100."""
-    assert at_least(0.0193) == "19 out of 1,000"
-    for share in np.random.default_rng(1).uniform(0.0001, 1, 300):
-        hits, base = (int(part.replace(",", "")) for part in at_least(share).split(" out of "))
-        assert 0.95 * share <= hits / base <= share + 1e-9
-
-
-def test_an_accusation_by_counting(overfitted):
-    """Bayes' rule agrees with counting accusations among many records, of which 1 in 100 is a member."""
-    members, others, rate, low = 1_000, 99_000, 0.002, 0.25
-    accused = members * low, others * rate
-    share = accused[0] / sum(accused)  # 250 of 448 accusations are right: 55.8%
-    said = told(_shown(overfitted, rate, low))["measured"][0]
-    assert said.endswith(f"If only 1 in 100 is, it is at least {math.floor(100 * share)} out of 100.")
-
-
 def test_the_claim_in_the_words_of_the_study(refuted, overfitted):
     """An epsilon of ln(61/39) at delta 0 is 39 and 61 out of 100, as on the slide; without a claim nothing is promised."""
     claim = replace(refuted.claims[0], value=math.log(61 / 39), delta=0.0)
-    odds, belief = told(replace(refuted, claims=(claim,)))["claim"]
+    odds, belief = promised(replace(refuted, claims=(claim,)))
     assert "39 out of 100 potential outcomes" in odds
     assert "at most 61 out of 100" in odds
     assert "at most 61 out of 100 afterwards" in belief
-    assert told(overfitted)["claim"] == []
+    assert promised(overfitted) == []
 
 
 def test_a_training_promises_what_its_whole_curve_allows(refuted):
     """For DP-SGD of which the exact advantage is 0.1 the odds are those of 0.1, not the wider ones of one epsilon."""
     claim = refuted.claims[0]  # epsilon 1, whose corner is 1/(1 + e) = 27 and 74 out of 100
     training = replace(claim, metric="advantage", value=0.1, delta=None)
-    assert "27 out of 100" in told(replace(refuted, claims=(claim,)))["claim"][0]
-    (odds,) = told(replace(refuted, claims=(claim, training)))["claim"]
+    assert "27 out of 100" in promised(replace(refuted, claims=(claim,)))[0]
+    (odds,) = promised(replace(refuted, claims=(claim, training)))
     # (1 - 0.1)/2 = 45 out of 100 without, and 55 with.
     assert "45 out of 100" in odds
     assert "at most 55 out of 100" in odds
@@ -120,24 +89,7 @@ def test_an_advantage_that_says_no_more_is_passed_over(refuted, value):
     """An advantage that is none, or no smaller than what the epsilon implies, changes nothing."""
     claim = refuted.claims[0]
     other = replace(claim, metric="advantage", value=value, delta=None)
-    assert (
-        told(replace(refuted, claims=(claim, other)))["claim"]
-        == told(replace(refuted, claims=(claim,)))["claim"]
-    )
-
-
-def test_a_census_is_told_with_its_members_as_draws(overfitted):
-    """What the odds rest on says that chance in who was drawn is allowed for, and why the tables differ."""
-    about = (
-        "every training record was scored: the number compares this finite training set with the population"
-    )
-    row = overfitted.estimate("epsilon_bound.clopper_pearson")
-    details = {**row.details, "as_draws": {"value": 1.1, "lower": 1.1, "upper": None}}
-    census = changed(overfitted, row.name, assumptions=(about,), details=details)
-    found = told(census)
-    assert "chance in which of them were drawn is allowed for" in found["rests"]
-    assert "can be positive by chance alone" in found["rests"]
-    assert "chance" not in told(overfitted)["rests"]
+    assert promised(replace(refuted, claims=(claim, other))) == promised(replace(refuted, claims=(claim,)))
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, None])
@@ -145,4 +97,4 @@ def test_a_census_is_told_with_its_members_as_draws(overfitted):
 def test_a_claim_that_is_none(refuted, value, delta):
     """A claim that no promise can be read from is passed over, unless it is in order."""
     claim = replace(refuted.claims[0], value=value, delta=delta)
-    assert told(replace(refuted, claims=(claim,)))["claim"] == []
+    assert promised(replace(refuted, claims=(claim,))) == []

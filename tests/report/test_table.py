@@ -1,10 +1,12 @@
-"""What a terminal shows: every number within its width, and text that steers nothing."""
+"""The output for a terminal: every number within its width, and text that steers nothing."""
 
+import textwrap
 from dataclasses import replace
 
 import pytest
 
 from auditor.report import audit_text, view_of
+from auditor.results import METRICS
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 79, 80, 120])
@@ -25,8 +27,13 @@ def test_narrow_terminals_cut_no_number(refuted, width):
 
 
 def test_settings_of_a_file_are_told(refuted):
-    """What a file set for the audit stands at the end: a gate may be among it."""
+    """The settings from a file come before the last line: a gate may be among them."""
     config = {"file": "auditor.toml", "table": "[audit]", "settings": {"fail-if": ["auc > 0.6"], "seed": 3}}
     told = audit_text(replace(refuted, provenance={**refuted.provenance, "config": config}), width=200)
-    assert told.endswith('Settings: [audit] of auditor.toml: fail-if = ["auc > 0.6"], seed = 3\n')
+    assert told.splitlines()[-2] == 'Settings: [audit] of auditor.toml: fail-if = ["auc > 0.6"], seed = 3'
     assert "Settings" not in audit_text(refuted)
+
+
+def test_no_name_takes_three_lines():
+    """At 80 columns the name of every number fits into two lines of the 24 that its column has."""
+    assert [item.title for item in METRICS if len(textwrap.wrap(item.title, 24)) > 2] == []

@@ -13,7 +13,7 @@ from safety.formats import Markup, html as safe
 import auditor
 from auditor import DPSGD, Losses, RandomSplit, Sequential, StatedClaim
 from auditor.core import InputError, Status
-from auditor.report import texts
+from auditor.report import texts, view_of
 
 
 def made(rng, *, runs=150, gap=2.5):
@@ -107,7 +107,7 @@ def test_the_curve_of_several_models_is_the_mean_of_their_hits():
 
 
 def test_the_checks_of_several_models_are_told_at_their_worst(rng):
-    """A check that is not fine for one model is told with that model; one that is fine for all, without."""
+    """A check that is not fine for one model is reported with that model; one that is fine for all, without."""
     swapped = Losses(member=rng.normal(3, 1, 200), nonmember=rng.normal(0, 1, 200))
     found = auditor.audit_instances([made(rng), swapped], delta=1e-5)
     assert found.check("direction").status is Status.WARN
@@ -126,8 +126,8 @@ def test_the_page_of_a_refuted_claim(name, request):
     page = result.to_html()
     words = told(page).partition("Provenance")[2]  # behind the links to the sections
     order = [
-        "Verdict on the claim ✕ Claim refuted",
-        "What was claimed:",
+        "Decision ✕ Do not release The claim is refuted",
+        "✕ Claim refuted . Claimed: epsilon",
         "What now Do not publish that epsilon",
         "Claimed against measured",
         "The numbers",
@@ -169,7 +169,7 @@ def test_every_verdict_has_at_most_three_lines_of_advice(kind):
 @pytest.mark.parametrize(
     ("claim", "runs", "words"),
     [
-        (None, 100, "Until then the certified bound stands alone"),
+        (None, 100, "Until then, only the certified bound holds"),
         (StatedClaim(6.0, 1e-5), 2000, "This is not proof."),
         (StatedClaim(8.0, 1e-5), 20, "Neither publish nor withdraw"),
     ],
@@ -180,12 +180,12 @@ def test_what_now_follows_the_verdict(rng, claim, runs, words):
 
 
 def test_repeated_runs_are_not_evaluable():
-    """A failed check leads to what to mend, on the page and in the files for build servers."""
+    """A failed check has its advice on the page and in the files for build servers."""
     same = Losses(member=np.zeros(50), nonmember=np.ones(50))
     result = auditor.audit_runs(same, delta=1e-5, claim=StatedClaim(1.0, 1e-5))
     words = told(result.to_html())
     assert "? Not evaluable" in words
-    assert "Give every run a seed of its own" in words
+    assert "Give every run its own seed" in words
     assert "1 failed check: repeats" in words
     assert 'type="not_evaluable"' in result.to_junit()
 
@@ -236,7 +236,9 @@ def test_gates_on_runs(stopped):
     assert [item.code.name for item in outcomes] == ["FAILED", "NOT_EVALUABLE", "DONE", "NOT_EVALUABLE"]
     with pytest.raises(InputError, match="'auc', which no audit of this kind has"):
         auditor.check_gates(stopped, "auc > 0.6")
-    assert "1 of 2 gates stops the pipeline: it failed." in told(stopped.to_html(gates=gates[::2]))
+    limited = stopped.with_policy(gates=gates[::2])
+    assert [item.code.name for item in view_of(limited).outcomes] == ["FAILED", "DONE"]
+    assert "Do not release The claim is refuted" in told(limited.to_html())
 
 
 # --- The command line ------------------------------------------------------------------------------
@@ -297,8 +299,10 @@ def test_instances_write_a_page(tmp_path, rng):
         == 1
     )
     words = told(page.read_text(encoding="utf-8"))
-    assert words.startswith("Privacy audit: epsilon 0.2 at delta 1e-5, add-remove: several models")
-    assert "The gates of the pipeline" in words
+    assert words.startswith(
+        "Privacy audit: Training that claims epsilon 0.2 at delta 1e-5, add-remove: several models"
+    )
+    assert "Limits of the release" in words
 
 
 def test_the_page_of_a_claim(tmp_path, capsys):
@@ -332,14 +336,10 @@ def test_a_claim_that_covers_one_kind_of_neighbours(tmp_path):
 
 
 def test_a_card_tells_the_verdict_and_every_number(stopped):
-    """The card of runs has the verdict, what was counted, the numbers that have a value, and how to get the page."""
-    words = told(stopped._repr_html_())
-    for text in (
-        "Claim refuted",
-        "150 runs with the canary and 150 without",
-        "at any time",
-        ".to_html(path)",
-    ):
-        assert text in words
+    """The card of runs has the decision, the verdict and how to get the page, which has what was counted too."""
+    counted = "150 runs with the canary and 150 without"
+    for text in ("Do not release", "Claim refuted", ".to_html(path)"):
+        assert text in told(stopped._repr_html_())
+    assert counted in told(stopped.to_html()).partition("Claimed against measured")[2]
     assert stopped.check("repeats").status is Status.OK
     assert replace(stopped, verdict=None).to_html() != stopped.to_html()

@@ -24,18 +24,18 @@ RATES = ("tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001")
 
 @pytest.mark.parametrize("verdict", [None, *Verdict])
 def test_what_became_of_a_claim(overfitted, refuted, verdict):
-    """A verdict is told with the claim, each form of it in a sentence, and its reason; what was not judged has one form."""
+    """A verdict comes with the claim, each form of it in a sentence, and its reason; what was not judged has one form."""
     if verdict is None:
         assert verdict_sentence(overfitted) == "No claim was given, so there is nothing to refute."
         return
-    judged = replace(refuted.comparisons[0], verdict=verdict, reason="told")
+    judged = replace(refuted.comparisons[0], verdict=verdict, reason="stated")
     result = replace(refuted, comparisons=(judged,), verdict=verdict)
-    assert verdict_sentence(result) == "Claimed: epsilon 1 (delta 2.6e-5, replace-one). Told."
+    assert verdict_sentence(result) == "Claimed: epsilon 1 (delta 2.6e-5, replace-one). Stated."
     made = replace(refuted.claims[0], value=0.5, delta=1e-5, adjacency=Adjacency.ADD_REMOVE)
     said = verdict_sentence(replace(result, claims=(made,)))
-    scale = " On the scale of this audit that is epsilon 1 (delta 2.6e-5, replace-one)."
+    scale = " Converted for this audit: epsilon 1 (delta 2.6e-5, replace-one)."
     form = "" if verdict is Verdict.NOT_EVALUABLE else scale
-    assert said == f"Claimed: epsilon 0.5 (delta 1e-5, add-remove).{form} Told."
+    assert said == f"Claimed: epsilon 0.5 (delta 1e-5, add-remove).{form} Stated."
     measured = replace(judged, reason="measured: epsilon at least 3 (delta 2.6e-5, replace-one)")
     told = verdict_sentence(replace(result, comparisons=(measured,)))
     assert told == "Claimed: epsilon 1 (delta 2.6e-5, replace-one). Measured: epsilon at least 3."
@@ -52,17 +52,27 @@ ONE_RUN = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace
 @pytest.mark.parametrize(
     ("name", "without", "changes", "said"),
     [
-        # Without a point of the band the advantage speaks, then the certified bound, the AUC, the one-run bound.
-        ("overfitted", (), {}, "22.9 percentage points"),
-        ("overfitted", (*RATES, "advantage"), {}, "epsilon is at least 1.29 (delta 1e-5)."),
-        ("overfitted", (*RATES, "advantage", BOUND), {}, "at least 68.4% of the time"),
+        # The AUC speaks, and then, without a point of the band, the advantage, the certified bound, the one-run bound.
+        (
+            "overfitted",
+            (),
+            {},
+            "picks the right one at least 68 times in 100 (coin: 50). The confidence is about 95%",
+        ),
+        ("overfitted", (*RATES, "auc"), {}, "22.9 percentage points"),
+        ("overfitted", (*RATES, "auc", "advantage"), {}, "epsilon is at least 1.29 (delta 1e-5)."),
         (
             *("overfitted", (*RATES, "advantage", BOUND)),
             {"auc": LOW_AUC, "epsilon_bound.one_run": ONE_RUN},
             "training algorithm's epsilon is at least 0.4",
         ),
         ("nothing", (), {"auc": {"lower": 0.2, "upper": 0.4}}, "swapped"),
-        ("nothing", (), {}, "nothing shows that an attacker does better than guessing. This is not proof of"),
+        (
+            "nothing",
+            (),
+            {},
+            "is not shown to pick the right one more often than a coin. This is not proof of privacy.",
+        ),
         ("nothing", (), {}, "5.57"),
         (
             "nothing",
@@ -85,10 +95,10 @@ def test_what_was_found(request, name, without, changes, said):
 @pytest.mark.parametrize(
     ("name", "details", "leads", "said"),
     [
-        ("overfitted", {"at": {"reached_by_data": True}}, STAR, "as good as the Gaussian fit."),
+        ("overfitted", {"at": {"reached_by_data": True}}, STAR, "that depends on the Gaussian fit."),
         ("overfitted", {"at": {"reached_by_data": True}, "noise_floor": None}, STAR, ""),
         # What lies where no record does is never the first number.
-        ("overfitted", {}, BOUND, "beyond what the records can show"),
+        ("overfitted", {}, BOUND, "extrapolates the fitted curves beyond the records"),
         ("overfitted", {"saturated": True}, BOUND, "do not overlap"),
         # What chance alone would give is no evidence.
         ("overfitted", {"noise_floor": {"mean": 2.2, "q95": 3.5}}, BOUND, "gives an Epsilon* of up to 3.5"),
@@ -132,11 +142,11 @@ def test_caveats(overfitted, name, changes, words):
 
 
 def test_fit_in_words(overfitted, refuted):
-    """The test of the fit is told with its distance and p-value, and no fit is called proven."""
+    """The test of the fit is reported with its distance and p-value, and no fit is called proven."""
     text = " ".join(fit_sentences(overfitted.estimate("epsilon_star.gaussian")))
     assert "differ by at most 4.1% of the records" in text
     assert "p = 0.28" in text
-    assert "not proof" in text
+    assert "does not prove the fit" in text
     assert "The Gaussian fit is rejected" in " ".join(
         fit_sentences(refuted.estimate("epsilon_star.gaussian"))
     )
@@ -144,7 +154,7 @@ def test_fit_in_words(overfitted, refuted):
     star = overfitted.estimate("epsilon_star.gaussian")
     few = star.details["fit"] | {"member": star.details["fit"]["member"] | {"ks_n": 49}}
     text = " ".join(fit_sentences(replace(star, details={**star.details, "fit": few})))
-    assert "So few held-out records cannot reject anything" in text
+    assert "So few held-out records cannot reject any fit" in text
     assert "The fit is not rejected" not in text
 
 
@@ -180,7 +190,7 @@ def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
     """Where the groups cannot be compared no sentence and no tile speaks of recognised records or of a certificate."""
     invalid = replace(overfitted, checks=(*overfitted.checks, Check(name, Status.FAIL, "The groups differ.")))
     shown = view_of(invalid)
-    assert "do not measure what the model gives away" in shown.finding.sentence
+    assert "do not measure what the model leaks" in shown.finding.sentence
     assert "recognise" not in shown.finding.sentence
     assert "no number here measures leakage" in shown.headline.sentence
     tiles = render([invalid]).partition('<dl class="tiles">')[2].partition("</dl>")[0]
@@ -188,8 +198,8 @@ def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
     assert "certified at" not in tiles
 
 
-def test_persons_are_called_persons(overfitted):
-    """Where a score stands for a person, the sentences speak of persons and the size names both."""
+def test_people_are_called_people(overfitted):
+    """Where a score stands for a person, the sentences speak of people and the size names both."""
     data = {
         **overfitted.data,
         "unit": "person",
@@ -198,9 +208,9 @@ def test_persons_are_called_persons(overfitted):
         "persons": [2000, 2000],
     }
     result = replace(overfitted, data=data)
-    assert "persons in the training data" in finding(result).sentence
+    assert "people in the training data" in finding(result).sentence
     assert "training record" not in finding(result).sentence
-    assert "2,000 persons in the training data (8,000 records) and" in render([result])
+    assert "2,000 people in the training data (8,000 records) and" in render([result])
 
 
 def test_an_approximate_bound_is_not_called_certified(overfitted):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from statistics import NormalDist
 
 import jsonschema
@@ -112,7 +113,7 @@ def test_katz_has_a_value_where_only_the_other_ratio_is_empty():
 
 
 def test_the_gaussian_row_by_the_normal_law_of_the_standard_library():
-    """The mu is the sum of two normal quantiles of upper limits, and delta(mu, epsilon) is the delta asked for."""
+    """The mu is the sum of two normal quantiles of upper limits, and delta(mu, epsilon) is the delta requested."""
     result = audited(
         counted(4922, 100_000, 174, 100_000), confidence=1 - 1e-10, threshold=FixedThreshold(0.5)
     )
@@ -310,7 +311,7 @@ def test_runs_in_their_order_refute_at_any_time(rng):
 
 
 def test_scores_that_the_evidence_stopped_are_not_judged_as_a_fixed_number():
-    """What a collection stopped by its evidence returns needs test=Sequential(), and is refused without."""
+    """The result of a collection stopped by its evidence needs test=Sequential(), and is refused without."""
 
     def train(with_canary, seed):
         return -4.0 * with_canary + float(np.random.default_rng(seed).normal())
@@ -447,7 +448,7 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
     """Every kind of result validates, holds no score, and is written whole; another kind of result does not validate."""
     losses = shifted(rng, runs=100)
     result = audited(losses, **given)
-    raw = json.loads(result.to_json(tmp_path / "runs.json"))
+    raw = json.loads(Path(result.to_json(tmp_path / "runs.json")).read_bytes())
     check = jsonschema.Draft202012Validator(schema("runs"))
     assert list(check.iter_errors(raw)) == []
     assert raw == json.loads((tmp_path / "runs.json").read_text(encoding="utf-8"))

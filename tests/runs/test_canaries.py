@@ -156,7 +156,7 @@ def test_wrong_labels_are_uniform_over_the_other_classes():
 
 
 def test_a_pattern_is_stamped_and_the_rest_is_the_record(frame):
-    """Named columns hold the value in their type, the others those of a record; one label where one is asked for."""
+    """Named columns hold the value in their type, the others those of a record; one label where one is requested."""
     features, labels = frame
     stamp = {"age": 130, "ward": "b", "visits": 99, "dose": 0.1, "job": "pope"}
     found = patterned(features, labels, size=40, pattern=stamp, label="dead", seed=0)
@@ -232,7 +232,7 @@ def test_the_ends_of_floats_are_no_ends_of_the_data():
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_coins_come_back_from_their_file(ending, tmp_path):
-    """Ids and coins make a round trip; a file that is there is kept unless it is asked for."""
+    """Ids and coins make a round trip; a file that is there is kept unless it is requested."""
     found = mislabelled(np.arange(99), np.arange(99) % 2, size=77, seed=0)
     path = tmp_path / f"coins.{ending}"
     found.write(path)

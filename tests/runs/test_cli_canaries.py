@@ -96,7 +96,7 @@ def test_every_kind_is_made(spare, tmp_path):
         ("spare.csv --label target --size 9 --kind pattern --pattern age=1", "pattern must name features"),
         (
             "spare.csv --label target --size 9 --kind pattern --pattern 'mean area=x'",
-            "must give 'mean area' a number",
+            "must be a number for 'mean area'",
         ),
         ("spare.csv --label centre --features 'mean area,nope' --size 9", "column 'nope' is not in"),
         ("spare.csv --kind text --size 9", "TABLE goes without --kind text"),
@@ -110,7 +110,7 @@ def test_every_kind_is_made(spare, tmp_path):
         ("--kind text --size 9 --coins made.csv", "is named twice"),
         (
             "--kind text --size 9 --coins spare.csv",
-            "is there already, and coins cannot be had again; name another, or ask for it to be overwritten",
+            "is there already, and coins cannot be had again; name another, or request that it is overwritten",
         ),
         (
             "spare.csv --label target --size 9 --coins spare.csv --overwrite",

@@ -23,7 +23,7 @@ def test_a_refuted_claim_is_exit_code_1(table, tmp_path, capsys):
     claim = ("--claim-epsilon", 1, "--claim-delta", 1e-5)
     assert run("runs", table, *claim, "--json", target) == 1
     printed = capsys.readouterr()
-    assert "Claim refuted" in printed.out
+    assert "Do not release. The claim is refuted: epsilon 1 claimed, at least" in printed.out
     assert "The claim is refuted." in printed.err
     raw = json.loads(target.read_text(encoding="utf-8"))
     assert (raw["kind"], raw["verdict"], raw["data"]["n_with"]) == ("runs", "refuted", 2000)
@@ -48,7 +48,7 @@ def test_a_threshold_is_on_the_score_as_it_is_in_the_table(tmp_path, capsys):
             f"{hits} of 100 with it and 0 of 100 without have a score of at most that",
         ),
     ):
-        assert run(*line) == 0
+        assert run(*line, "--full") == 0
         assert words in " ".join(capsys.readouterr().out.replace("−", "-").split())  # noqa: RUF001 the true minus sign
     data = answer(capsys, *up)["data"]
     assert (data["true_positives"], data["false_positives"], data["higher_is_member"]) == (hits, 0, True)
@@ -70,7 +70,7 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
         ): "ranks fixed in advance",
     }
     for arguments, words in ways.items():
-        assert run("runs", table, "--delta", 1e-5, *arguments) == 0
+        assert run("runs", table, "--delta", 1e-5, "--full", *arguments) == 0
         assert words in " ".join(capsys.readouterr().out.replace("−", "-").split())  # noqa: RUF001 the true minus sign
 
 

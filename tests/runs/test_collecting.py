@@ -66,7 +66,7 @@ def test_another_root_has_other_seeds():
     ],
 )
 def test_no_run_is_made_twice_whatever_the_batches(tmp_path, first, then, new):
-    """What is in the folder is read, whatever batches it was made in, and only what is missing is run."""
+    """Scores in the folder are read, whatever batches they were made in, and only missing runs are run."""
     collect = functools.partial(auditor.collect_runs, run_tasks.noisy_count, workers=1)
     collect(folder=tmp_path, **first)
     told = []

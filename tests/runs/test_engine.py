@@ -65,7 +65,7 @@ def test_what_is_in_the_folder_is_read_and_not_run_again(tmp_path, marks):
 
 @pytest.mark.parametrize("change", ["case", "task", "seed"])
 def test_another_case_task_or_seed_is_another_file(tmp_path, change):
-    """What was kept of another case, another task or another seed is not taken for this one's."""
+    """A stored result of another case, another task or another seed is not taken for this one's."""
     run = functools.partial(auditor.run_cases, folder=tmp_path, workers=1)
     first = run(run_tasks.tallied, [{"x": 1}])
     task = run_tasks.other if change == "task" else run_tasks.tallied
@@ -92,7 +92,7 @@ def test_the_seed_depends_on_the_case_and_the_root_alone():
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_failure_names_its_case_and_keeps_what_is_finished(tmp_path, marks, workers):
-    """An error in the task is one sentence with the case and the error; the rest is not run again when it is mended."""
+    """An error in the task is one sentence with the case and the error; the rest is not run again when it is fixed."""
     given = [*cases(4, marks), {"x": 4, "fails": True}]
     folder = tmp_path / "runs"
     sentence = r'the task failed for case \{"x": 4, "fails": true\}: ValueError: the loss is NaN\.$'
@@ -130,7 +130,7 @@ if __name__ == "__main__":
     seconds = float(sys.argv[3])
     found = auditor.run_cases(
         slow, [{"x": x, "seconds": 0.05} for x in range(40)], folder=sys.argv[1], workers=1,
-        progress=lambda told: time.sleep(seconds)
+        progress=lambda line: time.sleep(seconds)
     )
     print(len(found))
 """

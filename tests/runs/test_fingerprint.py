@@ -149,7 +149,7 @@ def _scaled(factor):
 
 
 def test_a_decorated_function_is_known_by_all_its_levels():
-    """What the decorator closes over counts, and so does what it wraps."""
+    """The closure of the decorator counts, and so does the wrapped function."""
     noisy, broken = run_tasks.noisy_count, run_tasks.broken
     made = (_scaled(1.0)(noisy), _scaled(2.0)(noisy), _scaled(1.0)(broken), noisy)
     assert fingerprint(made[0]) == fingerprint(_scaled(1.0)(noisy))
@@ -164,7 +164,7 @@ def _closing(value):
 
 
 def test_what_is_closed_over_has_a_plain_form():
-    """Arrays, mappings, settings and other functions are told apart by what is in them; a cycle ends."""
+    """Arrays, mappings, settings and other functions are distinguished by what is in them; a cycle ends."""
     values = [
         np.arange(3), np.arange(4), {"x": 1}, {"x": 2}, [1], (1,), {1}, 1, 1.0, True, None,
         auditor.StatedClaim(1.0, 1e-5), auditor.StatedClaim(2.0, 1e-5), auditor.Adjacency.ADD_REMOVE,

@@ -30,7 +30,7 @@ def cluster(require_extra):
 
 
 def kept(folder):
-    """What the files of a folder hold, by their names."""
+    """The content of the files of a folder, by their names."""
     found = {}
     for path in sorted(folder.iterdir()):
         with np.load(path, allow_pickle=False) as archive:
@@ -95,7 +95,7 @@ def test_refusals_speak_of_the_training():
     engine = auditor.collectors.RayEngine(workers=1)
     locked = lambda *_, lock=threading.Lock(): 1.0  # noqa: E731, ARG005, B008
     with pytest.raises(
-        InputError, match=r"^train must be such that .* sent a copy, .*; let the function make or open"
+        InputError, match=r"^train must be such that .* sent a copy, .*; let the function open"
     ):
         auditor.collect_runs(locked, runs=4, engine=engine)
     with pytest.raises(

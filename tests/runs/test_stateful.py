@@ -34,7 +34,7 @@ def seeds(case, seed):
 
 
 def trained(with_canary, seed):
-    """A score of the seed, written down likewise."""
+    """A score of the seed, written down in the same way."""
     return drawn({"x": seed}, seed)["seed"] + 0.5 * with_canary
 
 
@@ -71,7 +71,7 @@ class Pairs:
 
 
 class Disturbed(RuleBasedStateMachine):
-    """What happens to the files between two calls."""
+    """Changes to the files between two calls."""
 
     def __init__(self):
         super().__init__()

@@ -21,7 +21,7 @@ RULE = Below(4)
 
 
 def in_order(train, rule=RULE, most=MOST):
-    """The scores until the rule has enough: told of one run after another, by hand."""
+    """The scores until the rule has enough: given one run after another, by hand."""
     watcher, pairs = rule.watch(), []
     for run in range(0, most, 2):
         pairs.append([train(run + other == run, seed_of(run + other, 0)) for other in (0, 1)])
@@ -177,7 +177,7 @@ def test_where_all_runs_failed_there_is_nothing_to_audit():
 
 
 def test_failed_runs_are_watched_with_their_score():
-    """A rule sees the score of a failed run, and failures beyond the last run that counts are not told."""
+    """A rule sees the score of a failed run, and failures beyond the last run that counts are not reported."""
     (members, nonmembers), lost = score_or(-1e9, MOST)
     rule = Below(3)
     watcher = rule.watch()

@@ -1,4 +1,4 @@
-"""What each format may hold whatever the texts in it: one function each, which fails where a text became more than text."""
+"""Allowed content of each format, whatever the texts in it: one function each, which fails where a text became more than text."""
 
 import csv
 import io
@@ -61,7 +61,7 @@ class Markup(HTMLParser):
         return [(tag, name, value) for tag, attrs in self.elements for name, value in attrs.items()]
 
     def values(self, name):
-        """What each attribute of that name holds."""
+        """The content of each attribute of that name."""
         return [value for _, key, value in self.attributes if key == name]
 
     @property

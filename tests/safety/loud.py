@@ -1,4 +1,4 @@
-"""What a model can make its library write while it is loaded or scored: every way to the terminal, and what must not arrive."""
+"""Output that a model can make its library write while it is loaded or scored: every way to the terminal, and texts that must not arrive."""
 
 import ctypes
 import logging

@@ -1,4 +1,4 @@
-"""What figures do with foreign text: every letter is drawn, and none is taken for markup or for colour."""
+"""Foreign text in figures: every letter is drawn, and none is taken for markup or for colour."""
 
 import warnings
 from dataclasses import replace
@@ -64,7 +64,7 @@ def test_letters_without_a_glyph(refuted_histogram):
     ],
 )
 def test_labels_are_cut_by_columns(text, most, shown):
-    """A label has so many columns at most, and names in other scripts can be told apart."""
+    """A label has so many columns at most, and names in other scripts can be distinguished."""
     assert one_line(text, most=most) == shown
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong is told in one clean sentence, whatever the names in it."""
+"""Every failure is reported in one clean sentence, whatever the names in it."""
 
 import json
 

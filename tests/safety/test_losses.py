@@ -1,4 +1,4 @@
-"""No loss and no feature of a record leaves an audit unless it is asked for."""
+"""No loss and no feature of a record leaves an audit unless it is requested."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_they_would_be_found(audited):
 
 
 def test_ranking_has_none(tmp_path):
-    """The table of ranked records holds losses only where they are asked for."""
+    """The table of ranked records holds losses only where they are requested."""
     rng = np.random.default_rng(0)
     losses = auditor.Losses(member=rng.exponential(0.3, N), nonmember=rng.exponential(1, N))
     secret = np.concatenate([losses.member, losses.nonmember])

@@ -1,4 +1,4 @@
-"""What a model makes its library write reaches standard error alone, after it was made harmless, whatever the way."""
+"""Output that a model makes its library write reaches standard error alone, made harmless, whatever the way."""
 
 import contextlib
 import ctypes
@@ -201,7 +201,7 @@ def test_uses_within_and_beside_each_other_end_with_the_descriptors_as_they_were
 
 
 def test_an_error_comes_after_the_words_and_is_no_part_of_them(capfd):
-    """What a model raises passes through, and the words before it are shown."""
+    """An exception of a model passes through, and the output before it is shown."""
 
     @quietly()
     def fails():
@@ -223,7 +223,7 @@ def test_a_stream_that_stands_for_standard_error_gets_the_words_in_the_end(capfd
 
 
 def test_a_child_process_that_is_forked_meanwhile_can_use_it_too(capfd):
-    """A fork inherits no lock in use, whoever uses it at that moment."""
+    """A fork inherits no lock that any thread uses at that moment."""
     stop = threading.Event()
 
     def others():

@@ -353,10 +353,10 @@ DEPTHS = {
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("name", CODE)
 def test_settings_that_name_code_or_other_files_are_refused(saved, house, name, depth, monkeypatch):
-    """At any depth and in any file of settings, by one sentence that names file and setting, before a kernel is asked for."""
+    """At any depth and in any file of settings, by one sentence that names file and setting, before a kernel is requested."""
     folder, _ = house
     asked = types.ModuleType("kernels")
-    asked.get_kernel = lambda *_, **__: pytest.fail("a kernel was asked for")
+    asked.get_kernel = lambda *_, **__: pytest.fail("a kernel was requested")
     monkeypatch.setitem(sys.modules, "kernels", asked)
     shutil.copytree(saved / "whole", folder, dirs_exist_ok=True)
     for file in ("config.json", "tokenizer_config.json", "generation_config.json"):

@@ -1,4 +1,4 @@
-"""Whatever fails, and whoever stops a command: its outputs are whole, all old or all new, and nothing else is left."""
+"""Whatever fails, and however a command is stopped: its outputs are whole, all old or all new, and nothing else is left."""
 
 import builtins
 import errno
@@ -56,7 +56,7 @@ def here(stored, tmp_path, monkeypatch):
 
 
 def outputs(name):
-    """What a command writes."""
+    """The outputs of a command."""
     return OUTPUTS.findall(COMMANDS[name].split(" --", 1)[1])
 
 
@@ -158,7 +158,7 @@ pages_are_quick = pytest.mark.usefixtures("no_figures")
 
 
 def _before(here, name):
-    """What is there before a command, which is all its outputs but the last, changed; what is there after it; its outputs."""
+    """The files before a command, which are all its outputs but the last, changed; the files after it; its outputs."""
     nothing = content(here)
     assert code_of(COMMANDS[name]) == 0
     new = content(here)
@@ -269,7 +269,7 @@ def test_what_cannot_be_put_back_is_named(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mounted():
-    """What mounts one path on another until the test ends."""
+    """A function that mounts one path on another until the test ends."""
     done = []
 
     def mount(what, where):

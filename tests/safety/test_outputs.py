@@ -150,7 +150,7 @@ def several(request, raw, tmp_path):
 def test_page(several):
     """A page shows every text as text, in its figures too, and runs none."""
     whole, result = several
-    text = html.render([result], gates=check_gates(result, ["auc > 0.6"]))
+    text = html.render([result.with_policy(gates="auc > 0.6")])
     words = formats.html(text, scripts=_own(text))
     assert formats.seen(whole, words)
 
@@ -163,7 +163,7 @@ def test_comparison(several, raw, tmp_path):
 
 
 def test_commands(several, raw, tmp_path, capsys):
-    """What the commands that read results print holds no control, whatever the results hold."""
+    """The output of commands that read results holds no control characters, whatever the results hold."""
     whole, result = several
     result.to_json(tmp_path / "first.json")
     _other(filled(raw, f"{whole} again"), tmp_path).to_json(tmp_path / "second.json")
@@ -273,7 +273,7 @@ def _every_output_but_the_page(result, *, gates):
 def _every_output(result, other):
     gates = check_gates(result, ["verdict == refuted"])
     _every_output_but_the_page(result, gates=gates)
-    text = html.render([result], gates=gates)
+    text = html.render([result.with_policy(gates=gates)])
     formats.html(text, scripts=_own(text))
     assert json.loads(result.to_json()) == result.to_dict()
     _every_comparison(result, other)

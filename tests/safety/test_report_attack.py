@@ -1,4 +1,4 @@
-"""What strangers learn from a published result: attacks by nearness, by likelihood, and by the difference of two results."""
+"""Attacks on a published result: attacks by nearness, by likelihood, and by the difference of two results."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def test_no_record_stands_among_the_published_numbers(n, runs, request):
 
 
 def features(x, document, n):
-    """What the published numbers say of each value, for an attacker who knows the standard normal law of all losses."""
+    """The information of the published numbers about each value, for an attacker who knows the standard normal law of all losses."""
     rows = {row["name"]: row for row in document["estimates"]}
     rank = stats.norm.cdf(x)
     fit = rows["epsilon_star.gaussian"]["details"]["fit"]

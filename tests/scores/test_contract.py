@@ -1,4 +1,4 @@
-"""What every score keeps: labels, history, the input, finite values, and calibration data that are not audited."""
+"""The contract of every score: labels, history, the input, finite values, and calibration data that are not audited."""
 
 import dataclasses
 

@@ -91,7 +91,7 @@ def test_tables_of_every_kind_mean_the_same(kind):
 
 
 def test_features_come_as_a_value_of_both_groups_too():
-    """What has the fields member and nonmember is taken as the pair."""
+    """An object with the fields member and nonmember is taken as the pair."""
     feature, loss = step_world(np.random.default_rng(3), 800)
     pair, held = (feature[:2], feature[2:4]), feature[4:]
     one, other = (

@@ -23,7 +23,7 @@ class Served(kserve.Model):
 
 
 class Loopback(uvicorn.Config):
-    """KServe listens on every interface and cannot be told otherwise."""
+    """KServe listens on every interface and has no setting for it."""
 
     def __init__(self, app, **options):
         super().__init__(app, **{**options, "host": "127.0.0.1"})

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture
 def simulated(request):
-    """What an event gives in so many repetitions, in a short and in a long run: one row for each."""
+    """The outcomes of an event in so many repetitions, in a short and in a long run: one row for each."""
 
     def repeat(event, *, seed, runs):
         rng, (short, long) = np.random.default_rng(seed), runs

@@ -13,7 +13,7 @@ from auditor.theory import attribute_inference
 def log_ratios(rng, runs, training, truth, other, *, swaps=False):
     """Log-ratios of an attacker who knows both gradients and sees every step, when ``truth`` is in the record.
 
-    With ``swaps`` the training gives the two gradients to the worlds anew in each step: the first of them to the world
+    With ``swaps`` the training gives the two gradients to the worlds again in each step: the first of them to the world
     that has fallen behind, as what it gave so far tells.
     """
     rate, noise = training.sampling_rate, training.noise_multiplier

@@ -1,6 +1,6 @@
 """The calibrated bound and the band exceed the truth as seldom as they say: laws of known epsilon, and the worst ones.
 
-Whether the bound lies above an epsilon is asked of the p-value of that epsilon, which is the same. A cell fails where the
+Whether the bound lies above an epsilon is read off the p-value of that epsilon, which is the same. A cell fails where the
 99.9% lower limit of its rate of misses lies above 5%; at the least favourable law the 99% interval must meet 3% to 5% too.
 With ``--long -s`` every cell has 4,000 audits and prints its rate.
 """
@@ -42,7 +42,7 @@ def rate_above(request, name, audit, epsilon, *, seed, runs):
     """How many audits of equal sizes have a bound above epsilon, of how many.
 
     The p-value falls as the statistic grows, but for the noise of drawn audits, of which twice and half of the level are
-    more than seven standard deviations away: between those each is asked.
+    more than seven standard deviations away: between those each is computed.
     """
     rng, number = np.random.default_rng(seed), runs_for(request, runs, 4000)
     tests = sorted((audit(rng) for _ in range(number)), key=lambda test: test.statistic)
@@ -131,7 +131,7 @@ def _worst(rng, sizes):
 
 
 def _told(rng, sizes):
-    """Randomised response of epsilon 1, told in two values of many records each."""
+    """Randomised response of epsilon 1, in two values of many records each."""
     return (rng.random(sizes[0]) > 0.7310585) + 0.0, (rng.random(sizes[1]) > 0.2689414) + 0.0
 
 

@@ -45,7 +45,7 @@ SHIFTLESS = {
 
 @pytest.mark.parametrize("case", SHIFTLESS)
 def test_shift_raises_few_false_alarms(simulated, case):
-    """Two samples of one population are told apart in at most 1% of the runs, however small, tied or unbalanced."""
+    """Two samples of one population are distinguished in at most 1% of the runs, however small, tied or unbalanced."""
     n1, n0, draw, copies = SHIFTLESS[case]
 
     def alarm(rng):

@@ -44,7 +44,7 @@ def releases(rng, shifts, correlation):
 
 
 def verdict(old, new, **options):
-    """What the difference of two results says."""
+    """The difference of two results."""
     return headline(differences(old, new, **options)).verdict
 
 

@@ -36,7 +36,7 @@ def test_noise_is_not_called_leakage(simulated, members, split, size):
 
 
 def test_a_leak_is_found_in_a_census(simulated):
-    """Members whose losses are lower by one standard deviation are told from others in a census of 1,000."""
+    """Members whose losses are lower by one standard deviation are distinguished from others in a census of 1,000."""
     looks = simulated(
         lambda rng: found(rng, Census(), UnknownSplit(), 1000, leak=1.0), seed=43, runs=(6, 200)
     )

@@ -72,7 +72,7 @@ def test_the_published_transform_of_normals_is_seldom_rejected(simulated):
     ],
 )
 def test_what_is_not_normal_is_mostly_rejected(simulated, draw, least):
-    """What Lilliefors' test on all records rejects always, half of the records reject mostly."""
+    """A law that Lilliefors' test rejects always on all records is mostly rejected on half of them."""
 
     def both(rng):
         x = draw(rng, 600)

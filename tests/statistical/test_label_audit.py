@@ -13,7 +13,7 @@ KINDS = np.array([0.5, 0.2, 0.75, 0.9])  # of records, by what the law says of l
 
 
 def told_by_randomised_response(rng, law, truth, epsilon):
-    """Labels of this law, and what whoever knows the true law and sees the noisy labels believes of each label."""
+    """Labels of this law, and the posterior of each label given the true law and the noisy labels."""
     n, k = truth.shape
     labels = (np.cumsum(truth, axis=1) < rng.random(n)[:, None]).sum(axis=1)
     kept = rng.random(n) < np.exp(epsilon) / (np.exp(epsilon) + k - 1)

@@ -195,7 +195,7 @@ PAIRS = {
 @pytest.mark.parametrize("pairs", [20, 300, 5000])
 @pytest.mark.parametrize("law", PAIRS)
 def test_pairs_within_strata(request, law, pairs):
-    """One run on pairs whose orientation is told exactly as far as the claim allows."""
+    """One run on pairs whose orientation is revealed exactly as far as the claim allows."""
     claim, draw = PAIRS[law]
 
     def refuted(rng):

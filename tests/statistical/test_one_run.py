@@ -1,4 +1,4 @@
-"""One-run audits hold their level and cover what is known, where `test_levels` does not look: the tests that are asked for."""
+"""One-run audits hold their level and cover what is known, where `test_levels` does not look: the tests that are requested."""
 
 import math
 from dataclasses import replace
@@ -138,7 +138,7 @@ def test_inclusion_coins_are_covered(simulated, test, by, inclusion, epsilon):
 
 
 def own_odds(rng, size, epsilon, spread=1.5):
-    """Records whose score leans on a feature that their odds hang on too, and tells membership by randomised response."""
+    """Records whose score leans on a feature that their odds depend on too, and tells membership by randomised response."""
     feature = rng.normal(0, 1, size)
     chance = special.expit(spread * feature)
     coin = rng.random(size) < chance
@@ -203,7 +203,7 @@ def test_what_delta_hides_is_covered(simulated, method, epsilon, delta, together
 
 
 def gaussian(rng, size, mu):
-    """One unit normal score for each record, members shifted so that a pair is told apart as at distance mu."""
+    """One unit normal score for each record, members shifted so that a pair is distinguished as at distance mu."""
     return Losses(member=rng.normal(-mu / math.sqrt(2), 1, size), nonmember=rng.normal(0, 1, size))
 
 

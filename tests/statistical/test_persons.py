@@ -1,4 +1,4 @@
-"""Records of one person are not independent: who counts them as if they were loses the level, who counts persons keeps it."""
+"""Records of one person are not independent: who counts them as if they were loses the level, who counts people keeps it."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def split(values, owner, inside):
 
 
 def by_person(rng, *, people=40, spread=3.0, leak=0.0, records=8):
-    """A split by person with no leak but the one asked for: a person's records share most of what their losses are."""
+    """A split by person with no leak but the one requested: a person's records share most of what their losses are."""
     sizes = 1 + rng.poisson(records - 1, size=2 * people)
     level = rng.normal(0, spread, size=2 * people)
     level[:people] -= leak
@@ -40,7 +40,7 @@ def failures(choice, truth=0.5, **drawn):
 
 @pytest.mark.parametrize("by", ["mean", "min", "max"])
 def test_one_score_per_person_keeps_the_level(simulated, by):
-    """On clustered records without a leak, AUC intervals and certified bounds of persons hold their 95%."""
+    """On clustered records without a leak, AUC intervals and certified bounds of people hold their 95%."""
     assert seldom(simulated(failures(OnePerPerson(by)), seed=1, runs=(400, 5000)))
 
 
@@ -52,7 +52,7 @@ def test_each_record_loses_the_level(simulated):
 
 
 def test_a_leak_of_persons_is_covered(simulated):
-    """With persons one standard deviation apart the interval of the mean scores covers their true AUC."""
+    """With people one standard deviation apart the interval of the mean scores covers their true AUC."""
     many = by_person(np.random.default_rng(3), people=20_000, leak=3.0)
     truth = auc(count(per_person(many, choice=OnePerPerson()).losses)).value
     failed = failures(OnePerPerson(), truth, people=60, leak=3.0)

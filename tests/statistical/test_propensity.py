@@ -15,7 +15,7 @@ SIZE = 2000
 def groups(rng, *, epsilon, hidden=0.0, size=SIZE):
     """Records whose features, and something hidden, decide the odds of membership and move the losses.
 
-    Membership is told by randomised response: adding or removing a record is told with odds of at most e^epsilon.
+    Membership is given by randomised response: adding or removing a record is stated with odds of at most e^epsilon.
     """
     features, unseen = rng.normal(0, 1, (size, 4)), rng.normal(0, 1, size)
     odds = 0.8 * features[:, 0] + 0.4 * (features[:, 1] ** 2 - 1) + hidden * unseen

@@ -1,4 +1,4 @@
-"""What each bound of an audit of many runs promises, and whether it keeps it.
+"""The promise of each bound of an audit of many runs, and whether it holds.
 
 At one threshold fixed in advance the counts are two binomials, so that the chance of a bound above the truth is a sum over
 all counts: exact, without a simulation. These tables hold the level: the short simulations cannot, for `at_most` of 60 audits

@@ -205,14 +205,14 @@ def caught(law, n, rate, rule=conformal):
 
 
 def too_many(found, rate):
-    """Whether the mean rate is above the asked one by more than three standard errors."""
+    """Whether the mean rate is above the requested one by more than three standard errors."""
     return bool(found.mean() > rate + 3 * found.std() / math.sqrt(found.size))
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("n", "rate"), [(19, 0.05), (49, 0.1), (205, 0.01)])
 def test_the_conformal_rate_holds_in_the_mean(simulated, law, n, rate):
-    """For any law, ties or not, a fresh non-member is at or below the threshold at most at the rate asked for."""
+    """For any law, ties or not, a fresh non-member is at or below the threshold at most at the rate requested."""
     assert not too_many(simulated(caught(law, n, rate), seed=5, runs=(1000, 20_000)), rate)
 
 
@@ -236,7 +236,7 @@ def test_the_conformal_simulation_can_fail(simulated, law, rule):
 
 
 def test_the_rate_of_a_fitted_threshold_holds_in_the_mean(simulated):
-    """After a quantile regression too, fresh non-members are called members at most at the rate asked for."""
+    """After a quantile regression too, fresh non-members are called members at most at the rate requested."""
 
     def share(rng):
         scored, threshold = score(SLOW, *world(rng, 400, 118), rng)

@@ -39,7 +39,7 @@ def test_the_bounds_of_a_summary_hold_their_level(request, rng, bits, merged, si
                 for found, truth in zip(bounds, (EPSILON, np.tanh(EPSILON / 2)), strict=True)
             ]
         )
-    print(  # noqa: T201 - the rate, for whoever asks for --long -s
+    print(  # noqa: T201 - the rate, printed with --long -s
         f"misses of {len(misses)} at {bits} bits, {sizes} records:", np.sum(misses, axis=0)
     )
     assert seldom(np.array(misses))

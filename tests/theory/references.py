@@ -1,4 +1,4 @@
-"""What the tests of theory share: exact total variations (statistics.md, sections 6 and 7), and claims by hand."""
+"""Shared parts of the tests of theory: exact total variations (statistics.md, sections 6 and 7), and claims by hand."""
 
 from auditor.core import DPSGD, Adjacency, Claim
 

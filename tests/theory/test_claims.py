@@ -26,7 +26,7 @@ def test_dpsgd_rows_in_display_order():
 
 
 def test_dpsgd_rows_fit_together():
-    """Deltas are the asked one, the asked one and the converted one; the exact advantage is below what epsilon implies."""
+    """Deltas are the requested one, the requested one and the converted one; the exact advantage is below what epsilon implies."""
     first, accounted, converted, advantage, bound, *_ = claims(DPSGD(1.0, 0.01, 1000), delta=1e-6)
     assert (first.delta, accounted.delta) == (1e-6, 1e-6)
     assert converted.delta == pytest.approx((1 + math.exp(first.value)) * 1e-6)

@@ -20,7 +20,7 @@ from auditor.theory import (
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 20.0, 300.0])
 @pytest.mark.parametrize("delta", [1e-200, 1e-10, 1e-5, 1e-4, 0.3])
 def test_inverts_the_gaussian_mechanism_delta(mu, delta):
-    """Put back into the exact formula, the epsilon gives the delta it was asked for, or is 0 below it."""
+    """Put back into the exact formula, the epsilon gives the requested delta, or is 0 below it."""
     epsilon = gaussian_epsilon(mu, delta=delta)
     if epsilon == 0:
         assert gaussian_mechanism_delta(mu, 0) <= delta
@@ -60,7 +60,7 @@ def test_delta_is_exact(mu, epsilon):
 @pytest.mark.parametrize("epsilon", [1e-20, 1e-9, 1e-3, 1.0, 8.0, 1e4])
 @pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-5, 0.5, 1 - 1e-9])
 def test_mu_inverts_the_gaussian_mechanism_delta(epsilon, delta):
-    """Put into the exact formula, mu gives the delta it was asked for."""
+    """Put into the exact formula, mu gives the requested delta."""
     mu = gaussian_mu(epsilon, delta=delta)
     assert gaussian_mechanism_delta(mu, epsilon) == pytest.approx(delta, rel=1e-9)
 

@@ -132,7 +132,7 @@ def test_nothing_is_promised_where_nothing_follows():
 
 
 def test_numbers_about_single_records_refuse_people():
-    """What is known for single records alone says so, and a group of single records is no claim."""
+    """A claim for single records alone says so, and a group of single records is no claim."""
     run = DPSGD(2.0, 0.1, 10, unit="person", records_per_person=2)
     with pytest.raises(
         InputError, match="records_per_person must be left out for a number about single records"

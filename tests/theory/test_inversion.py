@@ -120,7 +120,7 @@ def test_no_bound_is_below_the_truth(count):
 
 
 def test_the_oracle_can_fail():
-    """The oracle's stated error is small beside the number: a thousandth more noise is told apart."""
+    """The oracle's stated error is small beside the number: a thousandth more noise is distinguished."""
     law = composed(DPSGD(1.001, 0.02, 300), adjacency=ADD_REMOVE)
     truth, error = fft_delta(1.0, 0.02, 300, 0.3, low=0.0)
     assert float(law.between(np.array(0.3))[1]) < truth - 10 * error
@@ -203,7 +203,7 @@ def test_all_lines_agree(steps, mu, epsilon):
 @pytest.mark.parametrize("noise", [0.06, 0.5, 1.0, 8.0])
 @pytest.mark.parametrize("rate", [1e-7, 0.02, 0.5, 0.99])
 def test_no_loss_turns_downwards_on_the_path(noise, rate):
-    """What the proof rests on: above the real line losses have an imaginary part of 0 or more, up to the strip's edge.
+    """The premise of the proof: above the real line losses have an imaginary part of 0 or more, up to the strip's edge.
 
     Lines and rays are followed at several heights within the strip, for both orders and for pairs of two gradients.
     """

@@ -92,7 +92,7 @@ def test_laplace_noise_on_two_numbers_is_no_worse_than_on_one(first, second):
 
 
 def test_tiny_deltas_keep_their_digits():
-    """Far out the delta of Gaussian noise, told by its density alone, is right to nine digits and not below."""
+    """Far out the delta of Gaussian noise, computed from its density alone, is right to nine digits and not below."""
     loss = MechanismLoss.of(NoisyQuery("generalised-normal", math.sqrt(2)))
     for eps in (5.0, 12.0, 20.0):
         exact = gaussian_delta(1.0, epsilon=eps)
@@ -424,7 +424,7 @@ def test_poisson_sampling_is_no_stand_in_for_shuffling():
     ],
 )
 def test_bad_arguments_are_one_sentence(build, said):
-    """What cannot be meant is refused with its name, the constraint and the value."""
+    """An impossible value is refused with its name, the constraint and the value."""
     with pytest.raises(InputError) as refused:
         build()
     assert said in str(refused.value)

@@ -154,7 +154,7 @@ def test_tv_a_stays_in_its_range(a, adjacency):
     [DPSGD(1.0, 0.1, 700), DPSGD([1.0, 2.0, 3.0], 0.1), DPSGD(1.0, 1.0, 9), DPSGD(1.0, 0.99, 5000)],
 )
 def test_progress_counts_up_to_all(training):
-    """Progress rises to the total, which is the last thing told, in about a thousand calls at most."""
+    """Progress rises to the total, which is the last report, in about a thousand calls at most."""
     told, samples = [], 70_001 if training.steps < 1000 else 100
     settings = {"rng": np.random.default_rng(0), "threads": 2, "progress": lambda *step: told.append(step)}
     total_variation_monte_carlo(training, samples=samples, **settings)
@@ -167,7 +167,7 @@ def test_progress_counts_up_to_all(training):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_progress_can_stop_the_simulation(threads):
-    """What progress raises ends the simulation, which would take minutes, and reaches the caller."""
+    """An exception of progress ends the simulation, which would take minutes, and reaches the caller."""
     told = []
 
     def stop(done, total):

@@ -43,7 +43,7 @@ TARGETS = [
 
 
 def leak(target, training):
-    """What is to stay below the wanted number, by the public functions, and that number."""
+    """The quantity that must stay below the wanted number, by the public functions, and that number."""
     if isinstance(target, WantedEpsilon):
         return epsilon(training, delta=target.delta, adjacency=target.adjacency).value, target.most
     if isinstance(target, WantedTPR):
@@ -164,7 +164,7 @@ def test_there_is_always_a_sampling_rate(target, noise, steps, least):
     """A record that is hardly ever drawn is safe with hardly any noise, so every wish has a sampling rate."""
     found = sampling_rate_for(target, noise_multiplier=noise, steps=steps)
     assert found.value >= least * (1 - 1e-5)
-    assert target.kept_by(found.promise.value)
+    assert target.meets(found.promise.value)
 
 
 @pytest.mark.parametrize("method", [Exact(), Corollary7(), MomentMatched()])
@@ -187,7 +187,7 @@ def test_extreme_wishes_give_a_number_or_a_sentence(target, method):
     ):
         with contextlib.suppress(InputError):
             found = call()
-            assert target.kept_by(found.promise.value)
+            assert target.meets(found.promise.value)
             assert found.in_words().endswith(".")
 
 
@@ -232,7 +232,7 @@ def test_at_equal_priors_it_is_an_advantage():
 
 
 def test_a_success_rate_that_any_noise_keeps_is_refused():
-    """Who is never drawn cannot be told: of added records at prior 0.9 that helps guessing until they are drawn often.
+    """A record that is never drawn cannot be recognised: of added records at prior 0.9 that helps guessing until they are drawn often.
 
     Drawn with chance d, an attacker who says "member" of whom he sees is right in a share .1 + .9 d of cases, which is 0.919
     at d = .91; of two records he is right in d + .9 (1 - d), which is more.

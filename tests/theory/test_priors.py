@@ -79,7 +79,7 @@ def test_posterior_multiplies_the_odds(prior, eps):
 
 
 def test_posterior_needs_delta_zero():
-    """A delta above 0 bounds no posterior, and the note says so; no delta and no epsilon are told apart."""
+    """A delta above 0 bounds no posterior, and the note says so; no delta and no epsilon are distinguished."""
     claim = posterior_from_epsilon(stated("epsilon", 1.0, 1e-5), prior=0.5)
     assert claim.value is None
     assert "no posterior is bounded" in claim.note

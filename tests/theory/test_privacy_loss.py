@@ -83,7 +83,7 @@ def test_without_sampling_it_is_gaussian(adjacency):
     ],
 )
 def test_many_kinds_of_steps(noise, epsilons):
-    """The delta at dp-accounting's epsilon is the one asked for, of six kinds of steps and of sixty."""
+    """The delta at dp-accounting's epsilon is the one requested, of six kinds of steps and of sixty."""
     law = composed(DPSGD(noise, 0.01), adjacency=ADD_REMOVE)
     assert law.delta_at(epsilons) == pytest.approx([1e-4, 1e-6], rel=5e-4)
 

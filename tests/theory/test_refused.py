@@ -1,4 +1,4 @@
-"""What cannot be used is refused in one sentence: the argument, what it must be, and what came, with its place."""
+"""Unusable input is refused in one sentence: the argument, its constraint, and its value, with the place."""
 
 import math
 
@@ -25,7 +25,7 @@ def secure(prior):
 
 
 def distances(values):
-    """What the steps promise about an attribute that moves gradients so far."""
+    """The promise of the steps about an attribute that moves gradients so far."""
     return t.attribute_inference(RUN, sensitivities=values)
 
 
@@ -179,7 +179,7 @@ def test_false_positive_rates(fpr):
         (lambda: noise("x"), "target must be one of 'advantage', .*, got 'x'"),
         (lambda: noise(3), "target must be auditor.theory.WantedBayes.*, got 3"),
         (lambda: noise(ADVANTAGE, method="quick"), "method must be one of 'exact'"),
-        (lambda: noise(ADVANTAGE, sampling="fixed"), "sampling must be auditor"),
+        (lambda: noise(ADVANTAGE, sampling="fixed"), "sampling must be one of 'poisson'"),
         (lambda: noise(ADVANTAGE, 1.5), "sampling_rate must"),
         (lambda: rate(ADVANTAGE, 0), "noise_multiplier must"),
         (lambda: steps(ADVANTAGE, 1.0, "x"), "must be a number, got 'x'"),

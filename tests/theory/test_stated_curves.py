@@ -192,7 +192,7 @@ def test_a_stated_point_twice_is_never_above_its_conversion(value, delta):
 
 
 def test_everything_that_a_curve_promises():
-    """Epsilon for both kinds of neighbours at the delta asked for, the Gaussian's advantage at 2 mu, Bayes security."""
+    """Epsilon for both kinds of neighbours at the delta requested, the Gaussian's advantage at 2 mu, Bayes security."""
     own, replaced, advantage, security = claims(StatedClaim.from_mu(1.0), delta=1e-5)
     assert (own.adjacency, replaced.adjacency, replaced.delta) == (ADD_REMOVE, REPLACE_ONE, 1e-5)
     assert replaced.value == pytest.approx(9.997256, abs=5e-7)
@@ -207,7 +207,7 @@ def test_everything_that_a_curve_promises():
 
 
 def test_units_in_words():
-    """A claim for persons says so, whatever its kind; one for records says nothing."""
+    """A claim for people says so, whatever its kind; one for records says nothing."""
     assert StatedClaim(1.0, 0.0, unit="person").in_words() == "epsilon 1 at delta 0, add-remove, per person"
     curve = StatedClaim.from_points([(1.0, 0.1)], unit="person", adjacency="replace-one")
     assert curve.in_words() == "epsilon 1 at delta 0.1, replace-one, per person"

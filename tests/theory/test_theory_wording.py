@@ -30,7 +30,7 @@ def shares(sentence):
 
 
 def test_an_advantage_is_told_by_its_middle():
-    """An advantage of .22 lets 39 out of 100 become at most 61; none at all leaves 50 and 50; all is told as all."""
+    """An advantage of .22 lets 39 out of 100 become at most 61; none at all leaves 50 and 50; all is stated as all."""
     assert shares(odds_in_words(stated("advantage", 0.22))) == [(39, 100), (61, 100)]
     assert shares(odds_in_words(stated("advantage", 0.0))) == [(50, 100), (50, 100)]
     assert "all of them may" in odds_in_words(stated("advantage", 1.0))
@@ -94,7 +94,7 @@ def test_belief_needs_delta_zero():
     ],
 )
 def test_shares_in_words(share, toward, words):
-    """Shares are whole numbers out of 100, or of as many as it takes to see them, rounded as asked."""
+    """Shares are whole numbers out of 100, or of as many as it takes to see them, rounded as requested."""
     assert out_of(share, toward=toward) == words
 
 

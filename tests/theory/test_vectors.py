@@ -31,7 +31,7 @@ FIXED = FixedSizeSampling()
     ],
 )
 def test_delta_at_the_epsilon_found(training, adjacency):
-    """At the epsilon found, the larger delta of both orders is the one asked for, by a Fourier transform on a grid."""
+    """At the epsilon found, the larger delta of both orders is the one requested, by a Fourier transform on a grid."""
     if training.fixed_size and adjacency is ADD_REMOVE:
         return
     found = epsilon(training, delta=1e-5, adjacency=adjacency).value

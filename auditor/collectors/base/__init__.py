@@ -1,4 +1,4 @@
-"""What every collector shares: records, tasks, outputs of models, and the scorer that turns them into losses."""
+"""Shared parts of the collectors: records, tasks, outputs of models, and the scorer that turns them into losses."""
 
 from auditor.core.lazy import face
 

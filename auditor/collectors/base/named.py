@@ -1,4 +1,4 @@
-"""Outputs with names, as of a DataFrame or of a server's answers, become columns in the order of the classes."""
+"""Outputs with names, as of a DataFrame or of a server's answers, ordered by class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def column_names(outputs: Any) -> list[Any] | None:
-    """Return the names of the columns of a frame (pandas, polars or pyarrow); None where they are only counted.
+    """Return the names of the columns of a frame (pandas, polars or pyarrow); None if they are only counted.
 
     >>> import pandas as pd
     >>> column_names(pd.DataFrame([[0.2, 0.8]], columns=["b", "a"])), column_names(pd.DataFrame([[0.2, 0.8]]))
@@ -52,7 +52,7 @@ def column_names(outputs: Any) -> list[Any] | None:
 def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, output: Output | None) -> Any:
     """Return named outputs in the order of the classes, and others as they are.
 
-    What is left of 1 is spread evenly over the classes that an answer does not name, as under the policy ``topK``. Without
+    The rest to 1 is spread evenly over the classes that an answer does not name, as under the policy ``topK``. Without
     classes the names are the classes where the labels are among them. Where none of a frame's names is a class,
     its columns stay as they are.
 
@@ -87,11 +87,11 @@ def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, o
     table = np.zeros((len(values), len(options)), dtype=values.dtype)
     gone = np.ones(table.shape[:2], dtype=np.bool_)
     table[:, columns], gone[:, columns] = np.where(absent, 0, values), absent
-    shown = len(options) - gone.sum(axis=1)
+    sizes = len(options) - gone.sum(axis=1)
     spread = classes is not None and one_label and output is Output.PROBABILITIES and not frame
-    bad = gone.any(axis=1) & ((shown == 0) | (not spread))
-    records.refuse(bad, _NAMED, got=shown, fix=_NAME_ALL)
+    bad = gone.any(axis=1) & ((sizes == 0) | (not spread))
+    records.refuse(bad, _NAMED, got=sizes, fix=_NAME_ALL)
     if gone.any():
         left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(gone.sum(axis=1), 1)
         table += gone * left[:, None]
-    return Widened(table, classes=options, shown=int(shown.min()) % len(options))
+    return Widened(table, classes=options, shortest=int(sizes.min()) % len(options))

@@ -1,4 +1,4 @@
-"""What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
+"""Checked outputs of a model: probabilities, log-probabilities or logits, one row for each record."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ _SUM_HINT = (
 
 
 class Output(Named):
-    """What a predict callable returns for each record.
+    """Kind of output that a predict callable returns for each record.
 
     >>> Output("logits") is Output.LOGITS
     True
@@ -42,12 +42,12 @@ class Output(Named):
 
 
 class Widened(np.ndarray[Any, np.dtype[Any]]):
-    """Numbers that know more than an array does: parts of them know it too.
+    """Array of numbers with further facts; slices keep the facts.
 
     Attributes:
         of: The type that they came in, where numpy does not have it; these are of one that holds them all.
         classes: The class of each column, where the columns had names.
-        shown: How many classes the shortest answer names; 0 where each names all.
+        shortest: Number of classes in the shortest answer; 0 if each names all.
 
     >>> resolution(Widened(np.ones((2, 3), dtype=np.float32), of="bfloat16")[:1, 0])
     0.0078125
@@ -55,7 +55,7 @@ class Widened(np.ndarray[Any, np.dtype[Any]]):
 
     of: str = ""
     classes: Sequence[Any] = ()
-    shown: int = 0
+    shortest: int = 0
 
     def __new__(cls, values: Array, **facts: Any) -> Self:
         """Return the same numbers, not copied."""
@@ -72,7 +72,7 @@ def shaped_outputs(outputs: Any, *, n: int, place: str) -> Array:
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
     try:
-        raw = outputs if isinstance(outputs, Widened) else np.asarray(outputs)
+        raw = outputs if isinstance(outputs, Widened) else np.asarray(validate.detached(outputs))
         raw = raw.astype(np.float64) if raw.dtype.kind == "O" else raw
     except Exception as error:
         raise InputError(
@@ -113,7 +113,7 @@ def checked_outputs(outputs: Array, *, output: Output, records: Records, start: 
     """Return a fresh float64 copy of valid outputs of the records from ``start`` on.
 
     Raises:
-        InputError: Outputs that are not what ``output`` says; the sentence names the first row.
+        InputError: Outputs that contradict ``output``; the sentence names the first row.
 
     >>> thirds = np.array([[0.33, 0.33, 0.33]])  # rounded to two decimals
     >>> checked_outputs(thirds, output=Output.PROBABILITIES, records=Records("member", [], np.zeros(1))).sum().round(2)
@@ -165,7 +165,7 @@ def sum_tolerance(outputs: Array, *, logs: bool = False) -> float:
 
 
 def decimals(outputs: Array) -> int | None:
-    """Return how many decimals numbers have; None where they have more than seven, or all are whole.
+    """Return how many decimals numbers have; None if they have more than seven, or all are whole.
 
     >>> decimals(np.array([0.25, 0.5])), decimals(np.array([0.0, 1.0])), decimals(np.array([1 / 3]))
     (2, None, None)
@@ -216,7 +216,7 @@ _PINNED = 1e-3  # a probability known more coarsely than this (relative) says no
 
 
 def agreement(logits: Array, *, probabilities: Array) -> bool | None:
-    """Return whether softmax(logits) is the probabilities: no, yes, or null when rounding hides the answer.
+    """Return whether softmax(logits) is the probabilities: no, yes, or None when rounding hides the answer.
 
     A probability p carries a rounding error of about eps, so log p is known to within 4 eps / p. Any entry further
     from log softmax than that says no. An entry of at most one half says yes if it is known well enough (to 0.1%),
@@ -256,12 +256,12 @@ def reproduces(
     *,
     labels: bool = False,
 ) -> bool | None:
-    """Return whether one output of a model gives the logits of the other on some records: no, yes, or null as above.
+    """Return whether one output of a model gives the logits of the other on some records: no, yes, or None as above.
 
     Whatever goes wrong with the logits says no, for the probabilities remain.
 
     Args:
-        logits_of: From records to what may be the logits.
+        logits_of: Function from records to possible logits.
         probabilities_of: From records to the probabilities, in the same shape.
         sample: The records.
         labels: Whether each column is a label of two classes: each must then be reproduced by its own sigmoid.

@@ -24,7 +24,7 @@ class Records:
     """Features and labels of some records of one group or table.
 
     Attributes:
-        name: Whose records they are, the subject of error sentences: ``member``, or a file.
+        name: Name of the group or table, the subject of error sentences: ``member``, or a file.
         features: Anything that the model takes, with one row (or item) for each record.
         labels: One label for each record; shape (n,), or (n, K) where a record has several.
         first_row: The number of the first record in its group or table, for error sentences.
@@ -75,9 +75,9 @@ class Records:
 
         Args:
             bad: Shape (n, ...), which values are bad.
-            must: What the values must be: "outputs must be finite".
+            must: Constraint on the values: "outputs must be finite".
             got: Shape (n, ...), the values.
-            fix: What to do.
+            fix: Fix.
             start: The position of the first of these records.
 
         Raises:
@@ -93,7 +93,7 @@ class Records:
     def codes(self, classes: Sequence[Any]) -> Codes:
         """Return the position of each label among the classes; 1, 1.0 and True are the same label.
 
-        Classes that are all text match labels that are none by what they spell (`spelled`), for a CSV says nothing
+        Classes that are all text match labels that are not text by their spelling (`spelled`), for a CSV says nothing
         of types.
         """
         import pandas as pd
@@ -127,7 +127,7 @@ def listed(names: Sequence[Any], *, most: int = 10) -> str:
 
 
 def places(names: Sequence[Any], classes: Sequence[Any]) -> list[int]:
-    """Return the position of each name among the classes by value, or by what text spells; -1 where it is none.
+    """Return the position of each name among the classes by value, or by the value that text spells; -1 if missing.
 
     >>> places(["1", "0"], [0, 1]), places(["cat", "fox"], ["fox"])
     ([1, 0], [-1, 0])
@@ -197,7 +197,7 @@ def labels_beside(groups: tuple[Records, Records], *, values: str, **pairs: Any)
 
     Args:
         groups: The records.
-        values: What the records have one of each: ``y``.
+        values: Values, one for each record: ``y``.
         pairs: One label for each record of both groups, or None, by the name of the argument without its s: ``id``.
     """
     labels: dict[str, Any] = {}
@@ -234,12 +234,12 @@ def take_rows(features: Any, *, rows: Rows) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some records of a table, in the order of the table, with what is known of them beside features and labels.
+    """Some records of a table, in the order of the table, with the facts besides features and labels.
 
     Attributes:
         records: Features and labels; its name is the source's and its first row that of the table.
         member: Shape (n,), which records the model was trained on.
-        columns: What is to stand beside the losses, by name: ``id``, ``group``, ``person``, and ``label`` where each
+        columns: Columns to add to the losses, by name: ``id``, ``group``, ``person``, and ``label`` where each
             record has one class; arrays of shape (n,).
     """
 
@@ -249,7 +249,7 @@ class Batch:
 
     @cached_property
     def fingerprint(self) -> npt.NDArray[np.uint64] | None:
-        """Shape (n,), a 64-bit hash of each record's features; None where they cannot be hashed."""
+        """Shape (n,), a 64-bit hash of each record's features; None if they cannot be hashed."""
         try:
             return hashes_of(self.records.features)
         except InputError:
@@ -264,7 +264,7 @@ class Source(Protocol):
         """The table in error sentences: "file 'adult.csv'", "members"."""
 
     def __len__(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
 
     def read(self, start: int, stop: int) -> Batch:
         """Return the records from ``start`` to before ``stop``; quick where calls follow the order of the table.
@@ -360,8 +360,8 @@ def matrix(records: Records, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     arrays of any shape are stacked.
 
     Args:
-        records: Of features that are an array of any dimensions, a DataFrame, a sparse matrix, or a list.
-        dtype: What the model takes; an integer type takes whole numbers only.
+        records: Records with features in an array of any dimensions, a DataFrame, a sparse matrix, or a list.
+        dtype: Type that the model takes; an integer type takes whole numbers only.
 
     Raises:
         InputError: A column of text, or of anything that is no number; the sentence names the column.
@@ -396,7 +396,7 @@ def column_array(records: Records, name: Any, *, dtype: npt.DTypeLike) -> npt.ND
 
 
 def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
-    """Refuse a table with another number of columns than the model takes; what has no columns is left to the model."""
+    """Refuse a table with another number of columns than the model takes; an array without columns is left to the model."""
     shape = getattr(features, "shape", None)
     if shape is not None and len(shape) == 2 and shape[1] != wanted:  # noqa: PLR2004
         columns = f"{wanted} column{'s' if wanted > 1 else ''}"
@@ -415,16 +415,16 @@ def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> 
     array = _stacked(values, f"{records.name} {what}")
     if array.dtype.kind not in "fiub":
         kind = "text" if array.dtype.kind in "USTO" else str(array.dtype)
-        shown = next((item for item in array.ravel().tolist() if not isinstance(item, int | float)), None)
+        example = next((item for item in array.ravel().tolist() if not isinstance(item, int | float)), None)
         raise InputError(
-            f"{records.name} {what} must be numbers for this model, got {kind} ({shown!r}); {_ENCODE}."
+            f"{records.name} {what} must be numbers for this model, got {kind} ({example!r}); {_ENCODE}."
         )
     if dtype.kind in "iu" and array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             broken = ~(array == np.round(array)) | np.isinf(array)
         must = f"{what} must be whole numbers for this model"
         records.refuse(broken, must, got=array, fix="pass the codes it was trained on")
-    # A number beyond the type becomes infinite; what the model makes of it is seen.
+    # A number beyond the type becomes infinite; the model's output shows the effect.
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=dtype)
 
@@ -446,7 +446,7 @@ def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
     return stacked.reshape(array.shape + stacked.shape[1:])
 
 
-# --- Where the value stands that a model refused: the model's own sentence says what it is, and seldom where ---
+# --- Place of a value that a model refused: the model's own sentence names the value, and seldom the place ---
 
 
 _MISSING = re.compile(r"\bnan\b|\bmissing values?\b", re.IGNORECASE)
@@ -458,8 +458,8 @@ def bad_value(records: Records, *, reason: str) -> str | None:
     """Return the place of the first value of the kind that a model complains of; none if no such value is found.
 
     Args:
-        records: What the model refused.
-        reason: What it says.
+        records: Records that the model refused.
+        reason: Error message of the model.
 
     >>> records = Records("member", np.array([[1.0, 2.0], [3.0, np.nan]]), np.zeros(2), first_row=10)
     >>> bad_value(records, reason="Input X contains NaN.")
@@ -496,8 +496,8 @@ class Input:
 
     Attributes:
         name: By which a column is found.
-        shape: Of one record; sizes that are not fixed are none. None where nothing is known of it.
-        dtype: What it takes; objects are text.
+        shape: Shape of one record; sizes that are not fixed are None. None if unknown.
+        dtype: Type that it takes; objects are text.
     """
 
     name: str
@@ -506,7 +506,7 @@ class Input:
 
 
 def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str, npt.NDArray[Any]]:
-    """Return what each input of a model takes of a batch.
+    """Return the part of a batch for each input of a model.
 
     Raises:
         InputError: Text where numbers are wanted, another number of columns, or an input without a column.

@@ -1,4 +1,4 @@
-"""A scorer turns a batch of records into their losses: what every way of collecting, near or far, runs."""
+"""Scorers, which turn a batch of records into their losses; every way of collecting runs one."""
 
 import hashlib
 import importlib
@@ -22,22 +22,22 @@ from auditor.core.facts import Attack, AttackState
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
-# --- A model as the collectors see it: features in, outputs out, and what is known of the outputs ---
+# --- A model as the collectors see it: features in, outputs out, and the kind of the outputs ---
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What every supported kind of model becomes.
+    """Common interface of every supported kind of model.
 
     Attributes:
         predict: From a batch of records to an array of outputs with one row for each, of shape (n,) or (n, K). What
             goes wrong in it is raised as an `InputError` that names the batch (`Records.name`).
-        source: What the outputs are, in words, for the history of the losses: "logits of Net (PyTorch)".
-        output: Which kind of output they are; none for a regression.
+        source: Description of the outputs, for the history of the losses: "logits of Net (PyTorch)".
+        output: Kind of output; None for a regression.
         classes: The label of each output column, where the model knows.
-        identity: A hash of everything that decides the outputs (weights, settings); None where it cannot be known, as
+        identity: A hash of everything that decides the outputs (weights, settings); None if it cannot be known, as
             for a callable or an endpoint.
-        records_at_once: How many records one call should have; None where it makes no difference.
+        records_at_once: Preferred number of records in one call; None if it makes no difference.
         fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
     """
 
@@ -55,19 +55,19 @@ class Scorer(Protocol):
 
     @property
     def words(self) -> str:
-        """What the losses are and where they come from, for the history."""
+        """Description of the losses and their source, for the history."""
 
     @property
     def scale(self) -> LossScale:
-        """What the loss is."""
+        """Scale of the loss."""
 
     @property
     def identity(self) -> str | None:
-        """A hash of everything that decides the losses of a record; none where it cannot be known."""
+        """A hash of everything that decides the losses of a record; None if it cannot be computed."""
 
     @property
     def records_at_once(self) -> int | None:
-        """How many records a batch should have; none where it makes no difference."""
+        """Preferred number of records in a batch; None if it makes no difference."""
 
     def check(self, records: Records) -> None:
         """Refuse records that cannot be scored, as far as that is known without the model."""
@@ -86,10 +86,10 @@ class ModelScorer:
 
     Attributes:
         predictor: The model.
-        task: What it was trained to predict.
+        task: Task that it was trained for.
         classes: The label of each output column; default those that the model knows, or else the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
-        policies: What the model might answer instead, under which the same outputs are scored too.
+        policies: Restricted answers, under which the same outputs are scored too.
 
     Raises:
         InputError: The classes that the model knows, in another order; or policies that the task does not have.
@@ -107,13 +107,13 @@ class ModelScorer:
 
     @property
     def words(self) -> str:
-        """What the losses are and where they come from."""
+        """Description of the losses and their source."""
         mean = f", averaged over {self.repeats} answers" if self.repeats > 1 else ""
         return f"{self.task.words} from {self.predictor.source}{mean}"
 
     @property
     def scale(self) -> LossScale:
-        """What the loss is."""
+        """Scale of the loss."""
         return self.task.scale
 
     @property
@@ -123,7 +123,7 @@ class ModelScorer:
 
     @property
     def records_at_once(self) -> int | None:
-        """What the model wants."""
+        """Batch size that the model requires."""
         return self.predictor.records_at_once
 
     def check(self, records: Records) -> None:
@@ -135,19 +135,19 @@ class ModelScorer:
         return self.losses(self.outputs(records), records)
 
     def losses(self, outputs: Any, records: Records) -> BatchLosses:
-        """Return the losses of a batch by what the model returned for it, with the labels that the records have here."""
+        """Return the losses of a batch from the model's outputs and the labels of the records."""
         return self.task.losses(
             outputs, records=records, output=self.output, classes=self.known_classes, policies=self.policies
         )
 
     @property
     def output(self) -> Output:
-        """Which kind of output the model returns, if it returns any."""
+        """Kind of output that the model returns, if it returns any."""
         return self.predictor.output or Output.PROBABILITIES
 
     @property
     def known_classes(self) -> Names:
-        """The label of each output column, where it is known."""
+        """The label of each output column, if known."""
         return self.predictor.classes if self.classes is None else self.classes
 
     def answer(self, records: Records) -> Any:
@@ -156,16 +156,16 @@ class ModelScorer:
         return in_order(outputs, records=records, classes=self.known_classes, output=self.predictor.output)
 
     def outputs(self, records: Records) -> Any:
-        """Return what the model says of a batch, averaged over its answers."""
+        """Return the outputs of the model for a batch, averaged over its answers."""
         first = self.answer(records)
         if validate.at_least("repeats", self.repeats, least=1) == 1:
             return first
         # The exponentials of logs are averaged, without being formed.
         logs = self.predictor.output is Output.LOG_PROBABILITIES
-        outputs = first if isinstance(first, Widened) else np.asarray(first)
+        outputs = first if isinstance(first, Widened) else np.asarray(validate.detached(first))
         total = outputs.astype(np.float64)
         for _ in range(self.repeats - 1):
-            again = np.asarray(self.answer(records)).astype(np.float64)
+            again = np.asarray(validate.detached(self.answer(records))).astype(np.float64)
             total = np.logaddexp(total, again) if logs else total + again
         mean = total - np.log(self.repeats) if logs else total / self.repeats
         return mean.astype(outputs.dtype) if outputs.dtype.kind == "f" else mean
@@ -202,14 +202,14 @@ def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repe
 
 
 def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:
-    """Return the losses of a whole group, scored in batches of that size (default: what the scorer wants, or all)."""
+    """Return the losses of a whole group, scored in batches of that size (default: as the scorer requires, or all)."""
     step = size or scorer.records_at_once or len(records)
     return tasks.concatenated(
         [scorer.score(records.part(start, start + step)) for start in range(0, len(records), step)]
     )
 
 
-# --- Losses of batches become `Losses`, with what a reader must know about them ---
+# --- Losses of batches become `Losses`, with warnings for readers ---
 
 
 _HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit"
@@ -224,11 +224,11 @@ def losses_of(
     noticed: Sequence[str] = (),
     aside: str = "",
 ) -> Losses:
-    """Return the losses of members and non-members with what a reader must know, ``noticed`` sentences included."""
+    """Return the losses of members and non-members with warnings for readers, including the ``noticed`` sentences."""
     member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     both = tasks.concatenated((member, nonmember))
-    about: Any = {"hard": both.hard, "shown": both.shown}
+    about: Any = {"hard": both.hard, "shortest": both.shortest}
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     under = {
         policy: PerGroup(member.more[column], nonmember.more[column])
@@ -255,20 +255,20 @@ def attacks_of(scorer: Scorer, *, hard: bool) -> dict[Attack, AttackState]:
     return predicts | ({Attack.LABEL: AttackState.RUN} if hard else {})
 
 
-def output_notes(*, hard: bool, shown: int) -> list[str]:
-    """Return what a reader must know of all outputs: that they are labels, or name only some of the classes."""
+def output_notes(*, hard: bool, shortest: int) -> list[str]:
+    """Return warnings about all outputs: that they are labels, or name only some of the classes."""
     some = (
-        f"some answers name only some of the classes, {shown} at least, and are scored as under the policy top{shown}: what"
+        f"some answers name only some of the classes, {shortest} at least, and are scored as under the policy top{shortest}: what"
         " is left of 1 is spread evenly over the others"
     )
-    return [sentence for sentence, holds in ((_HARD, hard), (some, shown)) if holds]
+    return [sentence for sentence, holds in ((_HARD, hard), (some, shortest)) if holds]
 
 
 def collection_history(
-    words: str, *, saturated: tuple[int, int], hard: bool, shown: int = 0
+    words: str, *, saturated: tuple[int, int], hard: bool, shortest: int = 0
 ) -> tuple[str, ...]:
-    """Return where collected losses come from, and what their outputs hid."""
-    steps = [words, *output_notes(hard=hard, shown=shown)]
+    """Return the source of collected losses, and the limits of their outputs."""
+    steps = [words, *output_notes(hard=hard, shortest=shortest)]
     if any(saturated) and not hard:  # else all are saturated
         steps.append(
             f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
@@ -315,8 +315,8 @@ def differences(
         first: Losses of the records, shape (n,).
         second: Again, shape (n,).
         eps: The spacing near 1 of the floats that the model returned.
-        scale: What the losses are.
-        saturated: Which losses lie at the end of the scale wherever they were placed; default those that are infinite.
+        scale: Scale of the losses.
+        saturated: Mask of the losses at the end of the scale; default the infinite ones.
 
     >>> nats = np.array([3.0])
     >>> differences(nats, nats + 2**-6, eps=2**-7, scale=LossScale.CROSS_ENTROPY)
@@ -335,7 +335,7 @@ def differences(
     return np.asarray(np.where(apart <= _ROUNDING * (1 + np.abs(a)) + _ROUNDINGS * eps * room, 0.0, apart))
 
 
-# --- What a network's outputs are, as far as some of their values tell: networks say logits or probabilities nowhere ---
+# --- The kind of a network's outputs, judged by some of their values: networks do not declare logits or probabilities ---
 #
 # Labels (whole numbers)                       probabilities, which later refuse all but 0 and 1
 # All in [0, 1], and rows that sum to 1        probabilities
@@ -350,12 +350,12 @@ def differences(
 def recognised_output(
     answers: Sequence[Array], *, task: Task, output: Output | None = None
 ) -> tuple[Output | None, str]:
-    """Return which kind of output these are, none for a regression, and what the history says of how that is known.
+    """Return the kind of these outputs, None for a regression, and the history's sentence about how it is known.
 
     Args:
         answers: Shape (n, K), or (n,), of some records each.
-        task: What the model was trained to predict.
-        output: What the caller says they are.
+        task: Task that the model was trained for.
+        output: Kind of output that the caller declares.
 
     Raises:
         InputError: Scores of classes that could be of either kind.
@@ -391,11 +391,11 @@ def recognised_output(
     return Output.LOGITS, ""
 
 
-# --- Models of others: what they raise becomes one sentence ---
+# --- Models of others: their exceptions become one sentence ---
 
 
 def own_words(error: Exception) -> str:
-    """Return what an error says on one line, without the places in a library's source; its class where it says nothing."""
+    """Return the message of an error on one line, without the places in a library's source; its class if it has none."""
     words = re.sub(
         r"^(\[[\d:]+\] )?\S+\.(cc|cpp|cu|h|py):\d+: |\s*Stack trace:.*", "", str(error), flags=re.DOTALL
     )
@@ -404,11 +404,11 @@ def own_words(error: Exception) -> str:
 
 @contextmanager
 def explained(sentence: str, *, reason: Callable[[Exception], str] = own_words) -> Iterator[None]:
-    """Let whatever a model raises become one sentence that ends in its reason, with the cause kept.
+    """Turn any exception of a model into one sentence that ends in its reason, and keep the cause.
 
     Args:
-        sentence: What went wrong: "member X must suit the model, but Net refused it".
-        reason: What an error says; default its own words, or its class where it has none.
+        sentence: Description of the failure: "member X must suit the model, but Net refused it".
+        reason: Function from an error to its message; default its own words, or its class if it has none.
     """
     try:
         yield
@@ -430,7 +430,7 @@ def is_a(model: Any, package: str, name: str) -> bool:
     )
 
 
-# --- A hash of everything that decides what a model answers, the same in every process that loads it ---
+# --- A hash of everything that decides the answers of a model, the same in every process that loads it ---
 
 
 def identity(model: Any) -> str | None:
@@ -467,7 +467,7 @@ def identity(model: Any) -> str | None:
 
 
 def _bytes_of(tensor: Any) -> Any:
-    """Return what a tensor holds as an array of bytes."""
+    """Return the content of a tensor as an array of bytes."""
     import torch
 
     tensor = tensor.detach()

@@ -1,4 +1,4 @@
-"""What a model was trained to predict, and so what its loss on one record is.
+"""Tasks: the quantity that a model predicts, and its loss on one record.
 
 Classification
     The negative log-odds of the true class.
@@ -46,10 +46,10 @@ class BatchLosses:
         saturated: Shape (n,), which losses come from a probability of exactly 0 or 1.
         eps: The spacing near 1 of the floats that the model returned.
         hard: Whether all probabilities were 0 or 1: the model returned labels.
-        more: Other scores of the same records by name, each smaller for what looks more like a member, such as
+        more: Other scores of the same records by name, each smaller for records that look more like members, such as
             ``loss.label`` under an `OutputPolicy`; of a classification also ``correct``, whether the largest output is the
             true class's.
-        shown: How many classes the shortest answer names, where some name only some; else 0.
+        shortest: Number of classes in the shortest answer, if some name only some; else 0.
     """
 
     loss: Floats
@@ -57,7 +57,7 @@ class BatchLosses:
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
     more: Mapping[str, Array] = field(default_factory=dict)
-    shown: int = 0
+    shortest: int = 0
 
 
 def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
@@ -68,12 +68,12 @@ def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
         eps=max(part.eps for part in parts),
         hard=all(part.hard for part in parts),
         more={name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more},
-        shown=min((part.shown for part in parts if part.shown), default=0),
+        shortest=min((part.shortest for part in parts if part.shortest), default=0),
     )
 
 
 def largest_log_odds(eps: float) -> float:
-    """The log-odds of a probability one spacing of floats from 1."""
+    """Return the log-odds of a probability one spacing of floats from 1."""
     return float(np.log1p(-eps) - np.log(eps))
 
 
@@ -92,7 +92,7 @@ def clip_saturated(loss: Floats, *, eps: float, low: float, high: float) -> Floa
     end = largest_log_odds(eps)
 
     def beyond(extreme: float) -> float:
-        # One nat and a hundredth beyond a loss that is further out: bins of a summary still tell them apart.
+        # One nat and a hundredth beyond a loss that is further out: bins of a summary still separate them.
         return end if extreme < end else min(1 + 1.01 * extreme, float(np.finfo(np.float64).max))
 
     return np.clip(loss, -beyond(-low), beyond(high))
@@ -140,17 +140,17 @@ def true_class_loss(
     """Return the negative log-odds of each record's true class.
 
     Args:
-        outputs: Shape (n, K), or (n,) for class 1 of two; see `Output` for what they are.
+        outputs: Shape (n, K), or (n,) for class 1 of two; see `Output` for their kinds.
         codes: Shape (n,), the column of the true class of each record.
-        output: What the outputs are.
-        records: Whose outputs they are, for the error sentence.
+        output: Kind of the outputs.
+        records: Records of the outputs, for the error sentence.
         policies: Under which the records are scored too.
 
     Returns:
         The losses in nats; -inf or +inf where saturated.
 
     Raises:
-        InputError: Outputs that are not what ``output`` says, or NaN; the sentence names the first row.
+        InputError: Outputs that contradict ``output``, or NaN; the sentence names the first row.
 
     >>> logits, records = np.array([[1e4, 0.0], [0.0, 1e4]]), Records("member", [], np.zeros(2))
     >>> true_class_loss(logits, codes=np.array([0, 0]), output=Output.LOGITS, records=records).loss
@@ -180,7 +180,7 @@ def true_class_loss(
             saturated[part], loss[part] = np.isinf(loss[part]), scored
             # Of which the logit is that of a quarter of the last decimal to 1.
             eps = max(eps, 1 / (1 + 10.0**rounded.number / _QUARTER))
-    must = "outputs must tell the true class from the others"
+    must = "outputs must separate the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
     under |= {policy: np.where(correct, 0.0, 1.0) for policy in policies if policy.kind == "label"}
     more = {"correct": correct, **{policy.column: coarse for policy, coarse in under.items()}}
@@ -193,7 +193,7 @@ def _all_hard(values: Floats, output: Output) -> bool:
 
 
 def _two_class_losses(values: Floats, codes: Codes, output: Output) -> Floats:
-    """Losses of the second of two classes; infinite where its probability is exactly 0 or 1."""
+    """Return losses of the second of two classes; infinite where its probability is exactly 0 or 1."""
     with np.errstate(divide="ignore"):
         if output is Output.LOGITS:
             logit = values
@@ -220,10 +220,10 @@ def _several_class_losses(values: Floats, codes: Codes, output: Output) -> Float
         return np.asarray(shift + np.log(np.exp(values - shift[:, None]).sum(axis=1)) - own)
 
 
-# --- The loss where the model answers less: the log-odds that an attacker takes the true class for who sees the answer ---
+# --- The loss under restricted answers: the log-odds of the true class for an attacker who sees the answer ---
 #
 #     digits=N   every probability rounded to N decimals; one of 0 counts as a quarter of the last decimal
-#     topK       the K largest; what is left of 1 spread evenly over the others, of which nothing is known
+#     topK       the K largest; the rest to 1 spread evenly over the others, of which nothing is known
 #     label      1 for a wrong label and 0 for a right one
 #
 # Each is finite, and a function of the answer and the true class alone, so that the best attacker learns no more from it
@@ -234,7 +234,7 @@ _QUARTER = 0.25
 
 
 def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Output) -> Floats:
-    """The loss of the true class under a policy; that of a label is known already."""
+    """Return the loss of the true class under a policy; that of a label is known already."""
     if policy.kind == "label":
         return np.zeros(codes.size)
     answer, rows = class_probabilities(values, output), np.arange(codes.size)
@@ -260,7 +260,7 @@ def _rounding(values: Floats, outputs: Array) -> OutputPolicy | None:
 
 
 def class_probabilities(values: Floats, output: Output) -> Floats:
-    """A fresh table of the probability of each class."""
+    """Return a fresh table of the probability of each class."""
     from scipy.special import expit
 
     if values.ndim == 1 and output is Output.LOGITS:
@@ -277,14 +277,14 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-# --- Tasks: what the labels are, and the loss that outputs and labels give; each has the same attributes and methods ---
+# --- Tasks: the meaning of the labels, and the loss from outputs and labels; each has the same attributes and methods ---
 #
-# scale        What the loss is.
+# scale        Scale of the loss.
 # words        The loss in words, for the history.
 # has_output   Whether the model returns one of the kinds of `Output` (a regression returns plain numbers).
 # labels       The labels of a group as an array with one row for each record, checked as far as they can be alone.
 # check        Refuses labels that the classes do not have, before the model spends any time.
-# losses       The losses of a batch from what the model returned, and under policies.
+# losses       The losses of a batch from the model's outputs, and under policies.
 # answers      The kinds of policies under which it has a loss.
 
 
@@ -336,7 +336,7 @@ class Classification:
             _refuse_text(records)
         codes = records.codes(range(width) if classes is None else classes)
         batch = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
-        return replace(batch, shown=getattr(raw, "shown", 0))
+        return replace(batch, shortest=getattr(raw, "shortest", 0))
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ def _label_loss_range(raw: Array, output: Output) -> tuple[float, float]:
 
 
 def _smallest_log(dtype: np.dtype[Any]) -> float:
-    """The logarithm of the smallest number above 0, computed where that number may be flushed to 0."""
+    """Return the logarithm of the smallest number above 0, computed where that number may be flushed to 0."""
     limits = np.finfo(dtype)
     return float((limits.minexp - limits.nmant) * np.log(2))
 
@@ -450,7 +450,7 @@ def _refuse_text(records: Records) -> None:
         )
 
 
-# --- Regressions: what the loss on one record is when the model predicts numbers ---
+# --- Regressions: the loss on one record when the model predicts numbers ---
 #
 # SquaredError
 #     (y - f)^2, summed over the outputs where there are several.
@@ -501,7 +501,7 @@ class _Regression:
         return labels
 
     def loss_of(self, values: Floats, records: Records) -> Floats:
-        """Return the loss of each record by what the model returned."""
+        """Return the loss of each record from the model's outputs."""
         raise NotImplementedError
 
 
@@ -525,7 +525,7 @@ class GaussianLogLoss(_Regression):
     """Each record has one number or more to predict, with normal noise; the loss is the negative log-likelihood, in nats.
 
     Attributes:
-        standard_deviation: Of the noise, above 0, in units of y; none where the model returns it itself: a table of
+        standard_deviation: Standard deviation of the noise, above 0, in units of y; None if the model returns it itself: a table of
             the means followed by as many standard deviations.
 
     >>> GaussianLogLoss(2.0).words
@@ -577,7 +577,7 @@ def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
 
 
 def _rounded(values: Floats, decimals: int, width: int) -> Floats:
-    """Predictions to so many decimals; deviations, which come after them, of at least a quarter of the last one."""
+    """Return predictions to so many decimals; deviations, which come after them, of at least a quarter of the last one."""
     coarse = np.round(values, decimals)
     coarse = np.where(np.isfinite(coarse), coarse, values)  # too large to be rounded
     coarse[:, width:] = np.maximum(coarse[:, width:], _QUARTER * 10.0**-decimals)

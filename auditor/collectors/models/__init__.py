@@ -1,4 +1,4 @@
-"""Models in this process, and their files, which are opened without running what strangers wrote."""
+"""Models in this process, and their files, which are opened without running code from others."""
 
 from auditor.core.lazy import face
 

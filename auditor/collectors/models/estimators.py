@@ -1,4 +1,4 @@
-"""Fitted estimators with scikit-learn's interface: which of their outputs says most, and is it true.
+"""Fitted estimators with scikit-learn's interface: choice and check of the output that reveals most.
 
 A probability rounds to exactly 0 or 1 long before the model runs out of confidence, so an output that keeps going is
 preferred, but only after a numerical test that it is the same model:
@@ -40,7 +40,7 @@ def _as_fitted(model: Any, records: Records) -> Any:
     """Return the features of a batch in the form that the model was fitted on.
 
     A DataFrame is put into the order of the names that the model knows; without such names it becomes a matrix. An
-    array gets the names. What the model knows nothing about is passed as it is.
+    array gets the names. Arguments that the model does not know are passed unchanged.
 
     Raises:
         InputError: Another number of columns than the model was fitted on.
@@ -103,14 +103,14 @@ def counts_words(step: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Method:
-    """One way to ask a model: what it is called, and the function of its features."""
+    """Method of a model that returns outputs: its name, and the function of the features."""
 
     name: str
     ask: Callable[[Any], Any]
     model: Any
 
     def __call__(self, records: Records) -> Any:
-        """Return the outputs; what the model raises about its input becomes one sentence, with the cause kept."""
+        """Return the outputs; an exception of the model about its input becomes one sentence, with the cause kept."""
         from sklearn.exceptions import NotFittedError
 
         kind = type(self.model).__name__
@@ -127,7 +127,7 @@ class _Method:
 
 
 def _reason(records: Records, error: Exception) -> str:
-    """Return what a model says of features, with the place of the value that it does not take where one is found."""
+    """Return the model's error about features, with the place of the refused value if one is found."""
     place = bad_value(records, reason=str(error))
     if place is None:
         return own_words(error)
@@ -141,7 +141,7 @@ def _method(model: Any, name: str) -> _Method:
 
 
 def _logits(model: Any) -> Iterator[_Method]:
-    """Yield what may be the logits of a classifier, to be tested."""
+    """Yield candidates for the logits of a classifier, to be tested."""
     if hasattr(model, "decision_function"):
         yield _method(model, "decision_function")
     final = _last_step(model)
@@ -167,7 +167,7 @@ def _positives(model: Any) -> _Method:
 
 
 def _of_one(part: Array, classes: Any) -> Array:
-    """The column of class 1; a label that training never saw as 1 has none and is certainly 0."""
+    """Return the column of class 1; a label that training never saw as 1 has none and is certainly 0."""
     place = [position for position, label in enumerate(np.asarray(classes).tolist()) if label == 1]
     return part[:, place[0]] if place else np.zeros(len(part), dtype=part.dtype)
 
@@ -193,7 +193,7 @@ def _mean_and_deviation(model: Any) -> _Method:
     return _Method("predict(return_std=True)", ask, model)
 
 
-# --- Which output of a fitted estimator is scored ---
+# --- Scored output of a fitted estimator ---
 
 
 _ROWS = 500  # of each group, on which outputs are compared
@@ -211,8 +211,8 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     """Return the most precise output that is the model's own, as far as the sample of its records shows."""
     if output not in (None, Output.PROBABILITIES):
         raise InputError(
-            f"output says what a callable returns, got {str(output)!r} with a {type(model).__name__};"
-            " leave it out: the most precise output of the model is found by itself."
+            f"output declares the outputs of a callable, got {str(output)!r} with a {type(model).__name__};"
+            " leave it out: the most precise output of the model is chosen automatically."
         )
     if getattr(model, "refit", True) is False and hasattr(model, "estimator"):
         raise InputError(
@@ -295,7 +295,7 @@ def _classes(model: Any) -> list[Any]:
 
 
 def _true_logits(model: Any, truth: _Method, groups: Sequence[Records], *, labels: bool) -> _Method | None:
-    """Return what gives the logits of the probabilities; None where nothing reproduces them.
+    """Return the method that gives the logits of the probabilities; None if nothing reproduces them.
 
     They are compared on a spread of rows; on all rows only if every probability in the spread is rounded away.
     """

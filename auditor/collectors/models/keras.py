@@ -80,7 +80,7 @@ def _identity(model: Any) -> str | None:
 
 
 def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
-    """Return what predicts a batch; whatever the model raises becomes one sentence, with the cause kept."""
+    """Return the prediction function of a batch; any exception of the model becomes one sentence, with the cause kept."""
     inputs, name = _inputs(model), type(model).__name__
 
     def predict(records: Records) -> Array:
@@ -94,7 +94,7 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
 
 
 def _inputs(model: Any) -> list[Input]:
-    """Return the inputs of a model; one of unknown shape where it does not tell."""
+    """Return the inputs of a model; one of unknown shape if it declares none."""
     tensors = getattr(model, "inputs", None)
     if not tensors:
         return [Input("x", None, _dtype(getattr(model, "compute_dtype", None) or "float32"))]
@@ -140,7 +140,7 @@ def _array(output: Any, name: str) -> Array:
 
 
 def _without_activation(model: Any) -> Iterator[tuple[str, _Call]]:
-    """Yield functions that return what goes into the last activation, to be tested, and the name of the layer."""
+    """Yield functions that return the input of the last activation, to be tested, and the name of the layer."""
     last = _last(model)
     if last is None:
         return
@@ -213,7 +213,7 @@ def read_keras(path: Path, trust: Trust) -> Any:
         raise InputError(
             f"{named(path)} must be a SavedModel, but it has no saved_model.pb; name the file of the model instead."
         )
-    if path.is_dir() or path.suffix != ".keras":  # of which Keras would read what lies beside a file M.KERAS
+    if path.is_dir() or path.suffix != ".keras":  # of which Keras would read the files beside a file M.KERAS
         kind = "a SavedModel" if path.is_dir() else "in another format than .keras"
         trust.refuse_code(path, f"is {kind}", fix=_FIX)
     for item in path.rglob("*") if path.is_dir() else ():
@@ -303,7 +303,7 @@ def _lies_elsewhere(item: Any) -> bool:
     return bool(getattr(item, "is_virtual", 0) or getattr(item, "external", 0))
 
 
-# --- Which parts a configuration may name: those in ``keras_parts.toml`` ---
+# --- Parts that a configuration may name: those in ``keras_parts.toml`` ---
 
 
 def _allowed(names: str) -> frozenset[str]:
@@ -325,7 +325,7 @@ _WRAPPERS = ("TFOpLambda", "SlicingOpLambda")
 
 
 def _without_training(config: Any) -> Any:
-    """Return a configuration without what is for training alone.
+    """Return a configuration without the parts for training alone.
 
     Models of tensorflow-privacy, which Keras cannot find again and which predict the same, become plain ones.
     """
@@ -379,7 +379,7 @@ def _is_renamed(item: dict[str, Any]) -> bool:
 
 
 def _called(item: dict[str, Any]) -> str:
-    """Return what an object is called in sentences and among trusted types."""
+    """Return the name of an object in sentences and among trusted types."""
     inner = item.get("config")
     if item["class_name"] in _WRAPPERS and isinstance(inner, dict):
         return f"tf.{inner.get('function')}"

@@ -1,4 +1,4 @@
-"""A file of a model becomes the model, by its suffix; what would run code from the file is refused unless trusted."""
+"""Loading of a model file by its suffix; a file that would run code is refused unless trusted."""
 
 import os
 import pickle
@@ -10,66 +10,17 @@ from types import ModuleType
 from typing import Any
 
 from auditor.collectors.models import onnx
-from auditor.collectors.models.estimators import counts_words
 from auditor.collectors.models.keras import read_keras
+from auditor.collectors.models.skops import read_skops
 from auditor.collectors.models.trust import Trust, named, quietly, readable
 from auditor.core import validate
 from auditor.core.errors import InputError, import_optional
 
-# --- Files of scikit-learn estimators: skops, and pickles where they are trusted ---
-
-
-# Holders of numbers, with no code that runs when they are read, which skops does not know.
-_HARMLESS = {
-    *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
-    "sklearn.compose._column_transformer._RemainderColsList",  # a list, in scikit-learn 1.5 and 1.6
-}
-_LARGEST_SCHEMA = 2**27  # bytes; that of a forest of 300 trees takes 5 MB
-_DENSEST = 50  # times that a file of more than this may grow; forests grow tenfold
-
-
-def _read_skops(path: Path, trust: Trust) -> Any:
-    """Return the estimator in a skops file, if it holds only types that are trusted."""
-    from skops import io as skops
-
-    with readable(path, kind="an estimator saved by skops"):
-        _refuse_bombs(path)
-        types = set(skops.get_untrusted_types(file=path))
-        trust.refuse_types(path, types - _HARMLESS)
-        model = skops.load(path, trusted=sorted(types))
-        _refuse_reading(path, model)
-        return model
-
-
-def _refuse_reading(path: Path, model: Any) -> None:
-    """Refuse a step that takes the cells of records for names of files, and reads those; pickling meets every part."""
-
-    class Parts(pickle.Pickler):
-        def persistent_id(self, obj: Any) -> None:
-            if hasattr(obj, "input") and counts_words(obj) and repr(obj.input) != "'content'":
-                raise InputError(
-                    f"{named(path)} holds a {type(obj).__name__} whose input is {obj.input!r}: it reads the files that the"
-                    " records name. Fit it on the texts themselves and save the model again."
-                )
-
-    with Path(os.devnull).open("wb") as nowhere:
-        Parts(nowhere).dump(model)
-
-
-def _refuse_bombs(path: Path) -> None:
-    """Refuse a file that unpacks into far more than it holds, before anything is unpacked."""
-    with zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-        schema = sum(part.file_size for part in parts if part.filename == "schema.json")
-        whole = sum(part.file_size for part in parts)
-    if schema > _LARGEST_SCHEMA:
-        raise ValueError(f"its schema.json would take {schema / 1e6:.0f} MB")
-    if whole > max(_LARGEST_SCHEMA, _DENSEST * path.stat().st_size):
-        raise ValueError(f"its {path.stat().st_size / 1e6:.1f} MB would unpack into {whole / 1e6:.0f} MB")
+# --- Pickles, where they are trusted ---
 
 
 def _read_pickle(path: Path, trust: Trust) -> Any:
-    """Return what a joblib or pickle file holds, if it is trusted."""
+    """Return the content of a joblib or pickle file, if it is trusted."""
     trust.refuse_code(path, "is a pickle", fix="save the model with skops or as ONNX")
     joblib = import_optional("joblib", purpose="loading a joblib file", extra=" joblib")
     with readable(path, kind="a model saved by joblib or pickle"):
@@ -133,7 +84,7 @@ def _weights(content: Any, torch: ModuleType) -> Mapping[str, Any] | None:
 def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: ModuleType) -> Any:
     if trust.factory is None:
         raise InputError(
-            f"{named(path)} holds weights alone, so factory must name what builds the network: a callable, or"
+            f"{named(path)} holds weights alone, so factory must build the network: a callable, or"
             " 'module:function' (--factory)."
         )
     model = trust.built()
@@ -167,7 +118,7 @@ def _renamed(weights: Mapping[str, Any], model: Any) -> Mapping[str, Any]:
 
 
 def _booster(library: str, load: Callable[[Any, Path], Any]) -> "_Reader":
-    """Return what reads the files that a library's ``save_model`` wrote, if they are trusted."""
+    """Return the reader of the files that a library's ``save_model`` wrote, if they are trusted."""
 
     def read(path: Path, trust: Trust) -> Any:
         trust.refuse_code(path, f"is read by {library} without checks", fix="save the model as ONNX")
@@ -191,14 +142,14 @@ _lightgbm = _booster(
 )
 
 
-# --- Which reader a file has ---
+# --- Readers by file ---
 
 
 _Reader = Callable[[Path, Trust], Any]
 
 _READERS: dict[str, _Reader] = {
     ".onnx": lambda path, _: onnx.open_session(path),  # no code of others, and no file but its weights
-    ".skops": _read_skops,
+    ".skops": read_skops,
     **dict.fromkeys((".keras", ".h5", ".hdf5"), read_keras),
     **dict.fromkeys((".pt", ".pth", ".ts", ".torchscript"), _read_torch),
     ".safetensors": _read_safetensors,
@@ -233,15 +184,16 @@ def load_model(
 
     Unless trusted, no Python code from the file runs, neither here nor when the model is scored, and no file is read or
     written but the model's own: a ``.keras`` file may name only parts that are known to be harmless, ONNX weights must be
-    ordinary files in the folder of their model, a ``.skops`` file may hold no step that reads the files that records name,
-    and TorchScript, SavedModels and HDF5 files, whose graphs may touch other files, are refused. What libraries write to
+    ordinary files in the folder of their model, a ``.skops`` file may hold the classes that scikit-learn defines, but no
+    step that reads the files that records name and no tree whose nodes lead out of their table,
+    and TorchScript, SavedModels and HDF5 files, whose graphs may touch other files, are refused. Output of libraries to
     the terminal meanwhile appears on standard error afterwards, in lines that begin with ``model:``, without codes. The
     graph in a file is still a program, which may take any time and memory, and bugs in the libraries that read it are
     theirs: keep them up to date.
 
     Args:
         path: The file or folder.
-        factory: What builds the network that a state dict fills: a callable without arguments, or "module:function",
+        factory: Function that builds the network that a state dict fills: a callable without arguments, or "module:function",
             imported from the working directory or the installed packages.
         trust_pickle: Whether the source of the file is trusted with running any code here, as a pickle, a Lambda layer,
             TorchScript or a SavedModel can.

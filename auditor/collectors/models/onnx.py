@@ -4,7 +4,7 @@ One input takes all columns, or each input takes the column of its name. Of seve
 predicted labels left. Classes are those that the graph names; elsewhere they are found by setting the predicted labels
 beside the largest score of some records.
 
-A graph that ends in float32 probabilities keeps nothing of what was rounded away, and the history says so.
+A graph that ends in float32 probabilities keeps nothing of the rounded digits, and the history says so.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class _Session:
     """A session that returns the scores of a batch.
 
     Args:
-        session: Of onnxruntime.
+        session: An onnxruntime session.
 
     Attributes:
         halved: Whether of two columns of scores, -s and s, only s is returned.
@@ -63,7 +63,7 @@ class _Session:
         self.keys: tuple[Any, ...] | None = None
 
     def __call__(self, records: Records) -> Array:
-        """Return the scores of a batch; what the session raises becomes one sentence, with the cause kept."""
+        """Return the scores of a batch; an exception of the session becomes one sentence, with the cause kept."""
         answer = self.run(records, self.output)
         if isinstance(answer, list) and answer:
             self.keys = tuple(answer[0])
@@ -118,7 +118,7 @@ def _chosen(outputs: list[Any]) -> tuple[str, str | None]:
     return scores[0], labels
 
 
-# --- What a model says about itself: its classes, and the files in which it keeps its weights ---
+# --- Metadata of a model: its classes, and the files of its weights ---
 
 
 _LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
@@ -133,27 +133,27 @@ class _Content:
     path: Path | None = None
 
     def opening(self) -> AbstractContextManager[None]:
-        """Let whatever is wrong with a model become one sentence, which names the file but not its place."""
+        """Turn any error in a model's file into one sentence, which names the file but not its folder."""
         if self.path is None:
             return explained("model must be an ONNX model, but it cannot be read")
         return readable(self.path, kind="an ONNX model")
 
     @cached_property
     def message(self) -> Any:
-        """What the bytes say."""
+        """Parsed message."""
         onnx = import_optional("onnx", purpose=_PURPOSE, extra="onnx")
         with self.opening():
             return onnx.ModelProto.FromString(self.data)
 
     @cached_property
     def files(self) -> list[Any]:
-        """The names of the files in which the weights lie: text, but for what is none."""
+        """The names of the files with the weights, as text; empty if there are none."""
         names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
         return sorted(names, key=repr)
 
     @property
     def identity(self) -> str | None:
-        """A hash of the bytes and of the files of weights; None where they cannot be found."""
+        """A hash of the bytes and of the files of weights; None if they cannot be found."""
         digest = hashlib.sha256(self.data)
         for name in self.files:
             if self.path is None or (place := file_within(self.path.parent, name)) is None:
@@ -164,7 +164,7 @@ class _Content:
 
 
 def _content(model: Any) -> _Content | None:
-    """Return the content of a model, its file or its session; None where it cannot be had."""
+    """Return the content of a model, its file or its session; None if it cannot be had."""
     if hasattr(model, "SerializeToString"):
         return _Content(bytes(model.SerializeToString()))
     if isinstance(model, bytes):
@@ -192,7 +192,7 @@ def _named_classes(graph: Any) -> tuple[Any, ...] | None:
 
 
 def _external_data(message: Any) -> Iterator[Any]:
-    """Yield what any tensor, wherever it may be, says of its external data."""
+    """Yield the external data entries of every tensor, at any place."""
     waiting = [message]
     while waiting:
         message = waiting.pop()

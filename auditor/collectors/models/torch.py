@@ -1,11 +1,11 @@
 """PyTorch modules: scored as for prediction, and left exactly as they were.
 
 The module runs in evaluation mode and without gradients, on the device and in the type of its parameters; the mode of
-every part, the random state and everything else is afterwards what it was, also if the call fails. Random numbers, in
+every part, the random state and everything else is restored afterwards, also if the call fails. Random numbers, in
 a module that draws some even then, come from a stream of their own, so that repeated calls differ.
 
 Outputs are logits unless their values say otherwise (`recognised_output`). Where the last thing that happens is a Softmax or
-Sigmoid layer, what goes into it is used instead, for it does not saturate.
+Sigmoid layer, its input is used instead, because it does not saturate.
 """
 
 import io
@@ -28,9 +28,9 @@ from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError, import_optional
 from auditor.core.values import Array
 
-# --- A hash of what decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
+# --- A hash of everything that decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
 #
-# Objects that a module holds, and functions without a name, are left out; the trial of a model finds out what they change.
+# Objects that a module holds, and functions without a name, are left out; the trial of a model detects their effect.
 
 
 _NOT_DECIDING = {"name_or_path", "warnings_issued"}  # of transformers: where it lies, what it has warned of
@@ -56,7 +56,7 @@ def module_identity(model: Any) -> str | None:
 
 
 def _saved_script(model: Any) -> list[tuple[str, bytes]]:
-    """Return what TorchScript saves of a module, without the numbers that loading puts into names."""
+    """Return the saved form of a TorchScript module, without the numbers that loading puts into names."""
     import torch
 
     buffer, mangled = io.BytesIO(), r"___torch_mangle_\d+\.?"
@@ -69,7 +69,7 @@ def _saved_script(model: Any) -> list[tuple[str, bytes]]:
         )
 
 
-# --- One call of a PyTorch module that leaves no trace in it, and what came out ---
+# --- One call of a PyTorch module that leaves no trace in it, and its output ---
 
 
 _LAST = ("Softmax", "Sigmoid")
@@ -78,7 +78,7 @@ _CLOSE = {"float16": 1e-2, "bfloat16": 5e-2}  # how far apart two roundings of a
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Evaluation mode and no gradients; the mode of every part is put back."""
+    """Use evaluation mode without gradients; restore the mode of every part."""
     import torch
 
     modes = [(part, part.training) for part in model.modules()]
@@ -95,7 +95,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What a network returned, and what went into its last layer if that turns logits into probabilities."""
+    """Output of a network, and the input of its last layer if that turns logits into probabilities."""
 
     output: Any
     logits: Any = None
@@ -103,7 +103,7 @@ class _Answer:
 
 
 class _Network:
-    """A module, with the device and the type of its parameters and a stream of random numbers of its own.
+    """A module, with the device and the type of its parameters and its own stream of random numbers.
 
     Args:
         torch: The package.
@@ -126,7 +126,7 @@ class _Network:
         ]
 
     def run(self, features: Any, records: Records) -> _Answer:
-        """Return what the network makes of a batch; what it raises becomes one sentence, with the cause kept."""
+        """Return the network's output for a batch; any exception becomes one sentence, with the cause kept."""
         refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
         reason = partial(self._reason, features, records)
         with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
@@ -136,7 +136,7 @@ class _Network:
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
-        """Evaluation mode, no gradients, random numbers of its own; then everything as it was."""
+        """Use evaluation mode, no gradients and separate random numbers; restore everything afterwards."""
         before = self._states()
         try:
             with evaluating(self.model):
@@ -159,7 +159,7 @@ class _Network:
 
     @contextmanager
     def _watched(self) -> Iterator[list[tuple[Any, Any, Any]]]:
-        """Take note of what goes into and comes out of layers that may be the last."""
+        """Record the inputs and outputs of layers that may be the last."""
         seen: list[tuple[Any, Any, Any]] = []
 
         def note(part: Any, inputs: Any, output: Any) -> None:
@@ -173,7 +173,7 @@ class _Network:
                 hook.remove()
 
     def _logits(self, output: Any, seen: list[tuple[Any, Any, Any]]) -> Any:
-        """Return what went into the last layer if the output is its output and the layer is of the usual kind."""
+        """Return the input of the last layer if the output is its output and the layer is of the usual kind."""
         torch = self.torch
         if not seen:
             return None
@@ -193,7 +193,7 @@ class _Network:
         return logits if usable and torch.allclose(again, output, rtol=0, atol=close) else None
 
     def _reason(self, features: Any, records: Records, error: Exception) -> str:
-        """Return what the network says, or refuse the number of columns if that is what was wrong."""
+        """Return the network's message, or refuse the number of columns if that is the cause."""
         widths = (getattr(part, "in_features", None) for part in self.model.modules())
         wanted = next((width for width in widths if isinstance(width, int)), None)
         if wanted is not None:
@@ -210,7 +210,7 @@ def as_array(tensor: Any) -> Array:
 
 
 def logits_of(output: Any) -> Any:
-    """Return the logits of what a transformers model returns, and anything else as it is."""
+    """Return the logits of a transformers model's output, and any other output unchanged."""
     if isinstance(output, dict) and "logits" in output:
         return output["logits"]
     return getattr(output, "logits", output)
@@ -331,7 +331,7 @@ def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
         with suppress(InputError):
             network.run(_tensor(network, few, whole=whole), few)
             return whole
-    return embeds  # it will say itself what is wrong
+    return embeds  # it will report the fault itself
 
 
 def _is_whole(records: Records, torch: ModuleType) -> bool:

@@ -1,4 +1,4 @@
-"""What a file of a model is trusted with, where its weights may lie, and what its library may write to the terminal."""
+"""Trust in a model's file, the places of its weights, and the messages that its library may print."""
 
 import contextlib
 import ctypes
@@ -15,7 +15,7 @@ from typing import Any
 
 from auditor.collectors.base.records import listed
 from auditor.collectors.base.scorer import explained, own_words, with_kind
-from auditor.core.errors import InputError, without_credentials
+from auditor.core.errors import InputError, UntrustedError, without_credentials
 from auditor.core.numbers import clean
 
 
@@ -25,7 +25,7 @@ def named(path: Path) -> str:
 
 
 def readable(path: Path, *, kind: str) -> AbstractContextManager[None]:
-    """Let whatever a reader raises become one sentence, with the cause kept."""
+    """Turn any exception of a reader into one sentence, and keep the cause."""
 
     def reason(error: Exception) -> str:
         words = own_words(error).replace(str(path.resolve()), path.name).replace(str(path), path.name)
@@ -51,7 +51,7 @@ def refuse_elsewhere(folder: Path, entry: Any, *, place: str) -> None:
     Args:
         folder: The folder of the model.
         entry: The relative path of a file, as the model names it.
-        place: What names it, the subject of the sentence.
+        place: Name of the file, the subject of the sentence.
     """
     if file_within(folder, entry) is None:
         raise InputError(
@@ -62,10 +62,10 @@ def refuse_elsewhere(folder: Path, entry: Any, *, place: str) -> None:
 
 @dataclass(frozen=True)
 class Trust:
-    """What may be done to load a model.
+    """Permissions for loading a model.
 
     Attributes:
-        factory: What builds the network that a state dict fills: a callable, or "module:function".
+        factory: Function that builds the network that a state dict fills: a callable, or "module:function".
         code: Whether code in the file may run.
         types: Names of further types that may be built.
     """
@@ -75,7 +75,7 @@ class Trust:
     types: frozenset[str] = frozenset()
 
     def refuse_code(self, path: Path, is_what: str, *, fix: str) -> None:
-        """Refuse a file from which loading can run any code, unless that is what it is trusted with."""
+        """Refuse a file from which loading can run any code, unless it is trusted to do so."""
         if not self.code:
             raise InputError(
                 f"{named(path)} {is_what}, and so could run any code when it is loaded or used; {fix}, or, if you trust"
@@ -86,13 +86,15 @@ class Trust:
         """Refuse types that the file names, are not known to be harmless, and are not trusted by name."""
         unknown = sorted(types - self.types)
         if unknown:
-            raise InputError(
+            error = UntrustedError(
                 f"{named(path)} holds types that are not known to be harmless: {listed(unknown)}; if you trust them, name them in"
                 " trusted_types (--set trusted-types=TYPE), or save the model without them or as ONNX."
             )
+            error.types = tuple(unknown)
+            raise error
 
     def built(self) -> Any:
-        """Return what the factory builds.
+        """Return the network that the factory builds.
 
         Raises:
             InputError: A factory that cannot be found or fails.
@@ -119,7 +121,7 @@ def _imported(name: str) -> Any:
             sys.path.remove(here)
 
 
-# --- What libraries write to the terminal while a model is loaded or scored, in which names and values of the model occur ---
+# --- Output of libraries to the terminal while a model is loaded or scored, with names and values of the model in it ---
 #
 # Descriptors 1 and 2 lead to a file meanwhile. Into a pipe, a library that holds Python's lock could write no more than the
 # pipe takes, and then would wait without end.
@@ -133,10 +135,10 @@ if hasattr(os, "register_at_fork"):  # a child process that inherited the lock i
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Keep what libraries write to descriptors 1 and 2, and then show it on standard error, where it commands nothing.
+    """Capture the output of libraries to descriptors 1 and 2, and then show it on standard error without control codes.
 
     Nothing of it reaches standard output, which may carry a result. Each line begins with ``model:``. May be nested, and used
-    by several threads at once: the last to leave shows what all wrote. If the process crashes, the text stays in
+    by several threads at once: the last to leave shows the output of all. If the process crashes, the text stays in
     ``auditor-model-*`` in the folder of temporary files.
     """
     with _LOCK:
@@ -174,7 +176,7 @@ def _lead_away() -> None:
 
 
 def _flush() -> None:
-    """Let Python and the C library write what they hold back."""
+    """Flush the output buffers of Python and of the C library."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):  # none, closed or full
             stream.flush()  # type: ignore[union-attr]

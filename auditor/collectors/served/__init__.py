@@ -1,4 +1,4 @@
-"""Models that are served over HTTP, whatever protocol they speak."""
+"""Models that are served over HTTP, by any protocol."""
 
 from auditor.core.lazy import face
 

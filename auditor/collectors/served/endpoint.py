@@ -1,4 +1,4 @@
-"""A served model, described: where it is, what it speaks, how records are sent to it and what comes back."""
+"""Description of a served model: address, protocol, requests and answers."""
 
 import contextlib
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ class Endpoint(Connection):
 
     Attributes:
         protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default found out from the
-            address, or from what the server tells about itself.
+            address, or from the server's own metadata.
         model: The name of the model on the server, where the address has none and the server has several.
-        output: What the server returns; default probabilities.
-        output_name: Which of several outputs to use; default one that is called after probabilities.
+        output: Kind of output that the server returns; default probabilities.
+        output_name: Output to use, of several; default one that is named after probabilities.
         labels: The classes, for a server that answers with labels and cannot be made to return probabilities; what is
             collected is then the weaker 0/1 loss.
         columns: The names of the columns of an array, for a server that wants names.
@@ -86,10 +86,10 @@ def _as_probabilities(
     either; it stays as it is, for both mean the same loss.
 
     Args:
-        outputs: What the server answered, one row for each record.
+        outputs: Answer of the server, one row for each record.
         labels: The classes, where the caller accepts labels.
         probabilities: Whether the outputs are said to be probabilities; otherwise whole numbers may be logits.
-        fix: What makes the server return probabilities.
+        fix: How to make the server return probabilities.
 
     Raises:
         UnusableError: Labels that the caller did not accept, or that are none of those accepted.
@@ -136,13 +136,13 @@ class ServedModel:
 
     Args:
         endpoint: The endpoint.
-        task: What the model was trained to predict.
-        output: What its outputs are; default what the endpoint says.
+        task: Task that the model was trained for.
+        output: Kind of its outputs; default as declared by the endpoint.
         sample: Some records, whose size says how many go into one request.
 
     Attributes:
         records_per_request: About how many records go into one request.
-        fix: What makes the server return probabilities instead of labels.
+        fix: How to make the server return probabilities instead of labels.
 
     Raises:
         InputError: A server that is down, refuses the credentials, or does not say which protocol it speaks.
@@ -235,17 +235,17 @@ def predictor(
 
     Args:
         endpoint: The endpoint.
-        task: What the model was trained to predict.
-        output: What its outputs are, where the caller knows.
+        task: Task that the model was trained for.
+        output: Kind of its outputs, if known.
         sample: Some records, whose size says how many go into one request.
 
     Raises:
         InputError: A server that cannot be queried.
     """
     model = ServedModel(endpoint, task=task, output=output, sample=sample)
-    # One round of requests: what is lost when the server dies is what was under way.
+    # One round of requests: if the server dies, only the requests under way are lost.
     batch = max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request)
-    unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that it does not hang on a byte of the sample
+    unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that no byte of the sample moves it
     return Predictor(
         predict=model,
         source=f"the {model.output or 'predictions'} that an endpoint returned ({model.protocol_name.replace('V', ' V')})",
@@ -253,5 +253,5 @@ def predictor(
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
         records_at_once=batch // unit * unit,
         fixed_columns=endpoint.labels is not None,
-        identity=identity([endpoint.shown, endpoint.model]),  # for no result shows the address
+        identity=identity([endpoint.display_url, endpoint.model]),  # for no result shows the address
     )

@@ -29,7 +29,7 @@ class Payload:
     """The features of some records.
 
     Attributes:
-        rows: One item for each record: a list of cells, a nested list, or a single value; None where it is missing.
+        rows: One item for each record: a list of cells, a nested list, or a single value; None if it is missing.
         columns: The names of the cells, where they have any.
         shape: The shape of one record: (4,) for four cells, () for a single value.
         text: Whether any cell of the batch is text.
@@ -138,17 +138,17 @@ def _is_sendable(value: Any) -> bool:
     )
 
 
-# --- Which of several outputs is wanted ---
+# --- Choice among several outputs ---
 
 
-# What servers call the probabilities among several outputs, the surest first.
+# Names of the probabilities among several outputs of servers, the surest first.
 PROBABILITIES = (
     *("predict_proba", "probabilities", "probability", "output_probability", "probs", "proba", "prob"),
     *("softmax", "scores"),
 )
 
 _DIFFERENT, _LOG = "answered with rows of different outputs", "look into the server's log"
-# What they call the names of the classes, and other words for the probabilities that stand beside these.
+# Their names for the names of the classes, and other words for the probabilities that stand beside these.
 CLASSES = (
     *("classes", "class_names", "classnames", "displaynames", "labels", "class", "label"),
     *("displayname", "tagname"),
@@ -157,18 +157,18 @@ _SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
 
 
 def _first(ranked: Sequence[str], names: Iterable[Any]) -> Any:
-    """Return the name of the highest rank, in capitals or not; None where there is none."""
+    """Return the name of the highest rank, in capitals or not; None if there is none."""
     by_name = {str(name).casefold(): name for name in reversed([*names])}
     return next((by_name[name] for name in ranked if name in by_name), None)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a model's outputs.
+    """Output that is requested of a model.
 
     Attributes:
         name: The one that the caller named, if any.
-        probabilities: Whether class probabilities are looked for; a regression wants what there is.
+        probabilities: Whether class probabilities are looked for; a regression takes any output.
     """
 
     name: str | None
@@ -225,7 +225,7 @@ class Wanted:
         return [row[name] for row in value]
 
     def by_name(self, row: Any) -> dict[str, Any] | None:
-        """Return the numbers of one record by their names; None where they have no names.
+        """Return the numbers of one record by their names; None if they have no names.
 
         The forms are ``{"cat": 0.8}``, such an object as an output among others, ``{"classes": ["cat"], "scores": [0.8]}``,
         ``{"label": "cat", "score": 0.8}`` and a list of such.
@@ -262,7 +262,7 @@ class Wanted:
         return None
 
 
-# --- What an answer holds: numbers with one row for each record, or what stands in their way ---
+# --- Content of an answer: numbers with one row for each record, or a reason why not ---
 
 
 def named_outputs(rows: Sequence[dict[Any, Any]]) -> NamedOutputs:
@@ -282,7 +282,7 @@ def named_outputs(rows: Sequence[dict[Any, Any]]) -> NamedOutputs:
 
 
 def joined_answers(arrays: Sequence[Array]) -> Array | NamedOutputs:
-    """Return what was read from several answers as one.
+    """Return the parts read from several answers as one.
 
     Raises:
         UnusableError: Rows of different lengths or outputs.
@@ -315,7 +315,7 @@ def answer_rows(value: Any, *, n: int) -> Array:
             array = array.astype(np.float64)
     except (ValueError, TypeError, OverflowError):
         fix = "check the protocol, and which part of the answer is used (output_name=, or response_path=)"
-        raise UnusableError("answered with what is no table of numbers", fix=fix) from None
+        raise UnusableError("answered with something other than a table of numbers", fix=fix) from None
     if array.ndim == 0 or len(array) != n:
         got = "no rows" if array.ndim == 0 else f"{len(array)} rows"
         fix = "send one record at a time with max_request_records=1, or check the model's input shape"

@@ -1,4 +1,4 @@
-"""What kinds of servers speak: how records are written into requests, and answers are read."""
+"""Protocols of servers: writing records into requests, and reading answers."""
 
 import contextlib
 import json
@@ -25,10 +25,10 @@ class Wire:
     """The requests of one model, and its answers.
 
     Attributes:
-        path: Where requests go.
+        path: Path of the requests.
         body: From some records to a request.
-        outputs: From an answer and what is wanted of it to the outputs, a row for each record; raises `UnusableError`.
-        fix: What makes this kind of server return probabilities instead of labels.
+        outputs: Function from an answer and the requested output to the outputs, a row for each record; raises `UnusableError`.
+        fix: How to make this kind of server return probabilities instead of labels.
         single: Whether a request holds one record only.
         fallback: The wire that requests less, where a server does not take the first request.
     """
@@ -43,14 +43,14 @@ class Wire:
 
 @dataclass(frozen=True)
 class Target:
-    """One model on a server, and what is wanted of it.
+    """One model on a server, and the output that is requested of it.
 
     Attributes:
         transport: To the server.
-        wanted: Which output.
+        wanted: Requested output.
         path: The path as it was given.
-        base: What of it stands before that of a protocol.
-        kind: Which of `PROTOCOLS` it is of, if it says so.
+        base: Part of the path in front of the protocol's own.
+        kind: Member of `PROTOCOLS`, if declared.
         model: The name of the model, quoted for a path, where it is known.
         version: The path's part for a version of the model.
     """
@@ -77,7 +77,7 @@ _PATH = re.compile(
 
 
 def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -> Target:
-    """Return what an address says; a model that is named goes before that of the address."""
+    """Return the parts of an address; a named model takes precedence over the model of the address."""
     path = transport.connection.path
     match = re.fullmatch(_PATH, path)
     base, kind, own, version, last = match.groups("") if match else (path, "", "", "", "")
@@ -86,7 +86,7 @@ def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -
 
 
 def _metadata(target: Target, path: str) -> Any:
-    """Return what a server says of itself at a path; None where that is no JSON."""
+    """Return the server's metadata at a path; None if it is not JSON."""
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(target.transport.get(path) or b"null")
 
@@ -196,8 +196,8 @@ class KServeV2:
     """The Open Inference Protocol.
 
     Attributes:
-        input_name: The name of the input tensor; default what the model's metadata says.
-        datatype: Its datatype (``FP32``, ``INT64``, ...); default what the metadata says, or else FP64 for floats, which keeps every
+        input_name: The name of the input tensor; default from the model's metadata.
+        datatype: Its datatype (``FP32``, ``INT64``, ...); default from the metadata, or else FP64 for floats, which keeps every
             digit.
 
     >>> KServeV2(datatype="FP32")
@@ -269,7 +269,7 @@ def _tensor(
         name: Its name.
         cells: One item for each record.
         shape: The shape of each; none for a column of a table.
-        metadata: What the model says about the tensor.
+        metadata: Metadata of the tensor from the model.
     """
     sides = metadata.get("shape")
     wants_column = isinstance(sides, list) and len(sides) == 2  # noqa: PLR2004
@@ -299,7 +299,7 @@ def _datatype(values: Sequence[Any]) -> str:
 
 
 _CONVERT = "convert the column, have the model's own pipeline encode it, or leave it out"
-_FILL = "fill in what is missing, for which tensors in JSON have no sign, leave those records out, or use another protocol"
+_FILL = "fill in missing values, which tensors in JSON cannot represent, leave those records out, or use another protocol"
 
 
 def _typed(value: Any, kind: str, name: str) -> Any:
@@ -435,7 +435,7 @@ def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
     return answer
 
 
-# --- Which protocol an address speaks: by its path, or else by what the server says at documented read-only addresses ---
+# --- Protocol of an address: by its path, or else by the server's documented read-only addresses ---
 
 
 Protocol = KServeV2 | KServeV1 | MLflow | Template
@@ -452,7 +452,7 @@ def detected(target: Target) -> tuple[Protocol, Target]:
     the lists of models, and MLflow's ``/ping`` and ``/version``.
 
     Raises:
-        InputError: It is not known; the sentence says what to name.
+        InputError: It is not known; the sentence says which argument to give.
     """
     if target.kind is not None:
         return PROTOCOLS[target.kind](), target
@@ -471,12 +471,12 @@ def detected(target: Target) -> tuple[Protocol, Target]:
         isinstance(_metadata(target, f"{target.base}/v2"), dict) and target.model is None
     ):  # as MLServer's root
         raise InputError(
-            f"endpoint {connection.shown!r} speaks the Open Inference Protocol, and does not list its models; give the address"
+            f"endpoint {connection.display_url!r} speaks the Open Inference Protocol, and does not list its models; give the address"
             f" of one, {connection.at(f'{target.base}/v2/models/NAME')!r}, or name it with model=."
         )
     named = "" if target.model is None else f" for the model {target.model!r}"
     raise InputError(
-        f"endpoint {connection.shown!r} does not say which protocol it speaks{named}: it has neither"
+        f"endpoint {connection.display_url!r} does not say which protocol it speaks{named}: it has neither"
         " /v2/models, /v1/models nor MLflow's /version; name the protocol with protocol=, and the model with model=."
     )
 

@@ -1,4 +1,4 @@
-"""How requests travel to a served model: where it is, how often a request is repeated, and what can go wrong on the way."""
+"""Transport of requests to a served model: its address, retries and failures."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ class Connection:
             characters in its query counts as a credential: it is sent by https alone, and never shown.
         concurrency: Requests under way at a time, 1 or more.
         timeout: Seconds from sending a request to the last byte of its answer, above 0; then it is sent again.
-        retries: How often a request is sent again after a time-out, a broken connection or answer, or a status of 429
+        retries: Number of times that a request is sent again after a time-out, a broken connection or answer, or a status of 429
             or 5xx.
         pause: Seconds before the first such repetition, about; it doubles each time, up to a minute. A server's
             Retry-After goes before.
@@ -96,21 +96,21 @@ class Connection:
             ]
             raise InputError(
                 "url must be https where credentials are sent, as any value of six or more characters in it may be, got"
-                f" {self.shown!r}: over http others can read them; use https, or {fix}."
+                f" {self.display_url!r}: over http others can read them; use https, or {fix}."
             )
 
     def __repr__(self) -> str:
-        """Show what differs from the defaults; the query of the address is left out."""
+        """Show the settings that differ from the defaults; the query of the address is left out."""
         changed = [
             f"{item.name}={getattr(self, item.name)!r}"
             for item in dataclasses.fields(self)
             if item.name != "url" and getattr(self, item.name) != item.default
         ]
-        return f"{type(self).__name__}({', '.join([repr(self.shown), *changed])})"
+        return f"{type(self).__name__}({', '.join([repr(self.display_url), *changed])})"
 
     @property
-    def shown(self) -> str:
-        """The address as it may be written down: without its query."""
+    def display_url(self) -> str:
+        """The address for display: without its query."""
         return self.at(urlsplit(self.url).path)
 
     @property
@@ -132,7 +132,7 @@ class Connection:
         """Return the headers that hold credentials, read from the environment.
 
         Raises:
-            InputError: A variable that is not set, or holds what no header can.
+            InputError: A variable that is not set, or holds characters that no header can.
         """
         headers = {str(name): _value(str(variable)) for name, variable in dict(self.header_variables).items()}
         if self.token_variable is not None:
@@ -141,7 +141,7 @@ class Connection:
 
 
 def _check_address(url: object) -> None:
-    """Refuse what is no address, without showing it, for it may hold a password; and one that holds credentials by name."""
+    """Refuse an invalid address without showing it, because it may hold a password; and one that holds credentials by name."""
     try:
         parts = urlsplit(str(url))
         good = isinstance(url, str) and all(sign > " " for sign in url) and parts.port != 0
@@ -172,7 +172,7 @@ def _value(variable: str) -> str:
     return value
 
 
-# --- What a server did that cannot be used; its own words are quoted only where no credential is sent, for it may repeat one ---
+# --- Failures of a server; its own words are quoted only if no credential is sent, because it may repeat one ---
 
 
 _LONGEST = 200  # characters of a server's words in a sentence
@@ -182,11 +182,11 @@ _TELLING = 6  # characters of a credential that give it away; fewer may be those
 
 @dataclass(eq=False)
 class UnusableError(Exception):
-    """What a server did that cannot be used.
+    """Server response that cannot be used.
 
     Attributes:
-        words: What it did, with ``{said}`` in the place of its own words.
-        fix: What helps.
+        words: Description of the failure, with ``{said}`` for the server's own words.
+        fix: Fix.
         said: Its own words, which `Transport.refused` quotes or leaves out.
         passes: Whether a repetition may help.
         wait: The seconds that the server asks to wait.
@@ -206,11 +206,11 @@ class StatusError(InputError):
     """The server was reached and does not take this request."""
 
 
-# --- What an answer without success means ---
+# --- Meaning of an unsuccessful answer ---
 #
 #     2xx, whole JSON                      parsed (NaN and Infinity are numbers, as TF Serving writes them)
 #     429, 5xx, no or a broken answer      sent again after a pause, `Connection.retries` times; then one sentence
-#     401, 403, any other 4xx              one sentence with what the server says
+#     401, 403, any other 4xx              one sentence with the server's message
 #     3xx                                  one sentence: redirects are not followed, not even on the same host, because
 #                                          a POST would become a GET, and records and credentials could go elsewhere
 #     more bytes than allowed              one sentence, as soon as they are more
@@ -236,7 +236,7 @@ _FIXES: Final = {
 
 
 def _of_status(response: Any, body: bytearray, *, variables: Sequence[str]) -> UnusableError:
-    """Return what an answer without success means."""
+    """Return the meaning of an unsuccessful answer."""
     status = int(response.status_code)
     if status in (401, 403):
         fix = "put a token into an environment variable and name that with token_variable="
@@ -260,7 +260,7 @@ def _of_status(response: Any, body: bytearray, *, variables: Sequence[str]) -> U
 
 
 def _seconds(header: str) -> float | None:
-    """Return what Retry-After asks for: seconds, or a date."""
+    """Return the wait that Retry-After requests: seconds, or a date."""
     try:
         if header.strip().isdecimal():
             return float(header)
@@ -270,7 +270,7 @@ def _seconds(header: str) -> float | None:
 
 
 def _unreached(error: Exception, *, httpx: ModuleType) -> UnusableError:
-    """Return what an error of the transport means."""
+    """Return the meaning of an error of the transport."""
     said = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in said:
         words, fix = "has a certificate that cannot be verified", "name those of its authority with ca_file="
@@ -299,9 +299,9 @@ class Request:
 
     Attributes:
         body: JSON; None for GET.
-        place: Whose request it is, in words, for error sentences: "member rows 0 to 99, counting from 0".
+        place: Records of the request, for error sentences: "member rows 0 to 99, counting from 0".
         path: The path on the server, where it is not that of the connection's address.
-        read: From the parsed answer to what is wanted of it, which is all where nothing is said; raises
+        read: Function from the parsed answer to the wanted part, by default all of it; raises
             `UnusableError` where it is not there.
     """
 
@@ -312,13 +312,13 @@ class Request:
 
 
 class Transport:
-    """Sends requests to the server of a connection and returns what its JSON answers say.
+    """Sends requests to the server of a connection and returns its JSON answers.
 
     Requests are sent from a thread of its own, with connections that stay open in between; it ends when the transport
     is forgotten.
 
     Args:
-        connection: Where and how.
+        connection: Address and settings.
 
     Raises:
         InputError: A credential that is not set, or a file of certificates that cannot be read.
@@ -343,13 +343,13 @@ class Transport:
             verify=_certificates(connection),
         )
         self._random = random.SystemRandom()
-        self._resume = 0.0  # no request before this time, when the server asked to wait
+        self._resume = 0.0  # no request before this time, when the server requested a wait
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_run, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
     def get(self, path: str) -> bytes | None:
-        """Return what is at a path of the server, or nothing where the server has nothing there (4xx).
+        """Return the content at a path of the server, or None if the server has none (4xx).
 
         Raises:
             InputError: The server is down or wants other credentials.
@@ -358,15 +358,15 @@ class Transport:
         return content
 
     def post(self, request: Request) -> Any:
-        """Return what is read from the answer to a request; see `many`."""
+        """Return the parsed answer to a request; see `many`."""
         return self.many([request])[0]
 
     def many(self, requests: Iterable[Request]) -> list[Any]:
-        """Return what is read from the answers, in order, with as many under way as the connection allows.
+        """Return the parsed answers, in order, with as many requests under way as the connection allows.
 
         Raises:
             InputError: The first failure, in one sentence that names the server, the place and the fix; nothing more is
-                sent then, and what is under way is given up.
+                sent then, and requests under way are given up.
         """
         work = asyncio.run_coroutine_threadsafe(self._all(requests), self._loop)
         try:
@@ -377,17 +377,17 @@ class Transport:
     def batch(
         self, records: Records, path: str, *, most: int, body: _Body, read: Callable[..., Any]
     ) -> list[Any]:
-        """Return what is read from the answers about some records, in order.
+        """Return the parsed answers about some records, in order.
 
         Args:
             records: The records.
             path: The path on the server.
             most: Records in one request; where they are too many bytes, they are halved.
             body: From the records between two places to a request.
-            read: From such places and the answer to what is wanted of it, as in `Request`.
+            read: Function from such places and the answer to the wanted part, as in `Request`.
 
         Raises:
-            InputError: A record that is larger than a request may be, or what `many` raises.
+            InputError: A record that is larger than a request may be, or as for `many`.
         """
         requests, largest = [], self.connection.max_request_bytes
         waiting = [(start, min(start + most, len(records))) for start in range(0, len(records), most)][::-1]
@@ -413,16 +413,16 @@ class Transport:
     def refused(
         self, trouble: UnusableError, *, place: str = "", path: str | None = None, times: int = 1
     ) -> InputError:
-        """Return the sentence about what the server did; where credentials are sent it holds no word from the server."""
+        """Return the sentence about the failure; if credentials are sent it holds no word from the server."""
         connection, quoted = self.connection, validate.one_line(Exception(trouble.said), longest=_LONGEST)
         if self._credentials:
             path, quoted = None, _NOT_QUOTED
-        shown = connection.shown if path is None else connection.at(path)
+        address = connection.display_url if path is None else connection.at(path)
         words = trouble.words.replace("{said}", quoted)
         words += f" ({times} times)" if times > 1 else ""
         words += f" for {place}" if place else ""
         kind = StatusError if trouble.by_status else InputError
-        return kind(f"endpoint {shown!r} {words}; {trouble.fix}.")
+        return kind(f"endpoint {address!r} {words}; {trouble.fix}.")
 
     def repeats_credential(self, text: str) -> bool:
         """Return whether a text holds a credential that is sent, or is a part of one, of six characters or more."""
@@ -446,7 +446,7 @@ class Transport:
         return [task.result() for task in tasks]
 
     async def _answer(self, request: Request) -> Any:
-        """Return what is read from the answer to a request, which is repeated where that may help."""
+        """Return the parsed answer to a request, which is repeated if that may help."""
         for done in itertools.count(1):
             await asyncio.sleep(max(0.0, self._resume - self._loop.time()))
             try:
@@ -516,7 +516,7 @@ def _run(loop: asyncio.AbstractEventLoop, client: Any) -> None:
 
 
 def _parsed(body: bytearray) -> Any:
-    """Return what a body says, which is emptied: bytes, text and values at once would take too much memory."""
+    """Return the parsed body, which is emptied: bytes, text and values at once would take too much memory."""
     text = ""
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
@@ -526,12 +526,12 @@ def _parsed(body: bytearray) -> Any:
         said = text[:_ERROR_BYTES] or body[:_ERROR_BYTES].decode("utf-8", errors="replace")
         fix = "check that the address is that of the model, and look into the server's log"
         raise UnusableError(
-            "answered with what is no whole JSON ('{said}')", said=said, fix=fix, passes=True
+            "answered with incomplete JSON ('{said}')", said=said, fix=fix, passes=True
         ) from None
 
 
 def _certificates(connection: Connection) -> ssl.SSLContext | bool:
-    """Return what verifies the server, or true for the public authorities, which take a while to be read.
+    """Return the certificates that verify the server, or true for the public authorities, which take a while to be read.
 
     Over http nothing is verified, nor passes as verified.
     """
@@ -539,7 +539,7 @@ def _certificates(connection: Connection) -> ssl.SSLContext | bool:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         return connection.ca_file is None or ssl.create_default_context(cafile=str(connection.ca_file))
-    except OSError as error:  # what ssl raises is one of them
+    except OSError as error:  # exceptions of ssl are among them
         raise InputError(
             f"ca_file must be a file of certificates (.pem), got {str(connection.ca_file)!r}:"
             f" {error.strerror or 'it holds none'}; name the right file."

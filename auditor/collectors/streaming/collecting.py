@@ -1,4 +1,4 @@
-"""Members and non-members and any supported model become `Losses`, in memory or in a file that is written part by part."""
+"""Collection of `Losses` from members, non-members and any supported model, in memory or in a file that is written part by part."""
 
 import os
 import warnings
@@ -26,6 +26,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, temporary
 from auditor.core.values import Losses, PerGroup
+from auditor.core.verb import alike
 from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:
@@ -35,15 +36,17 @@ if TYPE_CHECKING:
 _OWN = 2.0**63  # bytes: what has just been collected is read, however much it is
 
 
+@alike
 def collect(
     model: Any,
+    members: tuple[Any, Any] | RecordTable | Any = None,
+    nonmembers: tuple[Any, Any] | RecordTable | Any = None,
     *,
-    members: tuple[Any, Any] | RecordTable | None = None,
-    nonmembers: tuple[Any, Any] | RecordTable | None = None,
-    records: RecordTable | None = None,
-    task: Task | None = None,
+    records: RecordTable | Any = None,
+    label: str | Sequence[str] | None = None,
+    task: Task | str | None = None,
     classes: Sequence[Any] | None = None,
-    output: Output | None = None,
+    output: Output | str | None = None,
     ids: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     persons: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -60,24 +63,26 @@ def collect(
             `load_model`; a `ModelFile` where it needs more than the path), an `Endpoint` or its address, or any
             callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
-            a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`.
-        nonmembers: The pair (X, y) of records from the same population that the model never saw. Or a `RecordTable`.
+            a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`, or with
+            ``label`` the data of one: a DataFrame, a dictionary of arrays, or the path of a file.
+        nonmembers: Records of the same population that the model never saw, in the same form.
         records: A `RecordTable` of both groups with a column of membership, instead of the two.
-        task: What the model was trained to predict; default `Classification()`. See `MultiLabel`, `SquaredError` and
-            `GaussianLogLoss`.
+        label: Column of true labels in tables.
+        task: Task that the model was trained for: ``classification`` (`Classification`, the default), ``multi-label``
+            (`MultiLabel`), ``regression`` (`SquaredError`) or ``gaussian`` (`GaussianLogLoss`).
         classes: The label of each output column; default those that the model knows or the names of the columns that it
             returns, or else 0, 1, ...
-        output: What the model returns; default probabilities for a callable, and found out for any other model.
+        output: Kind of output that the model returns; default probabilities for a callable, and detected for any other model.
             Logits lose no precision; probabilities may.
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, a pair too.
         persons: Optional data subject of each record, a pair too.
-        batch_size: Records for each call of the model; default all of a group at once, or what the model wants. A
+        batch_size: Records for each call of the model; default all of a group at once, or as the model requires. A
             function that gets each group at once is not tried on a few records before, and is called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
-        policies: What the model might answer instead of its full outputs, such as ``"digits=2,top1,label"``: the same
-            outputs are scored under each too, without further requests, and `auditor.audit` says what it would help.
+        policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``: the same
+            outputs are scored under each too, without further requests, and `auditor.audit` reports their effect.
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
@@ -87,7 +92,7 @@ def collect(
 
     Raises:
         InputError: A model that is not supported or not fitted, features it refuses, labels it does not know,
-            outputs that are not what ``output`` says, lengths that do not match, or a callable that raises (its
+            outputs that contradict ``output``, lengths that do not match, or a callable that raises (its
             exception is the cause).
 
     Source: Negoescu et al. 2024, footnote 1.
@@ -100,19 +105,19 @@ def collect(
     (array([-2., -1.]), array([2., 1.]))
     """
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
-    if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
+    tables = _tables(label, members=members, nonmembers=nonmembers, records=records)
+    if any(isinstance(table, RecordTable) for table in tables.values()):
         for name, pair in {"ids": ids, "groups": groups, "persons": persons}.items():
             if pair is not None:
                 raise InputError(
                     f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
                 )
-        tables: Any = {"members": members, "nonmembers": nonmembers, "records": records}
         with temporary("losses.parquet") as path:
             report = collect_to(path, model, **tables, **vars(options), allow_shared_rows=allow_shared_rows)
             for sentence in report.warnings:
-                warnings.warn(sentence, stacklevel=2)
+                warnings.warn(sentence, stacklevel=3)
             return read_losses(report.path, memory=_OWN)
-    of = options.task or Classification()
+    of: Any = options.task
     both = records_of("member", "members", members, of), records_of("nonmember", "nonmembers", nonmembers, of)
     labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
     is_classifier = isinstance(of, Classification)
@@ -125,17 +130,18 @@ def collect(
         noticed = columns_noticed(scorer, both)
         losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
     for sentence in (*noticed, *(() if tried is None else tried.provisional)):
-        warnings.warn(sentence, stacklevel=2)
+        warnings.warn(sentence, stacklevel=3)
     return losses
 
 
+@alike
 def losses_from_probabilities(
     probabilities: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
     member: npt.ArrayLike,
     classes: Sequence[Any] | None = None,
-    output: Output = Output.PROBABILITIES,
+    output: Output | str = Output.PROBABILITIES,
     id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
     group: npt.ArrayLike | None = None,
     person: npt.ArrayLike | None = None,
@@ -144,7 +150,7 @@ def losses_from_probabilities(
     """Return the losses of outputs that are at hand: the negative log-odds of the true class.
 
     Args:
-        probabilities: What one model returned for members and non-members, shape (n, K), or (n,) for class 1 of two. The
+        probabilities: Outputs of one model for members and non-members, shape (n, K), or (n,) for class 1 of two. The
             names of a DataFrame's columns are the classes where the labels are among them.
         y: The true labels, shape (n,).
         member: 1 for a record that this very model was trained on and 0 for one that it never saw, shape (n,). Of a
@@ -154,10 +160,10 @@ def losses_from_probabilities(
         id: Optional record ids, shape (n,).
         group: Optional slices to report by, shape (n,).
         person: Optional data subject of each record, shape (n,).
-        policies: What the model might answer instead, as for `collect`.
+        policies: Restricted answers, as for `collect`.
 
     Raises:
-        InputError: Numbers that are not what ``output`` says, labels that are no class, lengths that do not match, or
+        InputError: Numbers that contradict ``output``, labels that are no class, lengths that do not match, or
             fewer than two records in a group.
 
     Source: Negoescu et al. 2024, footnote 1.
@@ -166,7 +172,7 @@ def losses_from_probabilities(
     >>> losses.member.round(3), losses.nonmember.round(3)
     (array([-0.405, -2.197]), array([-1.386,  0.405]))
     """
-    rows, target = np.asarray(probabilities), np.asarray(y)
+    rows, target = validate.array("probabilities", probabilities), validate.array("y", y)
     names = column_names(probabilities)
 
     def asarray(part: Any) -> Any:
@@ -193,10 +199,23 @@ def losses_from_probabilities(
     return replace(result, fingerprint=None, **options)
 
 
+def _tables(label: str | Sequence[str] | None, **given: Any) -> dict[str, Any]:
+    """Return tables of records with this column of labels; a `RecordTable`, and without a label anything, as it is."""
+    for name, value in given.items():
+        if label is not None and value is not None and not isinstance(value, RecordTable):
+            if isinstance(value, tuple):
+                raise InputError(
+                    f"label names a column of tables, got a pair (X, y) as {name}; leave it out."
+                )
+            given[name] = RecordTable(value, label=label)
+    return given
+
+
 def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
     """Return one group from its pair (X, y)."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
-        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}.")
+        fix = "with a table give label=, its column of true labels"
+        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}; {fix}.")
     features, target = pair
     labels = task.labels(name, target)
     validate.same_length((f"{name} X", f"{name} y"), (count_records(name, features), labels.shape[0]))
@@ -206,23 +225,25 @@ def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
 
 
 def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
-    """Hashes of the features, by which records of equal content are found; None where they are no plain values."""
+    """Return hashes of the features, by which records of equal content are found; None if they are no plain values."""
     try:
         return fingerprints(Features(member=member.features, nonmember=nonmember.features))
     except InputError:
         return None
 
 
+@alike
 def collect_to(
     path: str | os.PathLike[str],
     model: Any,
     *,
-    members: RecordTable | None = None,
-    nonmembers: RecordTable | None = None,
-    records: RecordTable | None = None,
-    task: Task | None = None,
+    members: RecordTable | Any = None,
+    nonmembers: RecordTable | Any = None,
+    records: RecordTable | Any = None,
+    label: str | Sequence[str] | None = None,
+    task: Task | str | None = None,
     classes: Sequence[Any] | None = None,
-    output: Output | None = None,
+    output: Output | str | None = None,
     repeats: int = 1,
     batch_size: int | None = None,
     allow_shared_rows: bool = False,
@@ -234,7 +255,7 @@ def collect_to(
 ) -> "CollectedReport":
     """Score tables of records by a model, into a file that `read_losses` and ``auditor audit`` take as it is.
 
-    Memory does not grow with the tables. What is scored is on disk at once, part by part, in the folder
+    Memory does not grow with the tables. Scored records are on disk at once, part by part, in the folder
     ``<path>.parts``: the same call after an interruption scores only the rest, in the same batches, and gives the same
     file. A model, table or setting that is no longer the same is refused.
 
@@ -242,26 +263,27 @@ def collect_to(
         path: The file to write, ``.parquet``.
         model: Any model that `collect` takes: an object, the path of a file or a `ModelFile`, an address or an
             `Endpoint`; or a `TextScorer`, for texts.
-        members: The records that the model was trained on.
+        members: The records that the model was trained on; with ``label`` also the data of a `RecordTable`.
         nonmembers: Records of the same population that it never saw.
         records: Both in one table instead, which has a column of membership.
-        task: What the model was trained to predict; default `Classification()`.
+        label: Column of true labels.
+        task: Task that the model was trained for, as for `collect`.
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
-        output: What the model returns; default found out.
+        output: Kind of output that the model returns; detected by default.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
-        batch_size: Records for each call of the model; default what the model wants, or 10,000.
+        batch_size: Records for each call of the model; default as the model requires, or 10,000.
         allow_shared_rows: Whether to go on where many rows are in both groups.
-        policies: What the model might answer instead, as for `collect`; a column of losses for each. Texts have none.
-        engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
+        policies: Restricted answers, as for `collect`; a column of losses for each. Texts have none.
+        engine: Executor of the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.
-        announce: Called with a sentence about what happens.
+        announce: Called with a sentence about each event.
         progress: Called with the stage, the records that are done, and all of them.
 
     Returns:
-        Where the losses are, how many there are, how many of them this call scored, and what a reader must know.
+        Place and number of the losses, the number scored by this call, and warnings for readers.
 
     Raises:
-        InputError: What `collect` refuses, rows that are in both groups, or a file or folder of another collection.
+        InputError: As for `collect`; rows that are in both groups, or a file or folder of another collection.
         OutputError: A file that cannot be written, or that another process is writing.
         MissingExtraError: A package that the model or the engine needs is not installed.
 
@@ -279,7 +301,7 @@ def collect_to(
     from auditor.collectors.streaming.resume import Collection
 
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
-    tables: Any = {"members": members, "nonmembers": nonmembers, "records": records}
+    tables: Any = _tables(label, members=members, nonmembers=nonmembers, records=records)
     data = [table.data for table in tables.values() if isinstance(table, RecordTable)]
     check_writable([Path(path)], inputs=[place for item in data if (place := path_of(item)) is not None])
     target = Path(path).resolve()
@@ -287,7 +309,8 @@ def collect_to(
         raise InputError(
             f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
         )
-    task = None if is_scorer(model) else options.task
+    of: Any = options.task
+    task = None if is_scorer(model) else of
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
     refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
     sources = open_groups(**tables, task=task)
@@ -329,7 +352,7 @@ def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[An
 
 
 def _setting(options: ScoringOptions, sources: Sequence[TableSource]) -> dict[str, Any]:
-    """Return what decides the numbers beside the model and the data, by name."""
+    """Return the settings that decide the numbers besides the model and the data, by name."""
     names = None if options.classes is None else [str(name) for name in np.asarray(options.classes).tolist()]
     return {
         "output": None if options.output is None else str(options.output),

@@ -1,6 +1,6 @@
-"""Engines do units of work and lose none: one after another here, in processes of this machine, or on a Ray cluster.
+"""Engines do units of work and lose none: sequentially here, in processes of this machine, or on a Ray cluster.
 
-A Ray worker prepares the work once, and reads and writes itself what a unit reads and writes. It computes with as many
+A Ray worker prepares the work once, and reads and writes the files of its units itself. It computes with as many
 threads as the process that started it, so that the numbers are the same to the last bit on machines of the same kind. A
 worker that dies is started again and gets its unit again; a unit over which several die ends the work, and what is
 finished stays.
@@ -25,12 +25,12 @@ from auditor.core.errors import AuditorError, InputError
 
 
 class Work(Protocol):
-    """What is done with each unit of something long. It can be pickled, so that another process can do it too.
+    """Function that is applied to each unit of work. It can be pickled and sent to another process.
 
     Attributes:
         sent: The arguments that another process is sent, the subject of error sentences.
-        if_not_sent: What to do where they cannot be pickled.
-        if_too_large: What takes less memory.
+        if_not_sent: Fix if they cannot be pickled.
+        if_too_large: Way to use less memory.
     """
 
     sent: ClassVar[str]
@@ -38,24 +38,24 @@ class Work(Protocol):
     if_too_large: ClassVar[str]
 
     def prepare(self) -> None:
-        """Build what takes time to build; called in each process before its first unit."""
+        """Prepare state that takes time to build; called in each process before its first unit."""
         return
 
     def named(self, unit: Any) -> str:
         """Return which unit this is, the subject of error sentences."""
 
     def __call__(self, unit: Any) -> Any:
-        """Do one unit and return its outcome; done twice, it leaves the same on disk."""
+        """Run one unit and return its outcome; a second run leaves the same on disk."""
 
 
 class Engine(Protocol):
-    """What does the work; whatever the engine, the same units give the same results."""
+    """Executor of work; the same units give the same results with every engine."""
 
     def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
-        """Yield what the work returns for each unit, in any order; closed early, it ends what still runs.
+        """Yield the result of the work for each unit, in any order; if closed early, it ends the units that still run.
 
         Raises:
-            AuditorError: What the work raises, or an end of the processes that do it.
+            AuditorError: Raised by the work, or one of its processes ended.
         """
 
 
@@ -68,7 +68,7 @@ class LocalEngine:
     """
 
     def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
-        """Yield what the work returns, in order."""
+        """Yield the results of the work, in order."""
         if units:
             work.prepare()
         yield from map(work, units)
@@ -79,13 +79,13 @@ class Processes:
     """Does units in parallel processes of this machine, each with one thread for its linear algebra.
 
     Attributes:
-        workers: How many; one is this process.
+        workers: Number of workers; one is this process.
     """
 
     workers: int
 
     def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
-        """Yield what the work returns, as it is there."""
+        """Yield the results of the work as they arrive."""
         if self.workers == 1 or not units:
             yield from LocalEngine().results(work, units)
             return
@@ -104,7 +104,7 @@ class Processes:
             ) from error
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # joblib's, that it ends what still runs
+                warnings.simplefilter("ignore", UserWarning)  # joblib's, that it ends running calls
                 outcomes.close()
 
 
@@ -112,7 +112,7 @@ class Processes:
 
 
 def attempted(do: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
-    """Return what a call returns, or what it raises with its trace as a note, in words where it cannot be pickled."""
+    """Return the result of a call, or its exception with the trace as a note, as text if it cannot be pickled."""
     try:
         return do(*arguments), None
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
@@ -126,7 +126,7 @@ def attempted(do: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception |
 
 
 def result_of(outcome: tuple[Any, Exception | None]) -> Any:
-    """Return what another process returned, or raise what it raised."""
+    """Return the result of another process, or raise its exception."""
     result, error = outcome
     if error is not None:
         raise error
@@ -148,10 +148,10 @@ class RayEngine:
     """Does units in several processes, on this machine or on a Ray cluster.
 
     Attributes:
-        workers: How many processes, each with its own model or training; 1 or more.
-        address: Of a running cluster (``auto``, ``ray://host:10001``), all of whose machines must have this package
-            installed, and see under the same paths what the work reads and writes: the tables, the model's file and the
-            output's folder of a collection; of runs what the training reads, while their folder is this process's own.
+        workers: Number of processes, each with its own model or training; 1 or more.
+        address: Address of a running cluster (``auto``, ``ray://host:10001``), all of whose machines must have this package
+            installed, and see under the same paths the files of the work: the tables, the model's file and the
+            output's folder of a collection; for runs the files of the training, while their folder is this process's own.
             Default: Ray is started on this machine and stopped at the end, unless this process is connected already.
 
     >>> RayEngine(workers=4)
@@ -165,11 +165,11 @@ class RayEngine:
         object.__setattr__(self, "workers", validate.at_least("workers", self.workers, least=1))
 
     def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
-        """Yield what the work returns, in the order in which workers are free.
+        """Yield the results of the work, in the order in which workers are free.
 
         Raises:
             MissingExtraError: Ray is not installed.
-            InputError: What the work raises, something that cannot be sent to another process, a cluster that is not
+            InputError: Raised by the work; something that cannot be sent to another process, a cluster that is not
                 there or too small, or a unit over which workers died.
         """
         if not units:
@@ -182,7 +182,7 @@ class RayEngine:
             packed = bytes(cloudpickle.dumps((work, _thread_counts())))
         except Exception as error:
             raise InputError(
-                f"{work.sent} must be such that Ray's workers can be sent a copy, got what cannot be pickled"
+                f"{work.sent} must be such that Ray's workers can be sent a copy, got an object that cannot be pickled"
                 f" ({validate.one_line(error)}); {work.if_not_sent}."
             ) from error
         with ray_session(self.workers, self.address):
@@ -260,7 +260,7 @@ def _thread_counts() -> dict[str, int]:
 
 
 def _use_threads(counts: dict[str, int]) -> None:
-    """Compute with as many threads; Ray gives its workers one otherwise."""
+    """Use as many threads; Ray gives its workers one otherwise."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits({name: count for name, count in counts.items() if name != "torch"})
@@ -270,7 +270,7 @@ def _use_threads(counts: dict[str, int]) -> None:
 
 @contextmanager
 def ray_session(workers: int, address: str | None) -> Iterator[None]:
-    """Connect to Ray, or start it, without its words on the terminal; stop only what was started here."""
+    """Connect to Ray, or start it, without its messages on the terminal; stop only what was started here."""
     import ray
 
     connected = ray.is_initialized()
@@ -314,7 +314,7 @@ def _start(workers: int, address: str | None) -> None:
 
 
 def _silence() -> redirect_stdout[io.StringIO]:
-    """Keep Ray's words about its workers from standard output."""
+    """Keep Ray's messages about its workers from standard output."""
     return redirect_stdout(io.StringIO())
 
 

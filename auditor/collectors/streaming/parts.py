@@ -44,7 +44,7 @@ class Unit:
 
     Attributes:
         index: Its place in the output, from 0.
-        source: Which table, by its place among the sources.
+        source: Table, by its place among the sources.
         start: Its first record in the table.
         stop: The record after its last.
     """
@@ -71,9 +71,9 @@ class Scoring(Work):
     Attributes:
         factory: Builds the scorer, in the process that is to score.
         sources: The tables, in the order of the output.
-        folder: Where the parts go.
+        folder: Folder of the parts.
         manifest: All that decides the numbers.
-        scorer: What this process has built.
+        scorer: Scorer of this process.
     """
 
     factory: Callable[[], Scorer]
@@ -115,7 +115,7 @@ class Scoring(Work):
             if scorer.identity != self.manifest.model:
                 raise InputError(
                     "model must be the same in every worker, but a Ray worker built another one; leave the model's file"
-                    " alone while records are scored, and fix what is drawn at random when it is built."
+                    " alone while records are scored, and fix the random choices when it is built."
                 )
             self.scorer = scorer
 
@@ -134,7 +134,7 @@ class Scoring(Work):
             raise RuntimeError("prepare() comes first.")
         batch = read_stretch(self.sources[unit.source], start=unit.start, stop=unit.stop)
         losses = in_batches(self.scorer, batch.records, size=self.manifest.batch_size)
-        facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shown})
+        facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shortest})
         sink = pa.BufferOutputStream()
         parquet.write_table(_table(batch, losses).replace_schema_metadata({FACTS: facts}), sink)
         content = sink.getvalue().to_pybytes()
@@ -174,7 +174,7 @@ class Scoring(Work):
 
 
 def parts_in(folder: Path) -> list[Path]:
-    """Return what has the name of a part."""
+    """Return the files with the name of a part."""
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
@@ -215,7 +215,7 @@ def _table(batch: Batch, losses: BatchLosses) -> Any:
 
 
 def _arrow(values: npt.NDArray[Any]) -> Any:
-    """Return a column in the nearest type of Arrow, what is missing as null; objects that share none become text."""
+    """Return a column in the nearest type of Arrow, with missing values as Arrow's null; objects that share none become text."""
     try:
         if values.dtype.kind in "fiubM":
             return pa.array(values)
@@ -232,7 +232,7 @@ _HELD_FILES_CAN_GO = os.name != "nt"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if it is not there; left empty, it is removed in the end.
+    """Lock a folder, and create it if needed; an empty one is removed at the end.
 
     The system releases the lock when the process ends, in whatever way.
 
@@ -249,7 +249,7 @@ def locked(folder: Path) -> Iterator[None]:
         stack.callback(os.close, handle)
         try:
             take(handle)
-            # Its holder may have removed it between the opening and the taking, and a lock on what is gone is none.
+            # Its holder may have removed it between the opening and the taking, and a lock on a removed folder is none.
             if not os.path.samestat(os.fstat(handle), path.stat()):
                 raise BlockingIOError("another one is there")
         except OSError as error:
@@ -269,7 +269,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Remove what a collection wrote here, if one did; nothing else is touched."""
+    """Remove the files of a collection here, if any; nothing else is touched."""
     remove([*parts_in(folder), folder / MANIFEST] if (folder / MANIFEST).exists() else [])
     remove(drafts(folder))
 

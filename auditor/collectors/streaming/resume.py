@@ -45,11 +45,11 @@ class CollectedReport:
 
     Attributes:
         path: The file of losses, for `read_losses`.
-        n_member: How many members it holds.
-        n_nonmember: How many non-members.
-        scored_now: How many records were scored by this call.
-        resumed: How many had been scored before.
-        warnings: What a reader of the losses must know; it stands in their history too.
+        n_member: Number of members.
+        n_nonmember: Number of non-members.
+        scored_now: Number of records scored by this call.
+        resumed: Number of records scored before.
+        warnings: Warnings for readers of the losses; also in their history.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class CollectedReport:
 class Collection:
     """Scores tables of records into a Parquet file.
 
-    The same collection after an interruption scores only what is not there yet, in the same batches, and gives the same file
+    The same collection after an interruption scores only the missing records, in the same batches, and gives the same file
     bit for bit. Once the file is there, the same one scores nothing. A model that answers alike on repeat scores ten records
     again, and is refused if their losses differ from those before: when going on, when the file is there, and before the
     parts are merged, where the records of the trial are scored again too.
@@ -75,16 +75,16 @@ class Collection:
     Attributes:
         path: The file to write, ``.parquet``: columns ``loss``, ``member``, those that the sources give, ``fingerprint``,
             ``saturated``, ``correct`` (of a classification) and the scorer's other scores; rows in the order of the tables.
-        scorer: Builds what scores a batch; other processes build their own with it.
+        scorer: Builds the scorer of a batch; other processes build their own with it.
         sources: The tables; together at least 2 members and 2 non-members.
-        batch_size: Records in each call of the model, 1 or more; default what the scorer wants, or 10,000.
-        engine: What runs the units.
+        batch_size: Records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
+        engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
         watch: Called with each stretch of records, in order, before any is scored.
         trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
             scored; not called when going on.
-        announce: Called with a sentence about what happens.
+        announce: Called with a sentence about each event.
         progress: Called with the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
     """
 
@@ -101,7 +101,7 @@ class Collection:
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None
 
     def run(self) -> CollectedReport:
-        """Do what is not done yet.
+        """Run the unfinished units.
 
         Raises:
             InputError: Records or outputs that cannot be scored, or a file or folder of another model, data or setting.
@@ -121,7 +121,7 @@ class Collection:
                 _refuse_other_file(target, complete, work=work, scorer=scorer)
                 self.announce(f"{target.name} is complete already: nothing is scored.")
                 if begun is not None and begun.key == manifest.key:
-                    parts.clear(folder)  # what a killed process left
+                    parts.clear(folder)  # files left by a killed process
             else:
                 done = self._parts_there(work, begun)
                 resumed = sum(map(len, done))
@@ -130,7 +130,7 @@ class Collection:
         return CollectedReport(target, *complete.counts, total - resumed, resumed, complete.history[1:])
 
     def _manifest(self, scorer: Scorer, *earlier: Manifest | None) -> Manifest:
-        """Return what decides the numbers, in the batches of an earlier run of it, unless others are named."""
+        """Return the settings that decide the numbers, with the batch size of an earlier run unless another is named."""
         size = self.batch_size or scorer.records_at_once or _BATCH
         counts, digests = self._survey(scorer, step=size)
         result = Manifest(
@@ -196,7 +196,7 @@ class Collection:
     def _scored(
         self, work: Scoring, scorer: Scorer, begun: Manifest | None, *, done: set[Unit], target: Path
     ) -> CollectedMetadata:
-        """Score what is not there yet, and merge all parts."""
+        """Score the missing records, and merge all parts."""
         total, resumed = sum(work.manifest.counts), sum(map(len, done))
         answer = None
         if begun is not None:
@@ -247,7 +247,7 @@ def _words(column: npt.NDArray[Any]) -> Words:
 
 
 def _content(member: npt.NDArray[np.bool_], fingerprint: npt.NDArray[np.uint64] | None) -> dict[str, Words]:
-    """Return the words of what is known of records in the tables and in the parts."""
+    """Return the names of the columns besides the losses in the tables and in the parts."""
     words = {"membership": member.astype(np.uint64)}
     return words if fingerprint is None else {**words, "features": fingerprint}
 
@@ -300,7 +300,7 @@ def refuse_other_losses(
         scorer: The model.
         records: One batch of the model, or fewer.
         expected: The losses that it gave them.
-        place: Where these are.
+        place: Folder of these.
         eps: The spacing of floats by which infinite losses got their place, if they did.
 
     Raises:
@@ -349,12 +349,12 @@ def _complete_file(target: Path, *, overwrite: bool) -> CollectedMetadata | None
 def _refused_output(target: Path, reason: str) -> InputError:
     """Return the sentence for a file that is in the way."""
     return InputError(
-        f"output path {str(target)!r} exists already and {reason}; name another, or ask for it to be overwritten."
+        f"output path {str(target)!r} exists already and {reason}; name another, or request that it is overwritten."
     )
 
 
 def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scoring, scorer: Scorer) -> None:
-    """Refuse an output that is not the result of this work, or no longer what was written."""
+    """Refuse an output that is not the result of this work, or was changed since."""
     manifest = complete.manifest or work.manifest
     changed = collected.what_changed(manifest, work.manifest)
     if changed:
@@ -378,10 +378,10 @@ def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scori
 
 
 class _Merging:
-    """Reads all parts for what must be known before the first is copied, and then copies them in the order of the tables.
+    """Reads all parts for the facts needed before the first is copied, and then copies them in the order of the tables.
 
     Attributes:
-        digests: Of the membership and the features of the records that were scored.
+        digests: Hashes of the membership and the features of the records that were scored.
 
     Raises:
         OutputError: A part is damaged.
@@ -420,7 +420,7 @@ class _Merging:
         """
         content, done = Digests(), 0
         text = [column.name for column in self._schema if not pa.types.is_primitive(column.type)]
-        # What the file says of its content is known when that is written, so that it stands in the file and not in the schema.
+        # The metadata of the content are known when it is written, so they stand in the file and not in the schema.
         settings: Any = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
         with (
             whole(target, folder=self._work.folder) as draft,
@@ -452,8 +452,8 @@ class _Merging:
 
     def _metadata(self, scorer: Scorer, manifest: Manifest, content: Mapping[str, str]) -> CollectedMetadata:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
-        shown = min((item["shown"] for item in self._facts if item["shown"]), default=0)
-        outputs: Any = {"hard": all(item["hard"] for item in self._facts), "shown": shown}
+        shortest = min((item["shown"] for item in self._facts if item["shown"]), default=0)
+        outputs: Any = {"hard": all(item["hard"] for item in self._facts), "shortest": shortest}
         saturated = int(self._saturated[0]), int(self._saturated[1])
         alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
         steps = collection_history(scorer.words, saturated=saturated, **outputs)

@@ -1,4 +1,4 @@
-"""Any model becomes a scorer; the recipe of a scorer can be sent to another process, where the scorer cannot."""
+"""Conversion of any model into a scorer; the recipe of a scorer can be sent to another process, the scorer cannot."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ from auditor.collectors.base.scorer import (
     is_a,
     with_kind,
 )
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.tasks import TASKS, Task
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
 from auditor.collectors.streaming.trial import Preflight, caching, preflight
@@ -27,18 +27,19 @@ from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.options import from_text
 from auditor.core.values import OutputPolicy
 
-# --- A file of a model, and what it takes to load it; another process can load it too ---
+# --- A file of a model, and the arguments to load it, also in another process ---
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model on disk; see `load_model` for the kinds of file and what each argument is for.
+    """A model on disk; see `load_model` for the kinds of file and the arguments.
 
     Attributes:
         path: A file or a folder.
-        factory: What builds the module of a PyTorch state dict: a callable, or "module:function".
+        factory: Function that builds the module of a PyTorch state dict: a callable, or "module:function".
         trust_pickle: Whether the file may run code here, as a pickle, Lambda layers, TorchScript or a SavedModel can.
         trusted_types: Types that a ``.skops`` file may hold besides the known ones.
 
@@ -65,8 +66,8 @@ class LanguageModelFile:
 
     Attributes:
         path: A folder that transformers wrote.
-        score: What becomes the loss of a text.
-        longest: The most tokens of a text; default what model and tokenizer say.
+        score: Score that becomes the loss of a text.
+        longest: The most tokens of a text; default as the model and the tokenizer declare.
         long_texts: Whether texts of more tokens are refused or cut.
     """
 
@@ -77,7 +78,7 @@ class LanguageModelFile:
     long_texts: LongTexts = LongTexts.REFUSE
 
     def load(self) -> TextScorer:
-        """Return what scores texts."""
+        """Return the scorer of texts."""
         model, tokenizer = load_language_model(Path(self.path))
         return text_scorer(
             model, tokenizer=tokenizer, score=self.score, longest=self.longest, long_texts=self.long_texts
@@ -106,8 +107,8 @@ def predictor(
 
     Args:
         model: A model of a supported kind, or a callable from features to outputs.
-        task: What it was trained to predict.
-        output: What its outputs are, where the caller knows; by default the model and the sample say it.
+        task: Task that it was trained for.
+        output: Kind of its outputs, if known; detected from the model and the sample by default.
         sample: Some records of each group, on which the model may be tried.
 
     Raises:
@@ -133,7 +134,7 @@ def predictor(
 
 
 def _maker(model: Any) -> Callable[..., Predictor] | None:
-    """Return what makes a predictor of a model of this kind; none where the kind is not known."""
+    """Return the function that makes a predictor of a model of this kind; None if the kind is unknown."""
     for kind, accepts, makes in _KINDS:
         module = importlib.import_module(f"auditor.collectors.{kind}")
         if getattr(module, accepts)(model):
@@ -161,30 +162,30 @@ def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How a model's outputs are scored; see `collect`.
+    """Options for scoring the outputs of a model; see `collect`.
 
     Attributes:
-        task: What the model was trained to predict; default `Classification()`.
+        task: Task that the model was trained for, or its name; default `Classification()`.
         classes: The label of each output column.
-        output: What the model returns.
+        output: Kind of output that the model returns.
         batch_size: Records for each call of the model.
         repeats: Calls for each batch.
-        policies: What the model might answer instead.
+        policies: Restricted answers.
 
     Raises:
         InputError: A value that cannot be used.
     """
 
-    task: Task | None = None
+    task: Task | str | None = None
     classes: Sequence[Any] | None = None
-    output: Output | None = None
+    output: Any = None
     batch_size: int | None = None
     repeats: int = 1
     policies: Any = ()
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
-            "task": self.task or Classification(),
+            "task": from_text("task", self.task or "classification", TASKS),
             "classes": None if self.classes is None else distinct_classes(self.classes),
             "output": None if self.output is None else Output.named(self.output),
             "batch_size": None
@@ -193,12 +194,13 @@ class ScoringOptions:
             "repeats": validate.at_least("repeats", self.repeats, least=1),
             "policies": OutputPolicy.several(self.policies),
         }
+        validate.instance("task", checked["task"], tuple(TASKS.values()))
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
         """Return the scorer of an opened model, which may be tried on a sample of each group."""
-        task = self.task or Classification()
+        task: Any = self.task
         result = predictor(model, task=task, output=self.output, sample=sample)
         return ModelScorer(result, task, self.classes, self.repeats, self.policies)
 
@@ -223,7 +225,7 @@ def opened_model(model: Any) -> Any:
 def opened_scorer(
     model: Any, groups: Sequence[Records], options: ScoringOptions
 ) -> tuple[ModelScorer, Preflight | None]:
-    """Return what scores these records by a model, and its trial on some of them; null where it was not tried."""
+    """Return the scorer of these records by a model, and its trial on some of them; None if it was not tried."""
     model = opened_model(model)
     scorer = options.scorer(model, groups)
     for group in groups:
@@ -240,7 +242,7 @@ class ScorerRecipe:
 
     Attributes:
         model: A model, the path of its file, a `ModelFile`, the address of a served model, an `Endpoint`, or a scorer.
-        options: How its outputs are scored.
+        options: Scoring options.
         sources: The tables; the model is tried on records spread over each, the same in every process.
     """
 

@@ -13,13 +13,13 @@ that of the losses themselves, and each holds by itself at its confidence, since
 where a bound rests on audits that are drawn (`auditor.estimators.exact_test`, from some thousands of records on) is this
 said of the statistic: the draws are at other ranks, whose noise moves either bound by a hundredth of a nat.
 
-What is no lower bound (values, upper limits, the area under the curve, where ties count half) is of an attacker who sees
-bins; who sees losses may do better. What asks for single records, or for a threshold within a bin, is not answered.
+Numbers that are no lower bound (values, upper limits, the area under the curve, where ties count half) are about an attacker who sees
+bins; who sees losses may do better. Questions about single records, or about a threshold within a bin, are refused.
 
-What a summary tells. Of a bin with one record nearly its loss: to a 2^(bits - 12)-th of it. It holds no loss, no id, and
+Disclosure by a summary. For a bin with one record nearly its loss: to a 2^(bits - 12)-th of it. It holds no loss, no id, and
 no label.
 
-What merging changes (`Summary.merged`). Neighbouring bins become one until each holds 0 or at least 10 members, and 0 or at
+Merging (`Summary.merged`). Neighbouring bins become one until each holds 0 or at least 10 members, and 0 or at
 least 10 non-members. Let c map each bin to the number of its merged bin. c never falls, so c(b(X_i)) < c(b(Y_j)) implies
 b(X_i) < b(Y_j): the strict matrix only shrinks once more, and with it every certified lower bound. This holds for each data
 set by itself, so the data may choose c: a merged bound exceeds the truth only where the unmerged one does. (Where audits are
@@ -69,10 +69,10 @@ from auditor.records.labels import default_units
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
 _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
 _COLUMNS = ("bin", "member", "nonmember")
-_SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
+_SETTING = ("bits", "loss", "scale")  # properties that summaries must share to be added
 _OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence", "attacks")
-_ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # what a file says beside its counts
-_MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # by what it is known, and the versions of its form
+_ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # metadata of a file besides its counts
+_MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # its mark, and the versions of its form
 _LONGEST = 2**20  # bytes of that
 _MOST_RECORDS = 2**53  # beyond, shares of them cannot be distinguished
 
@@ -81,7 +81,7 @@ _Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """How many members and how many non-members have a loss in each bin: all that an audit of counts needs.
+    """Numbers of members and of non-members whose loss lies in each bin: enough for an audit of counts.
 
     Two summaries of different records add up: ``a + b``, or ``sum(parts)``, in any order.
 
@@ -90,14 +90,14 @@ class Summary:
             that sign. A bin without records need not be there.
         member: Shape (k,), how many members' losses each bin holds.
         nonmember: The same of the non-members.
-        bits: How many bits of a loss decide its bin, 13 to 24. Sign and exponent take 12; each bin is then up to a
+        bits: Number of bits of a loss that decide its bin, 13 to 24. Sign and exponent take 12; each bin is then up to a
             2^(bits - 12)-th of its value wide, by default 1/1,024.
-        loss: The name of what was counted, which summaries must share to be added.
-        scale: What the loss is, which they must share too.
-        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
-        notes: What was noticed when the losses were collected.
+        loss: The name of the counted loss, which summaries must share to be added.
+        scale: Scale of the loss, which they must share too.
+        saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1.
+        notes: Warnings of the collection of the losses.
         stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
-        attacks: Which attacks any of the losses are; see `Losses`.
+        attacks: Attacks that the losses come from; see `Losses`.
         is_merged: Whether neighbouring bins were merged; see `merged`. Such a summary is added to no other.
 
     Raises:
@@ -234,7 +234,7 @@ class Summary:
 
     @cached_property
     def losses(self) -> Losses:
-        """What an audit reads: the losses of both groups as counts, and no losses of single records.
+        """Losses of both groups as counts, without losses of single records.
 
         Raises:
             InputError: Fewer than two records in a group.
@@ -325,8 +325,8 @@ class Summary:
             member_column: 1 for a member and 0 for a non-member.
             higher_is_member: Whether a higher score means more like a member; the scores are then negated.
             bits: See `Summary`; default those of the summaries among the files, or 22.
-            memory: Bytes that what is decoded of a file at once may take, as for `read_losses`.
-            engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
+            memory: Largest memory in bytes for the decoded part of a file, as for `read_losses`.
+            engine: Executor of the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
             progress: Called with the stage, the records that are counted, and all of them.
 
         Raises:
@@ -364,7 +364,7 @@ def is_summary(data: Any) -> bool:
 
 
 def _refuse_merged(parts: Iterable[tuple[str, Summary]]) -> None:
-    """Refuse parts of a sum whose bins were merged, by what they are called."""
+    """Refuse parts of a sum whose bins were merged, by name."""
     for name, part in parts:
         if part.is_merged:
             raise InputError(
@@ -374,7 +374,7 @@ def _refuse_merged(parts: Iterable[tuple[str, Summary]]) -> None:
 
 
 def _metadata(data: Any) -> dict[str, Any] | None:
-    """Return what a file says of itself as a summary; none if it is anything else, or data in memory."""
+    """Return the metadata of a summary file; None for any other file, or data in memory."""
     text, _ = parquet_metadata(data, b"note")
     try:
         result = json.loads((text or b"")[:_LONGEST])
@@ -383,7 +383,7 @@ def _metadata(data: Any) -> dict[str, Any] | None:
     return result if isinstance(result, dict) and _MARK in result else None
 
 
-# --- From losses to bins, and from bins to what tells them ---
+# --- From losses to bins, and from bins to their representative values ---
 
 
 def _checked_bits(bits: object) -> int:
@@ -396,18 +396,18 @@ def _checked_bits(bits: object) -> int:
 
 
 def _infinite(bits: int) -> int:
-    """The first bin of no finite number."""
+    """Return the first bin of no finite number."""
     return 0x7FF << (bits - SIGN_AND_EXPONENT)
 
 
 def _told_by(bins: _Integers, bits: int) -> Floats:
-    """What tells each bin: its value that is nearest to 0."""
+    """Return the value that represents each bin: the one nearest to 0."""
     values = (abs(bins) << (64 - bits)).view(np.float64)
     return np.where(bins < 0, -values, values)
 
 
 def _starts(groups: _Integers, *, least: int) -> _Integers:
-    """Where merged bins begin, of groups that have enough records: each ends as soon as it, and what is left, hold enough."""
+    """Return the starts of the merged bins, for groups with enough records; each bin, and the rest, holds enough."""
 
     def enough(held: _Integers) -> Any:
         return ((held == 0) | (held >= least)).all(axis=0)
@@ -420,7 +420,7 @@ def _starts(groups: _Integers, *, least: int) -> _Integers:
 
 
 def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: int) -> _Integers:
-    """The number of each merged bin: the roundest between the quartiles of its records, and beyond ``least`` from either end."""
+    """Return the number of each merged bin: the roundest between the quartiles of its records, and beyond ``least`` from either end."""
     upto = counts.cumsum()
     before = (upto - counts)[starts]
     size = np.diff(before, append=upto[-1])
@@ -465,12 +465,12 @@ _Unit = tuple[int, int, int]  # which table, and from which row to before which
 
 @dataclass(frozen=True, eq=False)
 class _Counting(Work):
-    """The work of counting two columns of tables, a stretch of one of them at a time.
+    """The work of counting two columns of tables, one stretch at a time.
 
     Attributes:
         tables: Open tables.
         loss: The column of losses.
-        member: That of membership.
+        member: Column of membership.
         higher_is_member: Whether the losses are scores, which are negated.
         bits: See `Summary`.
     """
@@ -487,7 +487,7 @@ class _Counting(Work):
 
     @cached_property
     def readers(self) -> list[sources.Reader]:
-        """Of both columns of each table."""
+        """Readers of both columns of each table."""
         readers = []
         for table in self.tables:
             loss = table.named(self.loss, what="losses", argument="loss_column")
@@ -498,7 +498,7 @@ class _Counting(Work):
 
     @property
     def units(self) -> list[_Unit]:
-        """All stretches; what is not a file here is read from its beginning to its end by one."""
+        """All stretches; one unit reads a table that is not a file here from beginning to end."""
         sizes = [(at, len(item), self.tables[at].path) for at, item in enumerate(self.readers)]
         steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
         return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
@@ -581,7 +581,7 @@ def _remote(address: str) -> Iterator[sources.Table]:
 
 @contextmanager
 def _reachable(place: str) -> Iterator[None]:
-    """Turn what is raised about something that is not here into one sentence."""
+    """Turn an error about something missing into one sentence."""
     try:
         yield
     except (AuditorError, ImportError):

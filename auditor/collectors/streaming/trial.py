@@ -1,4 +1,4 @@
-"""What a few records tell before many are scored: will it work, how long will it take, and can the answers be trusted."""
+"""Trial on a few records before many are scored: whether it works, how long it takes, and whether to trust the answers."""
 
 import shlex
 import time
@@ -28,7 +28,7 @@ _BATCH = 10_000  # records of a batch, where the model does not say
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What some records gave: outputs, where there are any, and losses."""
+    """Outputs, if any, and losses of some records."""
 
     records: Records
     outputs: npt.NDArray[Any] | None
@@ -36,7 +36,7 @@ class Answer:
 
 
 class _Prober:
-    """Scores a few records, in batches as the collection will, and keeps the time that it takes."""
+    """Scores a few records, in batches as the collection will, and measures the time."""
 
     def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
         self._scorer = scorer
@@ -77,7 +77,7 @@ class _Prober:
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
-    """The served model that a scorer asks, if it asks one."""
+    """Return the served model that a scorer uses, if any."""
     served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
     return served if isinstance(served, ServedModel) else None
 
@@ -90,7 +90,7 @@ def _gap(first: tasks.BatchLosses, second: tasks.BatchLosses, scale: LossScale) 
     return float(apart.max()) if apart.any() else None
 
 
-# --- What they tell ---
+# --- Results of the trial ---
 
 
 _FEW = 10  # records that are scored twice
@@ -106,17 +106,17 @@ _SHOWN = 30  # classes; a longer list is no help
 
 @dataclass(frozen=True)
 class Preflight:
-    """What was found on a few records.
+    """Results of the trial on a few records.
 
     Attributes:
-        records: How many records were tried.
+        records: Number of records tried.
         deterministic: Whether the same records, scored again, had the same losses.
         suggested_classes: The class of each output column in an order that explains the labels far better than the
             given one; none where that stands.
         seconds_per_record: Wall-clock time, about, in a long collection.
-        warnings: What a reader of the losses must know, a sentence each.
-        provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
-        by_chance: What chance explains, and stands in the history alone.
+        warnings: Warnings for readers of the losses, a sentence each.
+        provisional: Warnings from these records alone, for the caller; the history has those of all records.
+        by_chance: Findings that chance explains, for the history alone.
         answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
@@ -146,10 +146,10 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     A server gets the ten once more, in another order and in two batches: its answers must follow them.
 
     Args:
-        scorer: What will score the groups.
+        scorer: Scorer of the groups.
         groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
             a group may be sorted and a model may know only its members.
-        batch_size: Records for each call of the model, at most; default what the model wants.
+        batch_size: Records for each call of the model, at most; default as the model requires.
 
     Returns:
         The findings, with the losses of the first ten.
@@ -160,8 +160,8 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
 
     >>> from auditor.collectors.streaming.scorers import predictor
     >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=tasks.Classification())
-    >>> found = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
-    >>> found.deterministic, found.warnings, found.provisional
+    >>> result = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
+    >>> result.deterministic, result.warnings, result.provisional
     (True, (), ())
     """
     some = spread(groups, most=_SOME // len(groups))
@@ -212,7 +212,7 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
 def _columns(
     scorer: Scorer, answers: Sequence[tuple[Records, Any]]
 ) -> tuple[tuple[Any, ...] | None, list[str]]:
-    """Return the classes in an order that explains the labels far better, if there is one, and what a reader must know.
+    """Return the classes in an order that explains the labels far better, if there is one, and a warning for readers.
 
     Raises:
         InputError: Scores that are sorted without their classes.
@@ -280,7 +280,7 @@ def caching(scorer: ModelScorer) -> ModelScorer:
 
 
 def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str, ...]:
-    """Return what the outputs of whole groups, which are cached and were scored, say of their columns.
+    """Return warnings about the columns from the outputs of whole groups, which are cached and were scored.
 
     Raises:
         InputError: Scores that are sorted without their classes.
@@ -294,7 +294,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
 
 
 def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:
-    """Yield what a reader of the losses must know."""
+    """Yield warnings for readers of the losses."""
     if apart is not None:
         repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
         then = (
@@ -314,9 +314,9 @@ def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterato
 
 
 def _provisional(scorer: Scorer, tried: int) -> Iterator[str]:
-    """Yield what looks so on the records that were tried, whose outputs are all labels."""
+    """Yield warnings that hold on the records of the trial, whose outputs are all labels."""
     served = _server(scorer)
-    # Labels that are named are accepted, and the history says what it means.
+    # Named labels are accepted, and the history explains them.
     if served is None or served.endpoint.labels is None:
         fix = served.fix if served else "have the model return probabilities or logits"
         yield (

@@ -93,7 +93,7 @@ _KINDS = {
 
 
 def _kind_of(values: Any) -> Kind:
-    """Return what the cells of one dimension are: of categories their values, of objects what they have in common."""
+    """Return the type of one-dimensional cells: for categories the type of their values, for objects their common type."""
     if getattr(values.dtype, "categories", None) is not None:
         return _kind_of(values.dtype.categories)
     kind = getattr(values.dtype, "kind", "O")
@@ -147,8 +147,8 @@ class _NpzArray:
     """An array in an archive, of which only the header is read at first.
 
     Attributes:
-        shape: Of the whole array.
-        dtype: Of its cells.
+        shape: Shape of the whole array.
+        dtype: Type of its cells.
     """
 
     def __init__(self, table: NpzTable, name: str, words: str) -> None:
@@ -179,7 +179,7 @@ class _NpzArray:
         return {**vars(self), "_stream": None, "_whole": None}
 
     def __getitem__(self, rows: slice) -> Column:
-        """Some rows; quick where calls follow the order of the array."""
+        """Return some rows; quick where calls follow the order of the array."""
         start, stop, _ = rows.indices(self.shape[0])
         self._table.hold((self.shape[0] if self._columns_first else stop - start) * self._row)
         if not self._columns_first:
@@ -220,7 +220,7 @@ def _plain(column: Column) -> Column:
 
 
 class FrameTable(Table):
-    """A DataFrame; its index plays no part."""
+    """A DataFrame; its index is ignored."""
 
     def __init__(self, frame: Any, *, place: str) -> None:
         """Keep the frame."""

@@ -31,7 +31,7 @@ _NUMERIC = types.is_integer, types.is_floating
 _NUMBERS = *_NUMERIC, types.is_boolean
 _LISTS = types.is_list, types.is_large_list, types.is_fixed_size_list
 
-# --- Arrow types: what their cells are, and the plain type that each is read in ---
+# --- Arrow types: the type of their cells, and the plain type that each is read in ---
 
 
 def _is(kind: Any, tests: Iterable[Any]) -> bool:
@@ -55,7 +55,7 @@ _KINDS = {
 
 
 def kind_of(plain: Any) -> Kind:
-    """Return what the cells of a column of this type are."""
+    """Return the type of the cells of a column of this Arrow type."""
     return next((kind for kind, tests in _KINDS.items() if _is(plain, tests)), Kind.OTHER)
 
 
@@ -131,19 +131,19 @@ def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
     return np.asarray(cells.to_numpy(zero_copy_only=False)).reshape(shape)
 
 
-# --- What the columns of a table are, settled for the table as a whole ---
+# --- Types of the columns, settled for the table as a whole ---
 
 
 @dataclass
 class ColumnPlan:
-    """What is known of a column as a whole.
+    """Properties of a whole column.
 
     Attributes:
         type: The plain Arrow type that it is read in.
         gaps: Whether any cell is missing; only known of integers and truth values, which pandas then takes for others.
         categories: The values of a categorical column, in the order of the table that was written; none otherwise.
         ordered: Whether the order of the categories has a meaning.
-        shape: Of the vectors that were read; none before, and where there are none.
+        shape: Shape of the vectors that were read; none before, and where there are none.
     """
 
     type: Any
@@ -154,16 +154,16 @@ class ColumnPlan:
 
     @property
     def kind(self) -> Kind:
-        """What the cells are."""
+        """Type of the cells."""
         return kind_of(self.type)
 
     @property
     def unknown(self) -> bool:
-        """Whether cells must be looked at to know what a stretch of the column becomes."""
+        """Whether the type of a stretch of the column depends on its cells."""
         return self.categories is not None or _is(self.type, (types.is_integer, types.is_boolean))
 
     def look(self, column: Any) -> None:
-        """Take up some cells."""
+        """Look at some cells."""
         self.gaps |= column.null_count > 0
         if self.categories is not None:
             values = column.dictionary.to_pylist()
@@ -203,7 +203,7 @@ class ColumnPlan:
 
 
 def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, ColumnPlan]:
-    """Return what each column is, as far as the schemas of a table's files say, by how error sentences call each file.
+    """Return the type of each column from the schemas of a table's files, by the names of the files in error sentences.
 
     Raises:
         InputError: A file without one of the columns, with two of that name, or with another kind of cells.
@@ -218,7 +218,7 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
             common = pa.unify_schemas([common, part], promote_options="permissive")
         except pa.ArrowException as error:
             raise InputError(
-                f"{place} must hold what {first} holds, got columns of other types ({validate.one_line(error)}); write the"
+                f"{place} must have the columns of {first}, got other types ({validate.one_line(error)}); write the"
                 " parts with the same types."
             ) from None
     plans = {}
@@ -239,7 +239,7 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
 class BatchTable(Table):
     """A table that comes in Arrow record batches, in blocks at each of which reading can begin."""
 
-    blank: Any = None  # what a missing text is in a DataFrame; none leaves it to pandas
+    blank: Any = None  # missing text in a DataFrame; None leaves it to pandas
 
     @abstractmethod
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
@@ -269,7 +269,7 @@ class BatchReader:
     """
 
     def __init__(self, table: BatchTable, plans: Mapping[str, ColumnPlan], sizes: Sequence[int]) -> None:
-        """Keep what is known of the columns, and how many rows each block has."""
+        """Keep the properties of the columns, and the number of rows of each block."""
         self.table, self.plans = table, dict(plans)
         self._starts = np.cumsum([0, *sizes])
         self._coming: Iterator[Any] | None = None
@@ -284,7 +284,7 @@ class BatchReader:
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
-        """What the cells of each column are."""
+        """Types of the cells by column."""
         return {name: plan.kind for name, plan in self.plans.items()}
 
     def place(self, name: str) -> str:
@@ -305,7 +305,7 @@ class BatchReader:
         if start >= stop:
             return
         block = int(np.searchsorted(self._starts[:-1], start, side="right")) - 1
-        coming, self._coming = self._coming, None  # what breaks is not read on
+        coming, self._coming = self._coming, None  # a broken stream is not read further
         if coming is None or start < self._at or self._starts[block] > self._at:
             coming, self._at, self._rest = self._from_block(block), int(self._starts[block]), None
         while self._at < stop:
@@ -365,7 +365,7 @@ class _BatchStretch:
         return frame
 
 
-# --- Tables with schemas, which say what most columns are ---
+# --- Tables with schemas, which declare most columns ---
 
 
 class SchemaTable(BatchTable):
@@ -392,7 +392,7 @@ class SchemaTable(BatchTable):
         return reader
 
     def whole_reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:  # noqa: ARG002 - text is text here
-        """Return a reader that knows what the schemas say, which is enough to read all rows at once."""
+        """Return a reader that uses the schemas alone, which is enough to read all rows at once."""
         return BatchReader(self, _planned(names, self._schemas), self.sizes())
 
 
@@ -413,7 +413,7 @@ class ArrowTable(SchemaTable):
     """A pyarrow Table, or a Dataset, which may be larger than memory; in one block."""
 
     def __init__(self, data: Any, *, place: str, path: Path | None = None) -> None:
-        """Keep the data."""
+        """Store the data."""
         super().__init__({place: data.schema}, place=place, path=path)
         self._data = data
 
@@ -439,9 +439,9 @@ _MOST_OPEN = 100  # files
 
 
 class _RowGroup(NamedTuple):
-    """Where a row group is, its rows, and the bytes of all its columns.
+    """Place of a row group, its rows, and the bytes of all its columns.
 
-    What the file says of single columns is not used: where it is damaged, Arrow ends the process.
+    The file's metadata of single columns are not used: if they are damaged, Arrow ends the process.
     """
 
     file: Path
@@ -472,7 +472,7 @@ class ParquetTable(SchemaTable):
         return {**vars(self), "_open": {}}
 
     def note(self, key: bytes) -> tuple[bytes | None, int]:
-        """Return what the file says of itself under a key, and its number of rows; a folder says nothing."""
+        """Return the file's metadata under a key, and its number of rows; None for a folder."""
         schema = next(iter(self._schemas.values()))
         return None if self.path.is_dir() else (schema.metadata or {}).get(key), sum(self.sizes())
 
@@ -543,7 +543,7 @@ class IpcTable(SchemaTable):
     path: Path
 
     def __init__(self, path: Path, *, place: str) -> None:
-        """Read the schema, and what the file says of its batches."""
+        """Read the schema, and the file's description of its batches."""
         self._file = OnceOpened(path)
         stream = self._file.handle
         self._is_file = stream.read(len(_MAGIC)) == _MAGIC
@@ -609,7 +609,7 @@ class _Flat(NamedTuple):
         return self.read(form, place) if place else 0
 
     def target(self, field: int) -> int:
-        """Return where what a field refers to is; 0 if it is left out."""
+        """Return the position that a field refers to; 0 if it is left out."""
         place = self.place(field)
         return place + self.read("<I", place) if place else 0
 
@@ -638,7 +638,7 @@ def _messages(stream: Any) -> Iterator[tuple[int, int, int]]:
 
 
 def _buffer_sizes(stream: Any, start: int, batch: _Flat) -> Iterator[int]:
-    """Yield what each buffer of a batch takes once decoded; a compressed one begins with that."""
+    """Yield the decoded size of each buffer of a batch; a compressed one begins with it."""
     at = batch.target(2)
     for place in range(at + 4, at + 4 + 16 * (batch.read("<I", at) if at else 0), 16):
         offset, length = struct.unpack_from("<qq", batch.content, place)

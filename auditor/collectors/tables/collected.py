@@ -1,4 +1,4 @@
-"""What a file that `auditor.collect_to` wrote says of its losses beside their numbers."""
+"""Metadata of a file that `auditor.collect_to` wrote."""
 
 import hashlib
 import json
@@ -33,22 +33,22 @@ _FREE = ("warnings", "by_chance", "deterministic")  # found out about the model,
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a collection is, in values of JSON.
+    """Description of a collection as JSON values.
 
     Attributes:
         model: The scorer's hash; none where it cannot be known.
-        losses: What the losses are and where they come from, in words.
-        data: The hashes of the tables, by what is hashed.
-        records: How many records each table has.
+        losses: Description of the losses and their source.
+        data: The hashes of the tables, by their content.
+        records: Number of records in each table.
         counts: Members and non-members.
         setting: Everything else that decides the numbers, by name.
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
-        warnings: What was noticed before the first record was scored.
-        by_chance: What was noticed there and chance explains.
+        warnings: Warnings before the first record was scored.
+        by_chance: Findings there that chance explains.
         deterministic: Whether the model answers alike to the same records again, as far as is known.
-        version: Of this package.
-        format: Of the working folder.
+        version: Version of this package.
+        format: Format of the working folder.
     """
 
     model: str | None
@@ -98,7 +98,7 @@ def read_manifest(path: Path) -> Manifest | None:
 
 
 def _checked(values: Any) -> Manifest:
-    """Return a manifest from what JSON made of it.
+    """Return a manifest from parsed JSON.
 
     Raises:
         ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
@@ -114,7 +114,7 @@ def _checked(values: Any) -> Manifest:
 
 
 def _from_json(cls: type[_Described], values: Mapping[str, Any]) -> _Described:
-    """Return a description from what JSON made of it: an audit of a collected file needs no library for that."""
+    """Return a description from parsed JSON: an audit of a collected file needs no library for that."""
     return cls(**{name: _of_kind(hint, values[name]) for name, hint in get_type_hints(cls).items()})
 
 
@@ -133,7 +133,7 @@ def _of_kind(hint: Any, value: Any) -> Any:
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
-    """Return what changed, in words with both values; none if nothing did that decides a number."""
+    """Return the change, in words with both values; None if nothing changed that decides a number."""
     before, after = _decisive(old), _decisive(new)
     for words in before | after:
         values = before.get(words), after.get(words)
@@ -143,7 +143,7 @@ def what_changed(old: Manifest, new: Manifest) -> str | None:
 
 
 def _decisive(manifest: Manifest) -> dict[str, Any]:
-    """What decides the numbers of a collection, by what is said where it changed."""
+    """Return the facts that decide the numbers of a collection, each by the words for its change."""
     return {
         "the model changed: its hash": manifest.model,
         "the numbers of records changed: they": list(manifest.records),
@@ -160,7 +160,7 @@ def _shown(value: Any) -> str:
     return "unknown" if value is None else text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-# --- What a collected file says of itself in its Parquet metadata: read with care, since it may come from others ---
+# --- Parquet metadata of a collected file: read with care, since it may come from others ---
 
 
 METADATA_KEY = b"auditor"
@@ -172,14 +172,14 @@ _LINE = 2_000  # characters of one
 
 @dataclass(frozen=True)
 class CollectedMetadata:
-    """What is known of a file of losses beside its columns.
+    """Metadata of a file of losses.
 
     Attributes:
-        scale: What the column ``loss`` is.
-        history: What was done to the losses, first step first.
+        scale: Scale of the column ``loss``.
+        history: Steps applied to the losses, first step first.
         notes: The steps of the history that a reader must know before relying on the losses.
-        attacks: Which attacks the losses are, and which cannot apply to them.
-        saturated: How many member and non-member losses came from a probability of exactly 0 or 1; (0, 0) where
+        attacks: Attacks that the losses come from, and those that cannot apply to them.
+        saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
         scores: The columns of other scores of the same records, whose scale is unknown.
         counts: Members and non-members, when the file was written.
@@ -202,9 +202,9 @@ class CollectedMetadata:
 
 
 def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
-    """Return what a Parquet file says of itself under a key, and its number of rows; None of other files and data in memory.
+    """Return a Parquet file's metadata under a key, and its number of rows; None for other files and data in memory.
 
-    What is wrong with the file as a whole is found where its columns are read.
+    Faults of the file as a whole are found when its columns are read.
     """
     if not isinstance(data, Table):
         path = path_of(data)
@@ -219,7 +219,7 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
 
 def read_metadata(data: Any) -> CollectedMetadata | None:
-    """Return what a table says of itself, if it is a collected file; None for any other file, or data in memory.
+    """Return the metadata of a collected file; None for any other file, or data in memory.
 
     Raises:
         InputError: Metadata that was damaged, or that a newer version wrote.
@@ -231,13 +231,13 @@ def read_metadata(data: Any) -> CollectedMetadata | None:
         return _from_text(text, rows)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise InputError(
-            f"file {str(path_of(data))!r} says what its losses are in a way that this version cannot read; collect them"
+            f"file {str(path_of(data))!r} describes its losses in a way that this version cannot read; collect them"
             " again, or write the columns to a new file without the metadata 'auditor'."
         ) from error
 
 
 def metadata_text(metadata: CollectedMetadata) -> str:
-    """Return what is written into the file."""
+    """Return the metadata to write into the file."""
     values = {**asdict(metadata), "scale": str(metadata.scale), "format": _FORMAT, "version": __version__}
     return json.dumps(values, sort_keys=True)
 
@@ -272,7 +272,7 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
 
 
 def printable_lines(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Short printable lines: they end up in reports and on terminals."""
+    """Return short printable lines: they end up in reports and on terminals."""
     if len(values) > _STEPS or any(len(value) > _LINE for value in values):
         raise ValueError
     return tuple("".join(sign if sign.isprintable() else "?" for sign in value) for value in values)
@@ -299,12 +299,12 @@ class Digests(defaultdict[str, Any]):
         super().__init__(hashlib.sha256)
 
     def add(self, words: Mapping[str, Words]) -> None:
-        """Go on with the next records."""
+        """Add the next records."""
         for name, values in words.items():
             self[name].update(values.astype("<u8", copy=False).tobytes())
 
     def add_content(self, rows: Any) -> None:
-        """Go on with the losses' bits and the members of some rows of Arrow or of arrays; of other types they are other words."""
+        """Add the losses' bits and the members of some rows of Arrow or of arrays; other types give other words."""
         loss, member = (np.asarray(rows[name]) for name in ("loss", "member"))
         self.add({"loss": loss.view(np.uint64), "member": member.astype(np.uint64)})
 
@@ -327,8 +327,8 @@ def refuse_altered(
     """Refuse a collected file whose losses or members are no longer those that were collected.
 
     Args:
-        columns: Of which ``loss`` and ``member`` are compared, if both are there.
-        metadata: What the file says of itself.
+        columns: Columns; ``loss`` and ``member`` are compared, if both are there.
+        metadata: Metadata of the file.
         place: The file in error sentences.
 
     Returns:

@@ -17,7 +17,7 @@ from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened,
 from auditor.core import validate
 from auditor.core.errors import InputError
 
-_DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # what spreadsheets write in front of the names
+_DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # mark that spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
 _PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each column
 
@@ -180,14 +180,14 @@ class CsvTable(BatchTable):
                     )
 
 
-# --- Cells of text as what they spell ---
+# --- Cells of text as the values that they spell ---
 
 
 _TRUE, _FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 
 class _Cells(ColumnPlan):
-    """What the cells of a column were so far: of the types that are left, the first holds them all."""
+    """Types that still fit the cells of a column that were read; the first one holds them all."""
 
     def __init__(self) -> None:
         super().__init__(pa.float64())  # where all are missing
@@ -196,11 +196,11 @@ class _Cells(ColumnPlan):
 
     @property
     def kind(self) -> Kind:
-        """What the cells are."""
+        """Type of the cells."""
         return Kind.BLANK if self._blank else super().kind
 
     def look(self, column: Any) -> None:
-        """Take up some cells."""
+        """Look at some cells."""
         cells = _with_gaps(column)
         self.gaps |= cells.null_count > 0
         if cells.null_count == len(cells):
@@ -220,7 +220,7 @@ class _Cells(ColumnPlan):
 
 
 def _with_gaps(column: Any) -> Any:
-    """Return the text with what is missing as null."""
+    """Return the text with missing values as Arrow's null."""
     import pyarrow.compute as pc
 
     missing = pc.is_in(column, value_set=pa.array(MISSING))

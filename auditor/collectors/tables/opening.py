@@ -1,4 +1,4 @@
-"""Any data becomes an open table; records to score are those of one table, or of one for each group."""
+"""Conversion of any data into an open table; records to score come from one table, or from one for each group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -23,9 +23,9 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     """Return the table.
 
     Args:
-        data: What `RecordTable.data` may be; a table that is open already is returned as it is.
-        name: What error sentences call data in memory; files are called by their paths.
-        memory: Bytes that what is decoded of a file at once may take.
+        data: As for `RecordTable.data`; an open table is returned unchanged.
+        name: Name of data in memory in error sentences; files are named by their paths.
+        memory: Largest memory in bytes for the decoded part of a file.
 
     Raises:
         InputError: Data of no supported kind, or a file that cannot be read or may be pickled.
@@ -77,7 +77,7 @@ def _file(path: Path) -> sources.Table:
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
 
 
-# --- Tables of records to score: which of their columns play which part, and the records a stretch at a time ---
+# --- Tables of records to score: the roles of their columns, and the records a stretch at a time ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class RecordTable:
         group: Slices to report by, read as ids are.
         person: Data subject of each record, read as ids are.
         member: Membership, 1 for a member and 0 for a non-member, read as ids are; needed where one table holds both groups.
-        memory: Bytes that what is decoded of a file at once may take: some records, or of a compressed block all.
+        memory: Largest memory in bytes for the decoded part of a file: some records, or of a compressed block all.
 
     Raises:
         InputError: Names that are no text, empty or repeated, or no data.
@@ -156,9 +156,9 @@ class _Roles:
     Attributes:
         features: In the order in which the model takes them.
         alone: Whether the one feature comes as a column and not as a table of one column.
-        labels: Of the true labels.
-        beside: The columns of ids, groups and persons, by what they are.
-        member: Of membership.
+        labels: Column of the true labels.
+        beside: The columns of ids, groups and people, by their role.
+        member: Column of membership.
     """
 
     features: tuple[str, ...]
@@ -225,8 +225,8 @@ class TableSource:
 
     Attributes:
         reader: The columns.
-        roles: Which column plays which part.
-        task: What the labels are for; none where there is nothing to predict.
+        roles: Roles of the columns.
+        task: Task of the labels; None if there is nothing to predict.
         member: Whether all records are members, or none of them is; none where a column says so.
         name: The table in error sentences.
         rows: How its rows are counted, in error sentences.
@@ -246,7 +246,7 @@ class TableSource:
 
     @cached_property
     def kinds(self) -> dict[str, sources.Kind]:
-        """What the cells of each feature are, in the order of the features."""
+        """Types of the features, in their order."""
         return {name: self.reader.kinds[name] for name in self.roles.features}
 
     def read(self, start: int, stop: int) -> Batch:
@@ -281,7 +281,7 @@ class TableSource:
         return stretch.column(names[0]) if self.roles.alone or one_array else stretch.table(names)
 
     def _target(self, stretch: sources.Stretch, start: int) -> sources.Column:
-        """The columns of labels, none of which may be missing or infinite."""
+        """Return the columns of labels, none of which may be missing or infinite."""
         import pandas as pd
 
         columns = [stretch.column(name) for name in self.roles.labels]
@@ -322,7 +322,7 @@ def open_groups(
         members: The records that the model was trained on, with ``nonmembers``.
         nonmembers: Records of the same population that it never saw, with the same features.
         records: Both in one table instead, which has a column of membership.
-        task: What the labels are for; none where there is nothing to predict, as for texts.
+        task: Task of the labels; None if there is nothing to predict, as for texts.
 
     Raises:
         InputError: Tables that cannot be read, are the same, lack a column, or differ in their features.
@@ -346,9 +346,9 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
 
     Args:
         table: Where the records are, and which column plays which part.
-        task: What the labels are for; none where there is nothing to predict.
+        task: Task of the labels; None if there is nothing to predict.
         member: Whether all records are members, or none of them is; none where a column says so.
-        name: What error sentences call records in memory; files are called by their paths.
+        name: Name of records in memory in error sentences; files are named by their paths.
 
     Raises:
         InputError: A table that cannot be read, has no records, or lacks a column.

@@ -1,4 +1,4 @@
-"""Columns of a file, or of one file for each group, become `Losses`, `Features` or a training run."""
+"""Conversion of the columns of a file, or of one file for each group, to `Losses`, `Features` or a training run."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,10 @@ from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
+from auditor.core.verb import alike
 from auditor.records.features import Features
 
-# --- What readers of files share: the membership column, and the names of columns ---
+# --- Shared parts of the readers of files: the membership column, and the names of columns ---
 
 
 _NAMED_BY = "--{0}-column, {0}_column of auditor.read_losses"
@@ -35,7 +36,7 @@ def _place(name: str, table: Table) -> str:
 
 
 def _member_name(name: str, table: Table) -> str:
-    """Return the name of the membership column, or list what the file has."""
+    """Return the name of the membership column, or list the columns of the file."""
     return table.named(name, what="membership", hint=_MEMBER_HINT, argument="member_column")
 
 
@@ -58,10 +59,11 @@ def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt
 # --- A loss column and a 0/1 membership column become `Losses` ---
 
 
-_UNCHECKED = "not compared with what was collected, because other records or another membership are read"
+_UNCHECKED = "not compared with the collected losses, because other records or another membership are read"
 _NEGATED = "negated, because a higher score means more like a member"
 
 
+@alike
 def from_columns(
     loss: npt.ArrayLike,
     *,
@@ -93,16 +95,16 @@ def from_columns(
         label: Optional true class of each record, shape (n,).
         fingerprint: Optional hash of each record's features, shape (n,).
         correct: Optional, whether the model classified each record correctly, shape (n,).
-        inclusion: Optional, with what probability each record was to be a member, in (0, 1), shape (n,).
-        policies: Optional losses of the same records where the model answers less, shape (n,) each, by what it answers,
+        inclusion: Optional probability that each record becomes a member, in (0, 1), shape (n,).
+        policies: Optional losses of the same records under restricted answers, shape (n,) each, by the answer,
             such as ``label``.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
-        scale: What the loss is, if that is known.
-        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
+        scale: Scale of the loss, if that is known.
+        saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1.
         history: Where the column came from, first step first.
-        notes: What was noticed when the losses were collected, which a reader must know.
+        notes: Warnings of the collection of the losses, for readers.
         stopped_by_evidence: Whether the evidence in these runs decided how many there are; see `Losses`.
-        attacks: Which attacks the losses are; see `Losses`.
+        attacks: Attacks that the losses come from; see `Losses`.
 
     Returns:
         The losses of both groups, each in the order of the column.
@@ -173,8 +175,8 @@ def read_losses(
 ) -> Losses:
     r"""Read losses and membership from one file, or from one table in memory.
 
-    What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
-    together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
+    A file of `auditor.collect_to` describes its losses, their origin and the number of saturated ones;
+    together with its true classes, fingerprints and which records were classified correctly they are the losses that `auditor.collect` would have returned.
     Beside a column ``loss`` those under output policies are read too, such as ``loss.digits=2`` or ``loss.label``. A column
     (or array) ``stopped_by_evidence`` with a 1 marks runs whose number their evidence decided, and one such as
     ``attack.reference`` scores of that attack, as `Losses.to_frame` writes them.
@@ -189,12 +191,12 @@ def read_losses(
         id_column: Record ids, read if the file has them; an error if another name than the default is missing.
             None reads none. In a CSV ids are read as text, so that leading zeros survive.
         group_column: Slices to report by, read as ids are.
-        person_column: Data subject of each record, read as ids are; a column ``inclusion`` holds with what probability each record
+        person_column: Data subject of each record, read as ids are; a column ``inclusion`` holds the probability with which each record
             was to be a member.
         label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
             it.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
-        memory: Bytes that the columns of a file may take once decoded; what needs more is refused before it is read.
+        memory: Largest memory in bytes for the decoded columns of a file; a larger file is refused before it is read.
 
     Returns:
         The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
@@ -247,11 +249,11 @@ def read_losses(
 
 
 _ODDS = "inclusion"
-_OWN = ("fingerprint", "correct")  # what only a collected file holds under these names
+_OWN = ("fingerprint", "correct")  # columns that only a collected file has under these names
 
 
 def _fields(table: Table, names: Mapping[str, str | None], own: Sequence[str] = ()) -> dict[str, str]:
-    """Return which columns hold what is known of each record beside its loss, by the field of `Losses`."""
+    """Return the columns of each record besides its loss, by the field of `Losses`."""
     beside = table.beside(names, ending="_column")
     return beside | {name: name for name in (*own, _ODDS) if name in table.names}
 
@@ -259,7 +261,7 @@ def _fields(table: Table, names: Mapping[str, str | None], own: Sequence[str] = 
 def _columns(
     table: Table, loss: str, fields: Mapping[str, str], others: Sequence[str] = ()
 ) -> dict[str, Column]:
-    """Return the columns of losses and of what is known beside them, which are checked."""
+    """Return the columns of losses and the columns besides them, which are checked."""
     text = [name for field, name in fields.items() if field not in (*_OWN, _ODDS)]
     columns = table.columns([loss, *others, *fields.values()], text=text)
     if _ODDS in fields:
@@ -362,7 +364,7 @@ _MARKS = {_STOPPED: "runs whose number their evidence decided"} | {
 
 
 def facts_of_all(*tables: Table) -> dict[str, Any]:
-    """Return what tables mark any of their rows as: runs whose number their evidence decided, and scores of attacks."""
+    """Return the marks of any rows of the tables: runs whose number their evidence decided, and scores of attacks."""
     marks = {name for table in tables for name in _MARKS if _is_marked(table, name)}
     attacks = {item: AttackState.RUN for item in Attack if item.column in marks}
     return {_STOPPED: _STOPPED in marks, "attacks": attacks}
@@ -389,7 +391,7 @@ def _is_marked(table: Table, name: str) -> bool:
 
 
 def _loss_name(name: str, table: Table) -> str:
-    """Return the name of the column of losses, or say what the file has, and what is probably wrong with its header."""
+    """Return the name of the column of losses, or raise with the columns of the file and the likely fault of its header."""
     hint = f"Name the column of losses ({_NAMED_BY.format('loss')}) if it is called otherwise."
     if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|,"):
         hint = "The columns must be separated by commas, or in a .tsv by tabulators."
@@ -425,7 +427,7 @@ def read_features(
     not_features: Sequence[str] = (),
     memory: float = MEMORY,
 ) -> Features:
-    r"""Read what is known of the records beside their losses, from the file that holds the losses.
+    r"""Read the features of the records besides their losses, from the file that holds the losses.
 
     Args:
         path: A file, or a table in memory; the kinds are those of `read_losses`.
@@ -466,11 +468,11 @@ def read_feature_pair(
     not_features: Sequence[str] = (),
     memory: float = MEMORY,
 ) -> Features:
-    r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
+    r"""Read the features of the records from one file for each group, as `read_loss_pair` reads the losses.
 
     Args:
-        member_path: Of the members.
-        nonmember_path: Of the non-members, with the same columns.
+        member_path: Path of the members.
+        nonmember_path: Path of the non-members, with the same columns.
         columns: The columns to read, as for `read_features`.
         not_features: Columns with another part to play, as for `read_features`.
         memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
@@ -504,14 +506,14 @@ def _feature_names(
             raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
         if name in (*not_features, *others) and name in table.names:
             raise InputError(
-                f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or persons:"
+                f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or people:"
                 " naming it makes any leak look like a shift; name columns that describe the records."
             )
     return [table.named(name, what="features", argument="columns") for name in dict.fromkeys(columns)]
 
 
 def _feature(column: Column, table: Table, name: str) -> Column:
-    """Return a column, text that holds only numbers as numbers, and what is blank among other text as None."""
+    """Return a column, with text that holds only numbers as numbers, and blanks among other text as None."""
     if column.dtype.kind not in "OUT":
         return column
     try:
@@ -539,7 +541,7 @@ def read_schedule(
     Args:
         path: A ``.csv``, ``.parquet`` or ``.npz`` file with the columns ``noise_multiplier`` and ``sampling_rate``, and
             optionally ``clipping_norm`` (default 1) and ``steps`` (how many steps a row stands for, default 1).
-        sampling: How batches are drawn.
+        sampling: Sampling of the batches.
 
     Returns:
         The run, its rows in the order of the file.
@@ -580,7 +582,7 @@ def read_schedule(
 
 
 def _of_steps(column: Column, table: Table, name: str) -> Floats:
-    """Return one column of a schedule, each value within what it may be."""
+    """Return one column of a schedule, with each value in its range."""
     values = numbers(column, place=_place(name, table), rows=table.rows)
     rule, good = "above 0", values > 0
     if name == "sampling_rate":

@@ -1,4 +1,4 @@
-"""Records that both groups hold: counted in one pass over all records, and compared with what a random split gives."""
+"""Records that both groups hold: counted in one pass over all records, and compared with a random split."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,12 +26,12 @@ _ALLOW = "or allow it with allow_shared_rows=True (--set allow-shared-rows)"
 
 
 class SharedRows:
-    """Counts what both groups have in common, from every batch of both.
+    """Counts the records that both groups have in common, from every batch of both.
 
     An id in both groups means that records of one group are in the other too, and then the difference between the groups
     is not what is claimed for it. Equal features and labels need not mean that: records with few or coarse features have
     natural twins. So the contents in both groups are compared with how many a random split of all records would put there
-    (`auditor.estimators.twins`). What a random split gives is noted; more is named with the expected number; and it is refused
+    (`auditor.estimators.twins`). Counts that a random split gives are noted; larger ones are named with the expected number; and it is refused
     where a random split gives as many with a chance below 1e-6 and the excess is over 1% of the smaller group, or where
     all of the smaller group is in the other with a chance below 1%.
 
@@ -47,7 +47,7 @@ class SharedRows:
         self.by_chance: list[str] = []
 
     def add(self, batch: Batch) -> None:
-        """Take up the records of a batch."""
+        """Add the records of a batch."""
         if batch.fingerprint is not None:
             content = _content(batch.fingerprint, batch.records.labels)
             self._contents.add(batch, content, np.ones_like(batch.member))
@@ -55,7 +55,7 @@ class SharedRows:
             self._ids.add(batch, *_id_hashes(np.asarray(batch.columns["id"])))
 
     def finish(self, *, allow: bool = False) -> list[str]:
-        """Return what must be known of records in both groups, as sentences.
+        """Return warnings about records in both groups, as sentences.
 
         Without ids, rows and counts, ``by_chance`` has those that a random split explains, and ``notes`` the others.
 
@@ -75,9 +75,9 @@ class SharedRows:
     def _of_ids(self, overlap: "_Overlap", *, allow: bool) -> str:
         name, row = overlap.first
         source = next(source for source in self._sources if source.name == name)
-        shown = repr(source.read(row, row + 1).columns["id"].tolist()[0])
+        first = repr(source.read(row, row + 1).columns["id"].tolist()[0])
         count = overlap.twins.shared
-        seen = f"{count:,} id(s) in both groups (first {shown}, {overlap.where})"
+        seen = f"{count:,} id(s) in both groups (first {first}, {overlap.where})"
         if not allow:
             raise InputError(
                 f"members and non-members must have different ids, got {seen}; take those records out of one group,"
@@ -109,10 +109,10 @@ class SharedRows:
 
 
 class _Overlap(NamedTuple):
-    """What two groups have in common.
+    """Records that two groups have in common.
 
     Attributes:
-        twins: How many records and values, and how many values a random split puts in both.
+        twins: Numbers of records and values, and the number of values that a random split puts in both.
         sizes: Records of non-members, and of members.
         first: Table and row of the first non-member with a value of a member.
         where: The same in words, and of the first member with its value.
@@ -142,16 +142,16 @@ class _Groups(NamedTuple):
     nonmembers: list[_Piece]
     members: list[_Piece]
 
-    def add(self, batch: Batch, hashes: _Hashes, known: npt.NDArray[np.bool_]) -> None:
-        """Take up the records of a batch that have a hash."""
+    def add(self, batch: Batch, hashes: _Hashes, has_hash: npt.NDArray[np.bool_]) -> None:
+        """Add the records of a batch that have a hash."""
         for group, pieces in enumerate(self):
-            rows = np.flatnonzero(known & (batch.member == group))
+            rows = np.flatnonzero(has_hash & (batch.member == group))
             if rows.size:
-                numbers = batch.records.first_row + (rows[:1] if rows.size == known.size else rows)
+                numbers = batch.records.first_row + (rows[:1] if rows.size == has_hash.size else rows)
                 pieces.append(_Piece(batch.records.name, numbers, hashes[rows]))
 
     def overlap(self) -> _Overlap | None:
-        """Return what the groups have in common; none if that is nothing."""
+        """Return the records that the groups have in common; None if there are none."""
         if not self.nonmembers or not self.members:
             return None
         nonmember, member = (np.concatenate([piece.hashes for piece in pieces]) for pieces in self)

@@ -1,4 +1,4 @@
-"""Tables to read from: what every kind of them becomes, where they lie, and their cells as numbers."""
+"""Tables to read from: the interface of every kind, their places, and their cells as numbers."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ _PARTS = {"id": "ids", "group": "slices", "person": "persons", "label": "classes
 
 
 class Kind(StrEnum):
-    """What the cells of a column are, as far as two tables must agree on it."""
+    """Type of the cells of a column, as far as two tables must agree on it."""
 
     NUMBER = "numbers"
     TEXT = "text"
@@ -61,10 +61,10 @@ class Reader(Protocol):
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """What the cells of each chosen column are."""
+        """Types of the chosen columns."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
 
     def read(self, start: int, stop: int) -> Stretch:
         """Return rows; quick where calls follow the order of the table.
@@ -83,7 +83,7 @@ class Table(ABC):
         names: The names of all columns, in order.
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
         path: Its file or folder, whose damage may show only while it is read; none in memory.
-        memory: Bytes that what is decoded of a file at once may take.
+        memory: Largest memory in bytes for the decoded part of a file.
         later: Columns that only a later part of a folder has.
     """
 
@@ -97,7 +97,7 @@ class Table(ABC):
         self.names, self.place, self.path = list(names), place, path
 
     def hold(self, needed: float) -> None:
-        """Refuse, before it is decoded, what takes more memory than it may; what is in memory takes none."""
+        """Refuse, before it is decoded, a table that would take too much memory; data in memory takes none."""
         if self.path is not None and needed > self.memory:
             raise InputError(
                 f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
@@ -111,7 +111,7 @@ class Table(ABC):
         return self.path.name if self.path else "a table in memory"
 
     def note(self, key: bytes) -> tuple[bytes | None, int]:  # noqa: ARG002 - only a Parquet file has notes
-        """Return what the file says of itself under a key, and its number of rows."""
+        """Return the file's metadata under a key, and its number of rows."""
         return None, 0
 
     def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
@@ -121,7 +121,7 @@ class Table(ABC):
         return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
 
     def beside(self, choices: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
-        """Return which columns say what is known beside the records: default names if they are there, others in any case."""
+        """Return the columns with facts besides the records: default names if present, others in any case."""
         return {
             part: self.named(name, what=_PARTS[part], argument=f"{part}{ending}")
             for part, name in choices.items()
@@ -176,7 +176,7 @@ class OnceOpened:
 
     @cached_property
     def handle(self) -> Any:
-        """The file as Arrow reads it: not mapped, for one that is cut off while it is mapped ends the process."""
+        """The file as Arrow reads it: not mapped, because a file that is truncated while it is mapped ends the process."""
         import pyarrow as pa
 
         try:
@@ -189,7 +189,7 @@ class OnceOpened:
         return self.handle.get_stream(0, _ENDLESS)
 
 
-# --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
+# --- The file of a table: its kind, after the checks that need no parsing, and its possible faults ---
 
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -201,7 +201,7 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
 
 def path_of(data: Any) -> Path | None:
-    """Return where data lie, or none if they are in memory; refuse what no reader or report could name."""
+    """Return the place of data, or None if they are in memory; refuse a name that no reader or report could print."""
     if isinstance(data, Table):
         return data.path
     if not isinstance(data, str | os.PathLike):
@@ -221,14 +221,14 @@ def path_of(data: Any) -> Path | None:
 def refuse_same(first: Any, second: Any) -> None:
     """Refuse a table that is compared with itself, which would read as no leakage."""
     one, other = path_of(first), path_of(second)
-    same, shown = first is second, "the same object"
+    same, label = first is second, "the same object"
     if one is not None and other is not None:
         with readable(one):
             same = one == other or (one.exists() and other.exists() and one.samefile(other))
-        shown = repr(str(one))
+        label = repr(str(one))
     if same:
         raise InputError(
-            f"members and nonmembers must be different tables, got {shown} twice; give one table with a column of"
+            f"members and nonmembers must be different tables, got {label} twice; give one table with a column of"
             " membership instead, if it holds both."
         )
 
@@ -267,9 +267,9 @@ def checked_kind(path: Path) -> str:
             " its address with auditor summarise (Summary.from_files) and audit the summary."
         )
     if suffix not in _SUFFIXES:
-        shown = repr(suffix) if suffix else "no extension"
+        extension = repr(suffix) if suffix else "no extension"
         raise InputError(
-            f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {shown}; save it as one of these."
+            f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {extension}; save it as one of these."
         )
     if status is None:
         raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
@@ -302,7 +302,7 @@ def is_partitioned(folder: Path) -> bool:
 
 @contextmanager
 def readable(path: Path | None) -> Iterator[None]:
-    """Turn whatever a reader raises about a damaged or mislabelled file into one sentence; leave what is in memory."""
+    """Turn a reader's error about a damaged or mislabelled file into one sentence; leave errors about data in memory."""
     try:
         yield
     except (AuditorError, ImportError):
@@ -328,13 +328,13 @@ def _damaged(path: Path, error: Exception) -> InputError:
             f"{file} does not fit in memory ({words}); it is damaged, or too large to audit here."
         )
     whole = f"a whole {kind} file" if kind else "a whole table"
-    return InputError(f"{file} is not {whole} ({words}); write it again, or name it after what it is.")
+    return InputError(f"{file} is not {whole} ({words}); write it again, or rename it to match its type.")
 
 
 # --- Cells of a column ---
 
 
-# What pandas reads as missing.
+# The words that pandas reads as missing.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -403,7 +403,7 @@ def marks(
 
 
 def without_gaps(column: Column) -> Column:
-    """Return a column of objects in which what is missing is an empty text; any other column as it is."""
+    """Return a column of objects with missing values as empty texts; any other column unchanged."""
     if column.dtype.kind != "O":
         return column
     values = column.tolist()
@@ -413,7 +413,7 @@ def without_gaps(column: Column) -> Column:
 
 
 def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Column:
-    """Return a column of ids, groups or persons, a missing text as an empty one.
+    """Return a column of ids, groups or people, with a missing text as an empty one.
 
     Raises:
         InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.

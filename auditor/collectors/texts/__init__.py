@@ -1,4 +1,4 @@
-"""Losses of texts from causal language models, near or served."""
+"""Losses of texts from causal language models, local or served."""
 
 from auditor.core.lazy import face
 

@@ -17,14 +17,14 @@ from auditor.core import validate
 from auditor.core.errors import InputError, shown_place
 from auditor.core.values import Floats
 
-# --- How a completions endpoint is queried for the log-probabilities of a prompt, and what its answer must hold ---
+# --- Query of a completions endpoint for the log-probabilities of a prompt, and the required content of its answer ---
 #
-# `EchoedPrompt` is OpenAI's protocol: the prompt comes back in front of what is generated, with one log-probability for
-# each token. Servers differ in what they make of it: choices in any order, a token generated although none was
-# requested, a special token in front, log-probabilities of the generated token only. `PromptLogProbs` is what vLLM adds.
+# `EchoedPrompt` is OpenAI's protocol: the prompt comes back in front of the generated text, with one log-probability for
+# each token. Servers differ: choices in any order, a token generated although none was
+# requested, a special token in front, log-probabilities of the generated token only. `PromptLogProbs` is vLLM's extension.
 
 
-_CLAMPED = -9999.0  # what vLLM writes for the log of 0, which JSON does not have
+_CLAMPED = -9999.0  # vLLM's value for the log of 0, which JSON does not have
 _MOST = 2**53  # of a count: a server may write a number without end
 _ONE_BY_ONE = "send one prompt at a time with max_request_records=1"
 _NOT_EVALUABLE = (
@@ -40,7 +40,7 @@ class EchoedPrompt:
     """The prompt comes back with the log-probability of each token: ``echo`` with ``logprobs``.
 
     Attributes:
-        generated: Tokens to generate, 0, or 1 for a server that demands at least one; what it generates is dropped.
+        generated: Tokens to generate, 0, or 1 for a server that demands at least one; generated tokens are dropped.
 
     >>> EchoedPrompt().request(["a text"], model="m")
     {'model': 'm', 'prompt': ['a text'], 'max_tokens': 0, 'echo': True, 'logprobs': 1}
@@ -51,7 +51,7 @@ class EchoedPrompt:
     def __post_init__(self) -> None:
         if validate.at_least("generated", self.generated, least=0) > 1:
             raise InputError(
-                f"generated must be 0 or 1, got {self.generated!r}: what is generated is dropped."
+                f"generated must be 0 or 1, got {self.generated!r}: generated tokens are dropped."
             )
 
     def request(self, texts: Sequence[str], *, model: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class EchoedPrompt:
         """Return the log-probabilities of every token but the first of each text.
 
         Args:
-            answer: What came back, from JSON.
+            answer: Answer of the server, from JSON.
             texts: The prompts.
             records: The records of these texts, for error sentences.
 
@@ -161,7 +161,7 @@ class _Row(NamedTuple):
         return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
 
     def before(self) -> int | None:
-        """Return how many tokens begin before the end of the prompt; none where the offsets are not what they should be."""
+        """Return how many tokens begin before the end of the prompt; None if the offsets are invalid."""
         logs = self.choice["logprobs"]
         offsets = logs.get("text_offset")
         if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
@@ -207,7 +207,7 @@ def _rows(answer: Any, *, texts: Sequence[str], records: Records) -> list[_Row]:
 
 
 def _count(value: Any) -> int | None:
-    """Return a whole number that is no truth value, and not beyond what can be counted."""
+    """Return a whole number that is not a truth value, and not too large to be counted."""
     return value if type(value) is int and abs(value) <= _MOST else None
 
 
@@ -230,9 +230,9 @@ def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
 
 
 def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[tuple[str, str, float]]:
-    """Return what was generated after each text, its one token and the log-probability; an empty text where it is not said.
+    """Return the generated text after each text, its one token and the log-probability; an empty text if unknown.
 
-    Only what begins a word counts: behind the text it is that token again, whatever the tokenizer.
+    Only the start of a word counts: behind the text it is that token again, whatever the tokenizer.
     """
     new = []
     for row in _rows(answer, texts=texts, records=records):
@@ -247,7 +247,7 @@ def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[t
 # --- The endpoint, and how it reads texts ---
 
 
-_ROUNDS = 4  # of requests in a batch: a batch is what is lost when a collection is interrupted
+_ROUNDS = 4  # of requests in a batch: one batch is lost when a collection is interrupted
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -281,7 +281,7 @@ class CompletionsEndpoint(Connection):
         validate.instance("form", self.form, (EchoedPrompt, PromptLogProbs))
         if super().path.endswith("/chat/completions"):
             raise InputError(
-                f"url must be of completions, got {self.shown!r}, where texts are not evaluable: a chat gives no"
+                f"url must be of completions, got {self.display_url!r}, where texts are not evaluable: a chat gives no"
                 " log-probabilities of its input; name the address that ends in /v1/completions."
             )
 
@@ -294,7 +294,7 @@ class CompletionsEndpoint(Connection):
 
 @dataclass(frozen=True, eq=False)
 class CompletionsReader:
-    """A completions endpoint as what reads texts.
+    """A completions endpoint as a reader of texts.
 
     Attributes:
         endpoint: Where and how.
@@ -311,17 +311,17 @@ class CompletionsReader:
 
     @property
     def source(self) -> str:
-        """Whose log-probabilities they are; servers may call a model by its path."""
+        """The source of the log-probabilities; servers may call a model by its path."""
         model = self.endpoint.model
         return f"{shown_place(model) if model.startswith('/') else model} (completions endpoint)"
 
     @property
     def records_at_once(self) -> int:
-        """How many texts one call should have: some rounds of all requests that may be under way."""
+        """Preferred number of texts in one call: some rounds of all concurrent requests."""
         return self.endpoint.max_request_records * self.endpoint.concurrency * _ROUNDS
 
     def check(self, records: Records) -> int:
-        """Refuse what is no text, or an empty one; no text is cut."""
+        """Refuse a value that is not a text, or an empty text; no text is cut."""
         for row, text in enumerate(plain_texts(records)):
             if not text:
                 raise InputError(
@@ -341,7 +341,7 @@ class CompletionsReader:
         """Check on a few texts that the log-probabilities of the prompt are those of its tokens.
 
         Returns:
-            What a reader must know, a sentence each: that the server does not say enough to check it.
+            Warnings for readers, a sentence each: that the server does not say enough to check it.
 
         Raises:
             InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
@@ -386,7 +386,7 @@ class CompletionsReader:
     def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
-        """Return what is read of the answers, a text each, in lists or, from a server that refuses them, one at a time."""
+        """Return the parsed answers, one for each text, in lists or, from a server that refuses lists, one at a time."""
         endpoint = self.endpoint
 
         def part(start: int, stop: int, answer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A causal language model in this process: a network, its tokenizer, and what happens to texts that are too long."""
+"""A causal language model in this process: a network, its tokenizer, and the treatment of texts that are too long."""
 
 import contextlib
 import importlib
@@ -74,7 +74,7 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 @contextlib.contextmanager
 def _quiet(library: ModuleType) -> Iterator[None]:
-    """Without the library's own progress bars, reports and requests to servers; all is put back as it was.
+    """Switch off the library's progress bars, reports and requests to servers; restore everything afterwards.
 
     The hub's library reads the environment when it is imported, which may be long ago.
     """
@@ -183,7 +183,7 @@ def _encoder(tokenizer: Any) -> _Encoder:
     """Return a tokenizer as the collectors see it.
 
     Args:
-        tokenizer: Of transformers or of tokenizers, or a callable from a list of texts to a list of lists of token ids.
+        tokenizer: Tokenizer of the library transformers or tokenizers, or a callable from a list of texts to a list of lists of token ids.
 
     Raises:
         InputError: Something else.
@@ -242,7 +242,7 @@ def _ids(row: Any) -> list[int]:
 
 
 def _guarded(encode: Callable[[list[str]], list[_Encoded]]) -> Callable[[list[str]], list[_Encoded]]:
-    """Return what encodes texts; whatever it raises becomes one sentence, and another number of rows is refused."""
+    """Return the encoder of texts; any exception becomes one sentence, and a wrong number of rows is refused."""
 
     def encoded(texts: list[str]) -> list[_Encoded]:
         with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
@@ -271,7 +271,7 @@ class Network:
 
     Attributes:
         name: The class of the network.
-        vocabulary: How many tokens it knows.
+        vocabulary: Number of tokens.
         eps: The spacing near 1 of the floats of its logits.
 
     Raises:
@@ -300,7 +300,7 @@ class Network:
 
     @property
     def room(self) -> int:
-        """How many logits the texts that run at once should have together."""
+        """Preferred number of logits for the texts of one batch."""
         return _ROOM if self._device.type == "cpu" else _ROOM * _DEVICE
 
     @property
@@ -310,7 +310,7 @@ class Network:
 
     @property
     def longest(self) -> int | None:
-        """The most tokens of a text, where the network says so."""
+        """The most tokens of a text, if the network states a limit."""
         config = getattr(self._module, "config", None)
         limits = [
             getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")
@@ -319,7 +319,7 @@ class Network:
 
     @property
     def identity(self) -> str | None:
-        """A hash of the weights and the settings; none where they cannot be hashed."""
+        """A hash of the weights and the settings; None if they cannot be hashed."""
         digest = module_identity(self._module)
         return None if digest is None else identity([digest, _settings(self._module)])
 
@@ -332,7 +332,7 @@ class Network:
             return [self._of_targets(row[: end - 1], own[1:end]).cpu().numpy() for row, own, end in rows]
 
     def _of_targets(self, logits: Any, targets: Any) -> Any:
-        """Log-softmax in float64 of some positions, block by block, so that the logits are never copied whole.
+        """Return the log-softmax in float64 of some positions, block by block, so that the logits are never copied whole.
 
         log p = -log(1 + exp(others - own)), others the log of the sum of all other tokens' exponentials: unlike own minus
         the log of the whole sum, it keeps its digits where p is within rounding of 1.
@@ -366,13 +366,13 @@ class Network:
         return logits
 
     def _padded(self, batch: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Token ids filled up on the right, where a causal model does not look, and the mask of the true ones."""
+        """Return token ids padded on the right, where a causal model does not look, and the mask of the true ones."""
         pad, rows = self._torch.nn.utils.rnn.pad_sequence, [self._torch.tensor(tokens) for tokens in batch]
         mask = pad([self._torch.ones_like(row) for row in rows], batch_first=True)
         return pad(rows, batch_first=True).to(self._device), mask.to(self._device)
 
     def _tried(self) -> tuple[int, float]:
-        """Two texts that differ in the last token only: a causal model gives the tokens before it the same logits."""
+        """Test a model by two texts that differ in the last token only: a causal model gives the tokens before it the same logits."""
         length = min(_PROBE, self.longest or _PROBE)
         first = [place % 2 for place in range(length)]
         second = [*first[:-1], 1 - first[-1]]
@@ -405,7 +405,7 @@ _LEAST = 2  # tokens of a text, because the first has no log-probability
 
 
 class LongTexts(StrEnum):
-    """What happens to texts of more tokens than the model takes.
+    """Treatment of texts with more tokens than the model takes.
 
     >>> LongTexts("cut") is LongTexts.CUT
     True
@@ -419,19 +419,19 @@ class LongTexts(StrEnum):
 def causal_model(
     model: Any, *, tokenizer: Any, longest: int | None = None, long_texts: LongTexts = LongTexts.REFUSE
 ) -> "CausalModel":
-    """Return a causal language model of PyTorch as what reads texts.
+    """Return a causal language model of PyTorch as a reader of texts.
 
     Args:
         model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
         tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
-        longest: The most tokens of a text, 2 or more; default what the model and the tokenizer say.
+        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
         long_texts: Whether longer texts are refused or cut after that many tokens.
 
     Raises:
         InputError: No causal model or no tokenizer.
         MissingExtraError: PyTorch is not installed.
     """
-    choice = LongTexts(validate.known("long_texts", long_texts, [str(item) for item in LongTexts]))
+    choice = LongTexts(validate.one_of("long_texts", long_texts, [str(item) for item in LongTexts]))
     network = Network(model)
     encoder = _encoder(tokenizer)
     if longest is not None:
@@ -448,7 +448,7 @@ class CausalModel:
         network: From token ids to log-probabilities.
         encoder: From texts to token ids.
         longest: The most tokens of a text; none where there is no limit.
-        long_texts: What happens to longer ones.
+        long_texts: Treatment of longer texts.
     """
 
     network: Network
@@ -459,7 +459,7 @@ class CausalModel:
 
     @property
     def source(self) -> str:
-        """Whose log-probabilities they are."""
+        """The source of the log-probabilities."""
         limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
         return f"{self.network.name} (PyTorch){limit}"
 
@@ -481,7 +481,7 @@ class CausalModel:
 
     @property
     def knows_text(self) -> bool:
-        """Whether it is known what the scored tokens make up, also where a text was cut."""
+        """Whether the text of the scored tokens is known, even if a text was cut."""
         return self.encoder.has_ends or not self.cuts
 
     @quietly()
@@ -495,7 +495,7 @@ class CausalModel:
         return cut
 
     def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
-        """Return nothing: what this process computes are the values of these tokens."""
+        """Return no warnings: this process computes the values of these very tokens."""
         return ()
 
     @quietly()
@@ -514,7 +514,7 @@ class CausalModel:
         ]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
-        """Texts of like length together, as many as keep their logits within the limit."""
+        """Return batches of texts of similar length, as many as keep their logits within the limit."""
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         while order:
             room = max(1, self.network.room // (lengths[order[0]] * self.network.vocabulary))
@@ -536,7 +536,7 @@ class CausalModel:
             )
         if self._too_long(tokens) and not self.cuts:
             raise InputError(
-                f"{place} must have at most {self.longest:,} tokens, which is what the model takes, got {count:,}; leave"
+                f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
                 " that record out, or cut long texts with long_texts=LongTexts.CUT."
             )
         low, high = min(tokens.ids), max(tokens.ids)
@@ -550,7 +550,7 @@ class CausalModel:
         return len(tokens.ids) > (math.inf if self.longest is None else self.longest)
 
     def _kept(self, text: str, tokens: _Encoded) -> tuple[Sequence[int], str]:
-        """The tokens that are scored and the text that they make up."""
+        """Return the tokens that are scored and the text that they make up."""
         if not self._too_long(tokens):
             return tokens.ids, text
         beginning = text if tokens.ends is None else text[: max(tokens.ends[: self.longest])]

@@ -15,7 +15,9 @@ from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model
 from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, TextScore, ZlibRatio, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.options import from_text
 from auditor.core.values import Floats, Losses, LossScale
+from auditor.core.verb import alike
 from auditor.records.features import Features, fingerprints
 
 TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens
@@ -25,27 +27,28 @@ def text_scorer(
     model: Any,
     *,
     tokenizer: Any = None,
-    score: TextScore = MeanTokenLoss(),  # noqa: B008 - a frozen value
+    score: Any = MeanTokenLoss(),  # noqa: B008 - a frozen value
     also: Sequence[TextScore] | None = None,
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
 ) -> "TextScorer":
-    """Return what scores texts by a causal language model; a smaller score looks more like a member.
+    """Return a scorer of texts by a causal language model; a smaller score looks more like a member.
 
     Args:
         model: A causal language model of transformers, any PyTorch module from token ids of shape (n, T) to logits of
             shape (n, T, V), or a `CompletionsEndpoint`.
         tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
             texts to a list of lists of token ids. An endpoint has its own.
-        score: What becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
+        score: Score that becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
         also: Other scores of the same texts, in columns beside it; default all four kinds, as far as they can be had.
-        longest: The most tokens of a text, for a model in this process; default what model and tokenizer say.
+        longest: The most tokens of a text, for a model in this process; default as the model and the tokenizer declare.
         long_texts: Whether texts of more tokens are refused or cut, for a model in this process.
 
     Raises:
         InputError: A model or tokenizer that is not supported, or a choice that does not suit it.
         MissingExtraError: A package that the model needs is not installed.
     """
+    score = from_text("score", score, SCORES)
     for name, value in (("score", score), *(("also", other) for other in also or ())):
         validate.instance(name, value, get_args(TextScore))
     reader: TokenReader
@@ -66,7 +69,7 @@ def text_scorer(
 
 @dataclass(frozen=True, eq=False)
 class TextScorer:
-    """Scores texts, which are the features of the records; their labels say nothing.
+    """Scores texts, which are the features of the records; their labels are ignored.
 
     Attributes:
         reader: The model.
@@ -74,7 +77,7 @@ class TextScorer:
         also: Other scores of the same texts.
 
     Raises:
-        InputError: A zlib ratio of texts that are cut where the tokenizer does not tell.
+        InputError: A zlib ratio of cut texts whose tokenizer does not report the cut.
     """
 
     reader: TokenReader
@@ -92,12 +95,12 @@ class TextScorer:
 
     @property
     def words(self) -> str:
-        """What the losses are and where they come from."""
+        """Description of the losses and their source."""
         return f"{self.loss.words} of {self.reader.source}"
 
     @property
     def scale(self) -> LossScale:
-        """What the loss is."""
+        """Scale of the loss."""
         return self.loss.scale
 
     @property
@@ -108,7 +111,7 @@ class TextScorer:
 
     @property
     def records_at_once(self) -> int | None:
-        """What the model wants."""
+        """Batch size that the model requires."""
         return self.reader.records_at_once
 
     def check(self, records: Records) -> None:
@@ -133,13 +136,14 @@ class TextScorer:
 _Pair = tuple[npt.ArrayLike, npt.ArrayLike]
 
 
+@alike
 def collect_texts(
     model: Any,
     *,
     members: Sequence[str],
     nonmembers: Sequence[str],
     tokenizer: Any = None,
-    score: TextScore = MeanTokenLoss(),  # noqa: B008 - a frozen value
+    score: Any = MeanTokenLoss(),  # noqa: B008 - a frozen value
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
     ids: _Pair | None = None,
@@ -156,13 +160,14 @@ def collect_texts(
         nonmembers: Texts of the same population that it never saw.
         tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
             texts to a list of lists of token ids. An endpoint has its own.
-        score: What becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
-        longest: The most tokens of a text, 2 or more; default what model and tokenizer say.
+        score: Score that becomes the loss: ``mean`` (`MeanTokenLoss`), ``sum`` (`SumTokenLoss`), ``min-k`` or ``min-k:20``
+            (`MinK`), or ``zlib`` (`ZlibRatio`).
+        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
         long_texts: Whether texts of more tokens are refused or cut.
         ids: Optional record ids, a pair (members, non-members).
         groups: Optional slices to report by, as a pair.
         persons: Optional data subject of each text, as a pair.
-        batch_size: Texts for each call; default what the model wants.
+        batch_size: Texts for each call; default as the model requires.
 
     Returns:
         Losses with a fingerprint of each text and a history that says which score of which model they are. A text with
@@ -180,7 +185,7 @@ def collect_texts(
     scorer = text_scorer(
         model, tokenizer=tokenizer, score=score, also=(), longest=longest, long_texts=long_texts
     )
-    # What cannot be scored is found in all texts before the model spends any time.
+    # Texts that cannot be scored are found before the model spends any time.
     cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
     counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
     noticed = scorer.reader.trial(member)

@@ -19,7 +19,7 @@ from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 from auditor.records.labels import is_missing
 
-# --- Texts of a batch of records, and what a language model says of their tokens ---
+# --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
 
 
 _ROUNDING = 1e-6  # a log-probability just above 0 is a rounding error of a probability of 1
@@ -31,7 +31,7 @@ class ScoredText:
 
     Attributes:
         log_probabilities: Shape (T - 1,), of every token but the first given those before it, in nats; 0 or less.
-        text: What these tokens make up: the text, or its beginning where it was cut.
+        text: Text of these tokens: the whole text, or its beginning if it was cut.
     """
 
     log_probabilities: Floats
@@ -82,7 +82,7 @@ def checked_log_probabilities(values: Floats, *, records: Records, row: int) -> 
     return np.minimum(values, 0.0)
 
 
-# --- Scores: a number for a text each, with the name of its column, what it is in words, and what it is as a loss ---
+# --- Scores: a number for a text each, with the name of its column, its description, and its scale as a loss ---
 
 
 _WHOLE = 100  # percent
@@ -150,7 +150,7 @@ class MinK:
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """Description of the score."""
         return f"mean log-loss of the {self.percent:g}% least likely tokens"
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:  # noqa: ARG002 - as above
@@ -183,7 +183,7 @@ class ZlibRatio:
 
 TextScore = MeanTokenLoss | SumTokenLoss | MinK | ZlibRatio
 
-# What is computed beside the chosen score unless the caller says otherwise, by name; it costs next to nothing.
+# Scores computed beside the chosen one by default, by name; they cost next to nothing.
 SCORES: dict[str, type[TextScore]] = {
     "mean": MeanTokenLoss,
     "sum": SumTokenLoss,

@@ -1,4 +1,4 @@
-"""What every figure shares: the sheet, the words on its axes, and marks that speak when they are pointed at."""
+"""Common parts of figures: the sheet, the words on its axes, and marks with a tooltip."""
 
 import hashlib
 import io
@@ -58,14 +58,20 @@ def histogram(result: AuditResult, index: int | None) -> Histogram | None:
         return None
     quantiles = {key: tuple(np.asarray(item, dtype=np.float64)) for key, item in whole.quantiles.items()}
     starts = np.unique(np.linspace(0, bins, min(bins, _MOST_BINS) + 1).round().astype(int))
-    merged: Any = (
-        None if item is None else tuple(np.add.reduceat(item, starts[:-1]).tolist()) for item in counts
-    )
-    bars = dict(zip(_COLUMNS, merged, strict=True))
-    return Histogram(str(whole.scale), tuple(edges[starts].tolist()), quantiles=quantiles, **bars)
+    bars: Any = dict(zip(_COLUMNS, counts, strict=True))
+    return merged(Histogram(str(whole.scale), tuple(edges.tolist()), quantiles=quantiles, **bars), starts)
 
 
 _COLUMNS = ("member", "nonmember", "member_fit", "nonmember_fit")
+
+
+def merged(whole: Histogram, keep: Sequence[int] | npt.NDArray[np.int64]) -> Histogram:
+    """Return a histogram with these of its edges alone, both ends among them."""
+    bars = {name: side for name in _COLUMNS if (side := getattr(whole, name)) is not None}
+    sums: dict[str, Any] = {
+        name: tuple(np.add.reduceat(side, keep[:-1]).tolist()) for name, side in bars.items()
+    }
+    return replace(whole, edges=tuple(np.take(whole.edges, keep).tolist()), **sums)
 
 
 def finite(x: Sequence[float | None] | Floats, y: Sequence[float | None] | Floats) -> tuple[Floats, Floats]:
@@ -131,10 +137,9 @@ def _corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[keep], y[keep]
 
 
-def floor(finest: float, place: float | None) -> float:
-    """Return where logarithmic axes begin: the decade below the finest rate that matters."""
-    least = min(finest, place) if place and place > 0 else finest
-    return float(10.0 ** math.floor(math.log10(min(max(least, 1e-7), 0.01))))
+def floor(finest: float) -> float:
+    """Return where logarithmic axes begin: the decade below the finest rate that can be measured."""
+    return float(10.0 ** math.floor(math.log10(min(max(finest, 1e-7), 0.01))))
 
 
 def density(counts: Sequence[float], edges: Floats, *, total: float) -> Floats:
@@ -227,7 +232,7 @@ def _opening(text: str, *, alt: str, key: str) -> str:
     words, view = escape(numbers.clean(alt)), box[1] if box else "0 0 100 100"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" aria-labelledby="{key}-title"'
-        f' style="stroke-linejoin:round;stroke-linecap:butt"><title id="{key}-title">{words}</title>'
+        f' style="{_ON_A_PAGE}"><title id="{key}-title">{words}</title>'
     )
 
 
@@ -246,6 +251,8 @@ def _body(text: str, *, key: str) -> str:
     return re.sub(r"\s*\n\s*", "\n", body).strip()
 
 
+# As wide as its column, up to a width at which the letters of all figures are of one size.
+_ON_A_PAGE = "stroke-linejoin:round;stroke-linecap:butt;min-width:0;max-width:30rem"
 _TAG = re.compile(r"<\w+\s[^>]*>")  # with attributes; matplotlib writes no ">" inside a tag, nor "<" outside
 _REFERENCE = re.compile(r'href="#([^"]+)"|url\(#([^)]+)\)')
 _MARKS = re.compile(r"<g((?: clip-path=\"[^\"]*\")?)>\s*((?:<use [^>]*/>\s*)+)</g>")
@@ -285,29 +292,46 @@ def _tag(tag: str, wanted: set[str], *, key: str) -> str:
 
 # Narrow, so that letters are large enough on a phone, where a figure is shrunk to the width of the screen.
 WIDTH = 4.0
-_SIZE, TALL = (WIDTH, 3.4), (WIDTH, 4.5)
+_SIZE, TALL = (WIDTH, 2.8), (WIDTH, 3.7)
 DASHED = (0, (4, 1.5))
+_RIGHT, _TOP, _BOTTOM, _GAP = 0.16, 0.1, 0.44, 0.11  # inches
 
 
 @contextmanager
-def sheet(size: tuple[float, float], **grid: Any) -> "Iterator[tuple[Figure, list[Axes]]]":
+def sheet(
+    size: tuple[float, float], *, top: float = _TOP, **grid: Any
+) -> "Iterator[tuple[Figure, list[Axes]]]":
     """Give an empty figure with axes in rows and columns; the style is set while it is drawn, and nothing global changes.
 
+    Margins are fixed but for the words of the vertical axes: a layout that measures all takes longer than the drawing.
+
     Args:
-        size: Width and height in inches.
+        size: Width and height in inches; a legend is added to the height.
+        top: Upper margin in inches.
         grid: As for ``Figure.subplots``: ``nrows``, ``ncols``, ``height_ratios``, ``sharex`` and the like.
     """
     from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size)
+        figure.subplots_adjust(top=1 - top / size[1], bottom=_BOTTOM / size[1], right=1 - _RIGHT / size[0])
         drawn = list(figure.subplots(**{"squeeze": False, **grid}).ravel())
         for panel in drawn:
             panel.set_axisbelow(True)
         yield figure, drawn
-        for panel in drawn:
-            # Rotated about its anchor, a label stays centred whichever font the reader's browser picks.
-            panel.yaxis.label.set_rotation_mode("anchor")
+        make_room(figure, drawn, columns=grid.get("ncols", 1))
+
+
+def make_room(figure: "Figure", panels: "Sequence[Axes]", *, columns: int = 1) -> None:
+    """Give the words of the vertical axes the room that they need, left of each column of equal panels."""
+    with any_letter():
+        boxes = [panel.yaxis.get_tightbbox() for panel in panels]
+    room = max((box.width / figure.dpi for box in boxes if box is not None), default=0.0) + _GAP
+    width = float(figure.get_size_inches()[0])
+    figure.subplots_adjust(left=room / width, wspace=room / ((width - _RIGHT) / columns - room))
+    for panel in panels:
+        # Rotated about its anchor, a label stays centred whichever font the reader's browser picks.
+        panel.yaxis.label.set_rotation_mode("anchor")
 
 
 @contextmanager
@@ -340,11 +364,9 @@ def plain_axis(axis: "Axis", *, most: int = 5) -> None:
 
 def percent_axes(panel: "Axes") -> None:
     """Rates as percentages, false alarms against training records recognised."""
-    from matplotlib.ticker import NullFormatter
-
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(lambda x, _: numbers.percent(float(f"{x:.6g}")))
-        axis.set_minor_formatter(NullFormatter())
+    panel.minorticks_off()
     panel.set(xlabel="False alarms (FPR)", ylabel="Training records recognised (TPR)")
 
 
@@ -359,9 +381,30 @@ def mark(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
     tip(drawn, text)
 
 
-def legend(figure: "Figure") -> None:
-    """Explain the lines and marks below the axes."""
-    figure.legend(loc="outside lower center", ncols=2)
+def legend(figure: "Figure", entries: Sequence[tuple[str, Any]] | None = None) -> None:
+    """Explain the lines and marks below the axes; those with the same words are one entry. The figure grows by it.
+
+    Args:
+        figure: Any figure.
+        entries: Words and what they explain. Default: whatever has a label on the first axes.
+    """
+    from matplotlib.legend_handler import HandlerTuple
+
+    if entries is None:
+        entries = list(zip(*figure.axes[0].get_legend_handles_labels()[::-1], strict=True))
+    marks: dict[str, Any] = {}
+    for words, handle in entries:
+        marks[words] = (*marks.get(words, ()), handle)
+    side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0.3)}
+    where: dict[str, Any] = {"loc": "lower center", "borderaxespad": 0, "ncols": 2}
+    drawn = figure.legend(list(marks.values()), list(marks), handler_map=side_by_side, **where)
+    with any_letter():
+        rise = drawn.get_window_extent().height / figure.dpi if marks else 0.0
+    (width, height), box = figure.get_size_inches(), figure.subplotpars
+    figure.set_size_inches(width, height + rise)
+    figure.subplots_adjust(
+        **{side: (getattr(box, side) * height + rise) / (height + rise) for side in ("bottom", "top")}
+    )
 
 
 def sentences(*parts: str) -> str:

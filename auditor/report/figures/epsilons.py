@@ -53,7 +53,7 @@ class _EpsilonRow(Row):
     """One epsilon value.
 
     Attributes:
-        claim: The claim that it was judged against, or null.
+        claim: The claim that it was judged against, or None.
     """
 
     claim: Claim | None = None
@@ -79,7 +79,7 @@ class _EpsilonRow(Row):
 
     @property
     def top(self) -> float | None:
-        """The most that this audit could have certified, or null."""
+        """The most that this audit could have certified, or None."""
         top = ceiling(self.estimate)
         return top if top is not None and top >= 0 else None
 
@@ -92,7 +92,7 @@ class _EpsilonRow(Row):
 
     @property
     def note(self) -> str:
-        """What goes with it: kind, interval, confidence, ceiling and delta."""
+        """Kind, interval, confidence, ceiling and delta of the value."""
         if self.kind is Kind.NONE:
             return ""
         # There is room for a line: a reason stands in the table, and the condition of a bound in its title.
@@ -101,7 +101,7 @@ class _EpsilonRow(Row):
         return sure if self.estimate.delta is None else f"{sure}, delta {self.delta}"
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """All of it, for who points at the mark."""
         return f"{self.title}: {self.words}" + (f" ({self.note})" if self.note else "")
 
@@ -123,6 +123,7 @@ def epsilon_rows(result: AuditResult) -> dict[Subject, list[_EpsilonRow]]:
 
 
 _SMALL = 7.4  # points
+_LINE = 60  # letters of a title and its number
 _INSET = 0.012  # of the width, so that no letter touches the line at 0
 _BAR = 0.14  # of a row's height, half of a bar's
 _CLAIM: dict[str, Any] = {"color": INK, "linewidth": 2.4, "linestyle": (0, (1, 0.8))}
@@ -146,8 +147,8 @@ def _draw_row(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> No
     text: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "clip_on": False}
     quiet = row.kind in {Kind.REJECTED, Kind.NONE}
     upper = text | {"va": "bottom", "color": MUTED if quiet else INK}
-    panel.text(_INSET, place - 0.2, canvas.one_line(row.title), **upper)
     words = canvas.one_line(row.words.replace("∞", "infinity"))
+    panel.text(_INSET, place - 0.2, canvas.one_line(row.title, most=_LINE - len(words)), **upper)
     panel.text(1, place - 0.2, words, ha="right", fontweight="bold", **upper)
     note = canvas.one_line(row.note, most=90)
     panel.text(_INSET, place + 0.19, note, va="top", color=MUTED, fontsize=_SMALL, **text)
@@ -174,7 +175,7 @@ def _draw_claim(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
         beside = {"xytext": (-5, 0), "ha": "right"}
     look = {"facecolor": CARD, "linewidth": 0, "pad": 1}
     place_of_words = (at if beside["ha"] == "right" else max(at, min(value, most)), place)
-    words = f"claim {numbers.given(row.claim.value)}"
+    words = f"claim {numbers.as_stated(row.claim.value)}"
     beside |= {"textcoords": "offset points", "va": "center", "fontsize": _SMALL, "zorder": 7}
     panel.annotate(words, place_of_words, bbox=look, **beside)
 
@@ -185,7 +186,7 @@ def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     filled = {"facecolor": ACCENT, "edgecolor": ACCENT}
     look: dict[str, Any] = filled if row.kind is Kind.BOUND else _BOUND_UNDER_A_CONDITION
     bars = panel.barh(place, value, height=2 * _BAR, zorder=4, linewidth=1.0, **look)
-    tip(bars[0], row.told)
+    tip(bars[0], row.in_words)
     _goes_on(panel, whole, place, ACCENT, most=most)
     if row.top is None:
         return
@@ -207,7 +208,7 @@ def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) 
         marks = [end for end in ends if end is not None and abs(end) <= most]
         tick: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": 1.4, "linestyle": "none"}
         panel.plot(marks, [place] * len(marks), **tick, **line)
-    mark(panel, min(max(value, least), most), place, row.told, zorder=6, **look)
+    mark(panel, min(max(value, least), most), place, row.in_words, zorder=6, **look)
     _goes_on(panel, value, place, look["color"], most=most)
 
 
@@ -219,7 +220,7 @@ def _goes_on(panel: "Axes", value: float, place: int, colour: str, *, most: floa
     return value > most
 
 
-_ROW, _HEAD = 0.6, 0.12  # inches
+_ROW, _HEAD, _TITLE = 0.6, 0.12, 0.32  # inches
 _WIDE = 100.0  # a larger ratio of the values needs a logarithmic scale
 _LARGEST = 1e200
 
@@ -235,9 +236,13 @@ def epsilons_figure(result: AuditResult) -> "Figure | None":
     if not groups:
         return None
     ratios = [len(rows) * _ROW + _HEAD for rows in groups.values()]
-    size = (WIDTH, sum(ratios) + 0.32 * len(groups) + 0.95)
+    size = (WIDTH, sum(ratios) + _TITLE * len(groups) + 0.5)
+    grid = {"hspace": _TITLE * len(groups) / sum(ratios)}
     rows = [row for group in groups.values() for row in group]
-    with sheet(size, nrows=len(groups), sharex=True, height_ratios=ratios) as (figure, panels):
+    with sheet(size, top=_TITLE, nrows=len(groups), sharex=True, height_ratios=ratios, gridspec_kw=grid) as (
+        figure,
+        panels,
+    ):
         most = _scale(panels[0], rows)
         for panel, (subject, group) in zip(panels, groups.items(), strict=True):
             for place, row in enumerate(group):
@@ -253,7 +258,7 @@ def epsilons_figure(result: AuditResult) -> "Figure | None":
 
 
 def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
-    """What the rows are about, with the adjacency that those with a value, and their claims, have in common."""
+    """Return the subject of the rows, with the adjacency that those with a value, and their claims, have in common."""
     adjacencies = {row.adjacency for row in rows if row.adjacency}
     adjacencies |= {str(row.claim.adjacency) for row in rows if row.claim is not None}
     common = adjacencies if len(adjacencies) == 1 else ()
@@ -293,7 +298,7 @@ def _spread(panel: "Axes", end: float) -> None:
 
 
 def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> None:
-    """What the marks mean."""
+    """Return the legend of the marks; those that the words of their rows explain have no entry."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -301,21 +306,15 @@ def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> No
         return Line2D([], [], **{"linestyle": "none", **look})
 
     tops = [row.top for row in rows if row.top is not None]
-    values = [row.estimate.value for row in rows if row.estimate.value is not None]
     kinds = {row.kind for row in rows}
     marks = (
         ("Certified bound", Patch(facecolor=ACCENT, edgecolor=ACCENT), Kind.BOUND in kinds),
         ("Bound under a condition", Patch(**_BOUND_UNDER_A_CONDITION), Kind.CONDITIONAL in kinds),
         ("Estimate with interval", line(**_ESTIMATES[Kind.INTERVAL], linestyle="-"), Kind.INTERVAL in kinds),
         ("Point estimate", line(**_ESTIMATES[Kind.POINT]), Kind.POINT in kinds),
-        ("Rejected fit", line(**_ESTIMATES[Kind.REJECTED]), Kind.REJECTED in kinds),
-        ("Not evaluable", line(**_ESTIMATES[Kind.NONE]), Kind.NONE in kinds),
         ("Ceiling", line(**_CEILING), any(top <= most for top in tops)),
-        ("Goes on beyond", line(marker=">", color=MUTED), any(x > most for x in (*values, *tops))),
-        ("Claim judged", Line2D([], [], **_CLAIM), any(row.claim is not None for row in rows)),
     )
-    words, drawn, _ = zip(*(entry for entry in marks if entry[2]), strict=True)
-    figure.legend(drawn, words, loc="outside lower center", ncols=2)
+    canvas.legend(figure, [(words, drawn) for words, drawn, is_drawn in marks if is_drawn])
 
 
 def epsilons_words(result: AuditResult) -> str:
@@ -354,14 +353,14 @@ def estimated_odds_figure(result: AuditResult) -> "Figure | None":
     if estimated is None:
         return None
     row, odds = estimated
-    with sheet((WIDTH, 5.0), nrows=2) as (figure, (above, below)):
+    with sheet((WIDTH, 5.0), nrows=2, gridspec_kw={"hspace": 0.28}) as (figure, (above, below)):
         edges = np.linspace(0, 1, len(odds["members"]) + 1)
-        above.stairs(odds["members"], edges, fill=True, color=ACCENT, alpha=0.45, label="trained on")
-        above.stairs(odds["others"], edges, color=INK, linewidth=1.2, label="not trained on")
+        above.stairs(odds["members"], edges, fill=True, color=ACCENT, alpha=0.45, label="Trained on")
+        above.stairs(odds["others"], edges, color=INK, linewidth=1.2, label="Not trained on")
         for end in (odds["overlap"], 1 - odds["overlap"]):
             above.axvline(end, color=MUTED, linewidth=0.9, linestyle=canvas.DASHED)
         above.set(xlabel="Estimated probability of having been trained on", ylabel="Records", xlim=(0, 1))
-        above.legend(loc="upper right")
+        canvas.legend(figure)
         bound = min(float(row.value or 0), _FACTORS)
         below.plot(np.exp([0.0, bound, bound + 1]), [bound, 0.0, 0.0], color=ACCENT)
         below.set_xscale("log")
@@ -403,7 +402,7 @@ def policies_figure(result: AuditResult) -> "Figure | None":
     rows = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
     if not rows:
         return None
-    with canvas.axes((WIDTH, 0.32 * len(rows) + 0.9)) as (figure, panel):
+    with canvas.axes((WIDTH, 0.32 * len(rows) + 0.6)) as (figure, panel):
         for place, (title, row) in enumerate(rows):
             item = row.estimate
             low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,31 +37,86 @@ def histogram_figure(result: AuditResult, *, raw: bool = False) -> "Figure | Non
     histogram = canvas.histogram(result, _index(result, raw=raw))
     if histogram is None:
         return None
+    histogram, rest = _central(histogram)
     edges = np.asarray(histogram.edges, dtype=np.float64)
-    totals = _total(histogram.member), _total(histogram.nonmember)
-    # Only the outline of non-members is dashed: no colour is needed to tell the groups apart.
-    outlines = (
-        ("Members", histogram.member, (canvas.ACCENT, 0.3), canvas.ACCENT, "-"),
-        ("Non-members", histogram.nonmember, (canvas.NEUTRAL, 0.2), canvas.MUTED, canvas.DASHED),
-    )
-    fits = (
-        ("Members, fit", histogram.member_fit, canvas.ACCENT, "-"),
-        ("Non-members, fit", histogram.nonmember_fit, canvas.INK, (0, (1, 1.2))),
-    )
+    groups = (histogram.member, histogram.member_fit), (histogram.nonmember, histogram.nonmember_fit)
+    heights = np.zeros(edges.size - 1)
     with canvas.axes() as (figure, panel):
-        for total, (label, counts, inside, colour, line) in zip(totals, outlines, strict=True):
-            look: dict[str, Any] = {"facecolor": inside, "edgecolor": colour, "linestyle": line}
-            shares = canvas.density(counts, edges, total=total)
-            panel.stairs(shares, edges, fill=True, label=label, linewidth=1.0, **look)
-        for total, (label, fit, colour, line) in zip(totals, fits, strict=True):
-            if fit is not None:
-                shares, centres = canvas.density(fit, edges, total=total), (edges[1:] + edges[:-1]) / 2
-                panel.plot(centres, shares, color=colour, linewidth=1.7, linestyle=line, label=label)
-        panel.set(xlabel=f"Loss, {_scale(histogram)}", ylabel="Share of records", ylim=(0, None), yticks=[])
+        for (counts, fit), name, (bars, line) in zip(groups, _NAMES.values(), _LOOKS, strict=True):
+            shares, *fitted = (
+                canvas.density(side, edges, total=_total(counts))
+                for side in (counts, fit)
+                if side is not None
+            )
+            heights = np.maximum(heights, shares)
+            panel.stairs(shares, edges, fill=True, label=name, linewidth=1.0, **bars)
+            for curve in fitted:
+                panel.plot((edges[1:] + edges[:-1]) / 2, curve, label=f"{name}, fit", linewidth=1.7, **line)
+        _cut_tall(panel, histogram, heights)
+        panel.set(xlabel=f"Loss, {_scale(histogram)}{rest}", ylabel="Share of records", yticks=[])
         canvas.plain_axis(panel.xaxis)
         panel.grid(visible=False)
         canvas.legend(figure)
     return figure
+
+
+_NAMES = {"member": "Members", "nonmember": "Non-members"}
+# Of the bars and of the fit. Only the outline of non-members is dashed: no colour is needed to tell the groups apart.
+_BAR: dict[str, Any] = {"facecolor": (canvas.ACCENT, 0.3), "edgecolor": canvas.ACCENT}
+_OTHER = {"facecolor": (canvas.NEUTRAL, 0.2), "edgecolor": canvas.MUTED, "linestyle": canvas.DASHED}
+_LINE: dict[str, Any] = {"color": canvas.INK, "linestyle": (0, (1, 1.2))}
+_LOOKS = (_BAR, {"color": canvas.ACCENT}), (_OTHER, _LINE)
+_CENTRE, _REACH, _WORTH = (0.05, 0.95), 2.5, 1.4  # shares of a group; times their distance, and times that
+_FINEST, _END, _FEWEST_BARS = (
+    1 / 90,
+    1 / 20,
+    8,
+)  # shares of what is drawn: a bar at least, and a bar at an end
+_TALL, _MOST_TALL = 4, 3  # as many times higher than the next bar, and as many bars at most
+
+
+def _central(whole: Histogram) -> tuple[Histogram, str]:
+    """Return a histogram as it is drawn, and what the axis says of its ends.
+
+    A few losses far out would press all others into one bar: the outermost bars then hold them. Cells too narrow to be
+    seen become one with the next.
+    """
+    edges = np.asarray(whole.edges, dtype=np.float64)
+    groups = [np.append(0.0, np.cumsum(side)) for side in (whole.member, whole.nonmember) if np.any(side)]
+    ends = [np.interp(_CENTRE, group / group[-1], edges) for group in groups] or [edges[[0, -1]]]
+    low, high = np.min(ends), np.max(ends)
+    reach = _REACH * (high - low)
+    inside = np.flatnonzero(np.abs(edges - (low + high) / 2) <= reach / 2)
+    is_cut = inside.size > _FEWEST_BARS // 2 and edges[-1] - edges[0] > _WORTH * reach
+    first, last = (inside[0], inside[-1]) if is_cut else (0, edges.size - 1)
+    keep, span = [first], edges[last] - edges[first]
+    for place in range(first + 1, last):
+        if min(edges[place] - edges[keep[-1]], edges[last] - edges[place]) >= span * _FINEST:
+            keep.append(place)
+    drawn = canvas.merged(whole, sorted({0, *keep, last, edges.size - 1}))
+    places = np.clip(drawn.edges, edges[first] - span * _END, edges[last] + span * _END)
+    return replace(drawn, edges=tuple(places)), "; the outermost bars hold the rest" if is_cut else ""
+
+
+def _cut_tall(panel: "Axes", drawn: Histogram, heights: canvas.Floats) -> None:
+    """End the axis where all bars can be seen: a few that would make the others flat are cut off, with their shares."""
+    order = np.argsort(heights)[::-1]
+    falling = heights[order]
+    most = min(_MOST_TALL, int(np.count_nonzero(heights)) - _FEWEST_BARS)
+    tall = max((k for k in range(1, most + 1) if falling[k - 1] > _TALL * falling[k]), default=0)
+    top = (1.6 if tall else 1.06) * float(falling[tall]) or 1.0
+    panel.set_ylim(0, top)
+    if tall == 0:
+        return
+    cut, edges = order[:tall], np.asarray(drawn.edges)
+    sides = drawn.member, drawn.nonmember
+    shares = [numbers.percent(np.sum(np.take(side, cut)) / _total(side)) for side in sides]
+    words = f"Cut off: {shares[0]} of members\nand {shares[1]} of non-members"
+    panel.plot((edges[cut] + edges[cut + 1]) / 2, [top] * tall, "^", color=canvas.MUTED, clip_on=False)
+    is_left = edges[cut[0]] < edges[[0, -1]].mean()
+    at, away, side = (edges[cut + 1].max(), 5, "left") if is_left else (edges[cut].min(), -5, "right")
+    look: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "top", "fontsize": 7.4}
+    panel.annotate(words, (at, top), xytext=(away, 0), **look)
 
 
 def _total(counts: Any) -> float:
@@ -72,7 +128,7 @@ def _scale(histogram: Histogram) -> str:
 
 
 def histogram_words(result: AuditResult, *, raw: bool = False) -> str:
-    """Return what the histogram shows, with the middle and the central part of both groups as far as bins tell."""
+    """Describe the histogram, with the middle and the central part of both groups as far as the bins show them."""
     histogram = canvas.histogram(result, _index(result, raw=raw))
     if histogram is None:
         return "Histogram of losses: there are no data for it."
@@ -97,7 +153,6 @@ def _middle(counts: Any, edges: canvas.Floats) -> str:
 # --- Observed against fitted quantiles: whether a fitted curve holds where it is read, in the tails ---
 
 
-_NAMES = {"member": "Members", "nonmember": "Non-members"}
 _FEWEST = 3
 
 
@@ -119,13 +174,12 @@ def quantile_figure(result: AuditResult) -> "Figure | None":
     sides = _sides(result)
     if not sides:
         return None
-    with canvas.sheet((canvas.WIDTH, 2.8), ncols=len(sides)) as (figure, panels):
+    with canvas.sheet((canvas.WIDTH, 2.5), top=0.28, ncols=len(sides)) as (figure, panels):
         for panel, (name, side) in zip(panels, sides.items(), strict=True):
             _draw_quantiles(panel, name, side, level=_quantile_level(result))
+            panel.set_xlabel("Quantile of the fit")
         panels[0].set_ylabel("Quantile of the records")
-        figure.supxlabel("Quantile of the fitted curve", fontsize="medium", color=canvas.MUTED)
-        handles, words = panels[0].get_legend_handles_labels()
-        figure.legend(handles, words, loc="outside upper center", ncols=len(words))
+        canvas.legend(figure)
     return figure
 
 
@@ -225,7 +279,7 @@ def _draw_quantiles(panel: "Axes", name: str, side: _Side, *, level: float) -> N
 
 
 def quantile_words(result: AuditResult) -> str:
-    """Return what the figure shows, with how many points leave the band in each group."""
+    """Describe the figure, with the number of points outside the band in each group."""
     sentences = [_words(name, side) for name, side in _sides(result).items()]
     level = numbers.percent(_quantile_level(result), toward="down")
     about = ["Quantiles of the records against quantiles of the fitted normal curves."]

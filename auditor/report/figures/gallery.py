@@ -1,7 +1,7 @@
 """The figures of a report, each a matplotlib ``Figure`` that a paper can use as it is.
 
 One module for each figure. Only the object-oriented interface is used, and the style is set for the time of drawing:
-nothing global changes. A figure for which the audit has no data is null.
+nothing global changes. A figure for which the audit has no data is None.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# How each figure of an audit is drawn, or null where there are no data, and what it shows, for those who cannot see it.
+# The drawing of each figure, None without data, and its description for people who cannot see it.
 FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], str]]] = MappingProxyType(
     {
         "tradeoff-log": (tradeoff.tradeoff_log_figure, tradeoff.tradeoff_log_words),
@@ -36,7 +36,7 @@ _OF_TRAININGS = ("tradeoff-log", "tradeoff", "growth")
 
 
 def figure(result: Document, name: str) -> "Figure | None":
-    """Return a figure of an audit, or null where the audit has no data for it.
+    """Return a figure of an audit; None if the audit has no data for it.
 
     Args:
         result: Any audit, one that others wrote too.
@@ -49,12 +49,12 @@ def figure(result: Document, name: str) -> "Figure | None":
     Traceback (most recent call last):
     auditor.core.errors.InputError: figure must be one of 'tradeoff-log', ...; did you mean 'tradeoff'?
     """
-    draw, _ = FIGURES[validate.known("figure", name, FIGURES)]
+    draw, _ = FIGURES[validate.one_of("figure", name, FIGURES)]
     return draw(result) if isinstance(result, AuditResult) or name in _OF_TRAININGS else None
 
 
 def alt(result: Document, name: str) -> str:
-    """Return what a figure shows in words, with the main numbers of this audit.
+    """Describe a figure, with the main numbers of this audit.
 
     Args:
         result: Any audit.
@@ -63,5 +63,5 @@ def alt(result: Document, name: str) -> str:
     Raises:
         InputError: There is no figure of that name; the message names the nearest.
     """
-    _, words = FIGURES[validate.known("figure", name, FIGURES)]
+    _, words = FIGURES[validate.one_of("figure", name, FIGURES)]
     return words(result)

@@ -30,9 +30,12 @@ NAMED = 12  # strategies up to which each has its name at its point, and from wh
 CROWDED = 40  # labels from which on some may be left out
 
 # Around a point: the first place where nothing else is, or else where least of anything is hidden.
-_PLACES = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
-_AWAY = 7.0  # points of the figure from a point to its label
+_SIDES_OF_A_POINT = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
+_PLACES = np.tile(_SIDES_OF_A_POINT, (4, 1))
+_AWAY = np.repeat([7.0, 14.0, 21.0, 28.0], 8)[:, None]  # points of the figure from a point to its label
 _SIDES = {-1: ("right", "top"), 0: ("center", "center"), 1: ("left", "bottom")}
+
+_WIDER = np.array([1.1, 1.0])  # a reader's browser may have a wider font
 
 
 def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", line: canvas.Floats) -> None:
@@ -41,13 +44,11 @@ def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", li
     Of more than `CROWDED` strategies those on the frontier have one in any case, and others where there is room.
 
     Args:
-        figure: Laid out here, so that distances on paper are known; nothing may move afterwards.
+        figure: Laid out, so that distances on paper are known; nothing may move afterwards.
         axes: Where the points are.
         points: The strategies.
         line: Shape (n, 2), along the frontier.
     """
-    with canvas.any_letter():
-        figure.draw_without_rendering()
     scale = figure.dpi / 72
     centres = np.stack(_centres(points), axis=1)
     there = axes.transData.transform(np.vstack([centres, line]))
@@ -59,18 +60,19 @@ def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", li
         look: dict[str, Any] = {"fontsize": 7.5, "color": canvas.INK, "zorder": 6, "annotation_clip": False}
         label = axes.annotate(words, centres[place], xytext=(0, 0), textcoords="offset points", **look)
         with canvas.any_letter():
-            size = np.asarray(label.get_window_extent().size)
+            size = np.asarray(label.get_window_extent().size) * _WIDER
         low = there[place] + _PLACES * _AWAY * scale + (_PLACES - 1) / 2 * size
-        boxes = np.hstack([low, low + size])
+        moved = np.clip(low, frame[:2], frame[2:] - size) - low  # no letter leaves the axes
+        boxes = np.hstack([low + moved, low + moved + size])
         hidden = _shared(boxes, np.delete(taken, place, axis=0)).sum(axis=1)
-        hidden += size.prod() - _shared(boxes, frame[None]).sum(axis=1)
         best = int(hidden.argmin())
         if len(points) > CROWDED and not item.on_frontier and hidden[best] > 0:
             label.remove()
             continue
         taken = np.vstack([taken, boxes[best]])
         x, y = _PLACES[best]
-        label.set(position=(x * _AWAY, y * _AWAY), ha=_SIDES[x][0], va=_SIDES[y][1])
+        position = _PLACES[best] * _AWAY[best] + moved[best] / scale
+        label.set(position=tuple(position), ha=_SIDES[x][0], va=_SIDES[y][1])
 
 
 def _bars(axes: "Axes", points: "Sequence[_Point]", *, pad: float) -> canvas.Floats:
@@ -108,18 +110,18 @@ _SHOWN = 20  # strategies named with their numbers before the rest are left to t
 
 
 def _axis_words(comparison: "AuditsComparison") -> str:
-    """Return what stands along the axis of the measure."""
+    """Return the title of the axis of the measure."""
     title = canvas.one_line(comparison.measure_title)
     if metric(comparison.measure).lower_bound:
-        return f"{title} (a lower bound: the truth may be larger)"
+        return f"{title}\n(a lower bound: the truth may be larger)"
     worse = "more is given away" if metric(comparison.measure).more_is_worse else "less is given away"
-    return f"{title} (larger: {worse})"
+    return f"{title}\n(larger: {worse})"
 
 
 def _utility_words(comparison: "AuditsComparison") -> str:
-    """Return what stands along the axis of the utility."""
+    """Return the title of the axis of the utility."""
     name = canvas.one_line(comparison.utility_title)
-    return f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
+    return f"{name[:1].upper()}{name[1:]}\n({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
 def _value(x: float, comparison: "AuditsComparison") -> str:
@@ -128,7 +130,7 @@ def _value(x: float, comparison: "AuditsComparison") -> str:
 
 
 def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
-    """Return what a point says when it is pointed at."""
+    """Return the tooltip of a point."""
     one = metric(comparison.measure).lower_bound and len(item.strategy.runs) == 1
     parts = (
         f"{item.strategy.number}. {item.strategy.name}",
@@ -140,7 +142,7 @@ def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
 
 
 def alt(comparison: "AuditsComparison") -> str:
-    """Return what the picture shows, in words."""
+    """Describe the picture."""
     points = _points(comparison)
     values, useful = _centres(points)
     of = " (lower bounds, each with an arrow towards more)" if metric(comparison.measure).lower_bound else ""
@@ -164,12 +166,13 @@ def _frontier(comparison: "AuditsComparison") -> str:
     return f"The Pareto frontier goes through the strategies numbered {corners}{f' and {more} more' if more > 0 else ''}."
 
 
-_SIZE = (7.2, 5.6)
+_SIZE = (canvas.WIDTH, 3.9)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
 DENSE = 8  # strategies for a density
-_COLOURS = (canvas.ACCENT, canvas.INK, canvas.NEUTRAL, canvas.MUTED, canvas.ACCENT, canvas.INK)
-_STYLES = tuple(zip("os^DvP", _COLOURS, strict=True))
-_LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
+_DAYS = 5  # audits of a history that have their names
+_COLOURS = (canvas.ACCENT, canvas.INK, canvas.NEUTRAL, canvas.MUTED)
+_STYLES = tuple(zip("os^D", _COLOURS, strict=True))
+_LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _OTHERS = "Other categories"
 
 
@@ -200,7 +203,7 @@ def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
 
 
 def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
-    """Return the privacy-utility landscape, or null where there is none."""
+    """Return the privacy-utility landscape; None if no audit has a utility."""
     points = _points(comparison)
     if not points:
         return None
@@ -210,8 +213,10 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     by_group = [[item for item in points if item.category == category] for category in groups]
     crowds = [mine for mine in by_group if len(mine) >= DENSE]
     with canvas.styled():
-        figure = Figure(figsize=_SIZE, layout="constrained")
-        grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6)) if crowds else None
+        figure = Figure(figsize=_SIZE)
+        figure.subplots_adjust(top=0.97, bottom=0.15, right=0.96)
+        shape = {"width_ratios": (6, 1), "height_ratios": (1, 6), "hspace": 0.03, "wspace": 0.03}
+        grid = figure.add_gridspec(2, 2, **shape) if crowds else None
         axes = figure.add_subplot(grid[1, 0]) if grid else figure.add_subplot()
         axes.set_axisbelow(True)
         _scale(axes, logarithmic(comparison))
@@ -222,17 +227,16 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
         line = _draw_frontier(axes, [item for item in points if item.strategy.on_frontier])
         _orient(axes, comparison)
         axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
-        axes.yaxis.label.set_rotation_mode("anchor")
         if grid:
             _margins(figure, axes, grid, by_group)
-        if axes.get_legend_handles_labels()[1]:
-            canvas.legend(figure)
+        canvas.legend(figure)
+        canvas.make_room(figure, [axes])
         _write_labels(figure, axes, points, line)
     return figure
 
 
 def logarithmic(comparison: "AuditsComparison") -> float | None:
-    """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
+    """Return the value from which the axis of the measure is logarithmic; None if it is linear."""
     if comparison.measure in COMPARED:
         return None  # from 0 to 1
     ends = np.array([end for item in _points(comparison) for end in (item.x.least, item.x.most)])
@@ -300,7 +304,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     dashes: dict[str, Any] = {"linewidth": 1.1, "linestyle": (0, (4, 2)), "zorder": 3}
     axes.plot(*line, color=canvas.INK, label="Pareto frontier", **dashes)
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "zorder": 4}
-    axes.plot(x, y, color=canvas.INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
+    axes.plot(x, y, color=canvas.INK, markersize=10.5, markeredgewidth=0.9, **ring)
     return np.stack(line, axis=1)
 
 
@@ -332,7 +336,7 @@ def _margins(figure: "Figure", axes: "Axes", grid: Any, by_group: Sequence[Seque
 def _density(
     values: canvas.Floats, limits: tuple[float, float], scale: Any
 ) -> tuple[canvas.Floats, canvas.Floats] | None:
-    """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
+    """A kernel density on the scale of the axis, its peak at 1; None for too few values, or for equal ones."""
     from scipy.stats import gaussian_kde
 
     places = np.asarray(scale.transform(values), dtype=np.float64)
@@ -348,11 +352,11 @@ def _density(
 
 
 def history_figure(comparison: "AuditsComparison") -> "Figure | None":
-    """Return what each audit measured in the order in which they were made, or null where they have no order in time."""
+    """Return the measure of each audit in the order of their dates; None without dates."""
     history = comparison.history
     if not history:
         return None
-    with canvas.axes((canvas.WIDTH * 1.8, 3.2)) as (figure, axes):
+    with canvas.axes() as (figure, axes):
         places = np.arange(len(history))
         ends = np.array([item.ends or (item.value, item.value) for item in history], dtype=np.float64)
         values = np.array([item.value for item in history], dtype=np.float64)
@@ -362,8 +366,8 @@ def history_figure(comparison: "AuditsComparison") -> "Figure | None":
             words = f"{item.run.title}, {item.day}, {_value(values[place], comparison)}"
             look: dict[str, Any] = {"marker": "o", "color": canvas.ACCENT, "markersize": 5.5, "clip_on": True}
             canvas.mark(axes, place, values[place], words, zorder=4, **look)
-        every = -(-len(history) // NAMED)
-        ticks = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in history[::every]]
+        every = -(-len(history) // _DAYS)
+        ticks = [f"{canvas.one_line(item.run.title, most=12)}\n{item.day}" for item in history[::every]]
         axes.set_xticks(places[::every], ticks, fontsize=7)
         axes.set(ylabel=canvas.one_line(comparison.measure_title), xlim=(-0.5, len(history) - 0.5))
         axes.grid(visible=False, axis="x")

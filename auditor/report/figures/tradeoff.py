@@ -32,17 +32,16 @@ _WHOLE_CLAIM = "claimed_training"
 
 
 def _reach(result: Document, *, high: bool = False) -> tuple[float, float]:
-    """Return the finest rate that the records of one end can show, and the rate that the logarithmic axes begin at."""
-    star, records = with_role(Role.PUBLISHED, result), result.data.get("n_member" if high else "n_nonmember")
+    """Return the finest rate that the records of one end can show, and the rate that the logarithmic axes begin at.
+
+    Where a fitted curve goes on does not count: it would press together what was measured.
+    """
+    records = result.data.get("n_member" if high else "n_nonmember")
     if result.kind is not None:  # of many runs, or of the smallest of several models
         sizes = result.data.get("n_without") or result.data.get("n_nonmember") or ()
         records = min(filter(None, sizes), default=0) if isinstance(sizes, list | tuple) else sizes
-    finest = 1 / max(records if records and math.isfinite(records) else 1000, 2)
-    if not high:
-        return finest, canvas.floor(finest, detail(star, "at", "fpr"))
-    place = detail(star, "at", "fnr") if detail(star, "branch") == "m2" else None
-    finest = max(finest, _LEAST)
-    return finest, max(canvas.floor(finest, place), _LEAST)
+    finest = max(1 / max(records if records and math.isfinite(records) else 1000, 2), _LEAST if high else 0.0)
+    return finest, canvas.floor(finest)
 
 
 def runs_out(result: Document) -> bool:
@@ -106,12 +105,12 @@ class _CertifiedPoint:
 
     @property
     def label(self) -> str:
-        """What is marked, in a few words."""
-        return "Told in the headline" if self.of_band else "Certified bound is read here"
+        """A short description of the mark."""
+        return "Headline is read here" if self.of_band else "Certified bound is read here"
 
     @property
     def words(self) -> str:
-        """What the limits say."""
+        """The limits in words."""
         most, least = numbers.percent(self.errors, toward="up"), numbers.percent(self.hits, toward="down")
         bound = f"The certified bound {numbers.number(self.value, toward='down')}"
         where = f"at most {most} are false alarms and at least {least} of the training records are recognised"
@@ -134,7 +133,7 @@ def _is_high(result: Document) -> bool:
 
 
 def _certified_point(result: Document) -> _CertifiedPoint | None:
-    """Return where the certified bound is read; null without a bound above 0 that rests on two limits."""
+    """Return the place of the certified bound; None without a bound above 0 that rests on two limits."""
     row = None if result.kind is not None else with_role(Role.CERTIFIED, result)
     if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
         return None
@@ -169,14 +168,14 @@ _FAR, _NEAR = (0.5, 0.1, 0.01), (0.1, 0.01, 0.001, 1e-4)
 
 
 def tradeoff_words(result: Document) -> str:
-    """Return what the figure on linear axes shows, with the rates of this audit."""
+    """Describe the figure on linear axes, with the rates of this audit."""
     rates = _rates(canvas.curves(result), _FAR, finest=_reach(result)[0])
     about = f"Trade-off curves on linear axes. {_reads(result)}"
     return canvas.sentences(about, rates, _claimed(result), _bound(result, high=_is_high(result)))
 
 
 def tradeoff_log_words(result: Document) -> str:
-    """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
+    """Describe the figure on logarithmic axes, with the quoted rates and the range with too few records."""
     rates = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
     if _is_high(result):
         rates.append("What shows most is the other end of the curve.")
@@ -185,7 +184,7 @@ def tradeoff_log_words(result: Document) -> str:
 
 
 def tradeoff_high_words(result: Document) -> str:
-    """Return what the figure of the other end shows, with where the certified bound is read."""
+    """Describe the figure of the other end, with the place of the certified bound."""
     if not _is_high(result):
         return "The other end of the trade-off curves: it is not what shows most in this audit."
     about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
@@ -262,6 +261,7 @@ def _look(color: str, linewidth: float, linestyle: Any, zorder: float) -> dict[s
 
 _CERTIFIED = "Certified: the true curve\nrises above this somewhere"
 _DASHES, _DASH_DOT = _look(canvas.INK, 1.1, (0, (5, 2)), 4), _look(canvas.INK, 1.1, (0, (5, 1.5, 1, 1.5)), 4)
+_FITS, _REJECTED = ("gaussian", "mixture"), {"color": canvas.MUTED, "linewidth": 0.8}
 _DOTS, _TRAINING = _look(canvas.INK, 1.8, (0, (1, 1.2)), 3), "most the claimed training allows"
 # In the order in which they are drawn.
 _LINES = {
@@ -270,7 +270,7 @@ _LINES = {
     "gaussian": _Line("Gaussian fit", "Gaussian fit", _DASHES),
     "mixture": _Line("Mixture fit", "mixture fit", _DASH_DOT),
     "claim": _Line("Most the claim allows", "most the claim allows", _DOTS),
-    _WHOLE_CLAIM: _Line("Most the claimed\ntraining allows", _TRAINING, _DOTS),
+    _WHOLE_CLAIM: _Line("Most the training allows", _TRAINING, _DOTS),
 }
 _DECADES = 5  # as many are spelled out
 
@@ -308,44 +308,57 @@ def _draw_curves(
         _draw_band(panel, result, *map(shape, ("band_lower", "band_upper")))
     for name, line in _LINES.items():
         if name in curves:
-            panel.plot(*shape(name), label=_label(name, result), **line.look)
-    panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
+            look = line.look | (_REJECTED if _is_rejected(name, result) else {})
+            panel.plot(*shape(name), label=_label(name, curves, result), **look)
+    panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="_Guessing", zorder=2)
+    _write(panel, 0.3, 0.26, "Guessing", rotation=45, transform_rotates_text=True, va="top", ha="center")
 
 
-def _label(name: str, result: Document) -> str:
-    words, claim = _LINES[name].label, _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
+def _write(panel: "Axes", x: float, y: float, words: str, **look: Any) -> None:
+    """Write words beside what they explain, which then needs no entry in the legend."""
+    halo = {"facecolor": canvas.CARD, "alpha": 0.6, "linewidth": 0, "pad": 0.8}
+    small: dict[str, Any] = {
+        "fontsize": 7.4,
+        "color": canvas.MUTED,
+        "rotation_mode": "anchor",
+        "bbox": halo,
+        "zorder": 5.5,
+    }
+    panel.text(x, y, words, **small | look)
+
+
+def _is_rejected(name: str, result: Document) -> bool:
+    row = next((item for item in result.estimates if metrics.describe(item).curve == name), None)
+    return row is not None and detail(row, "fit", "rejected") is True
+
+
+def _label(name: str, curves: Mapping[str, NamedCurve], result: Document) -> str:
+    if name == "empirical" and curves.keys() >= _BAND:
+        return _measured(result)
+    if name in _FITS:
+        fits = {item: ", rejected" * _is_rejected(item, result) for item in _FITS if item in curves}
+        return ";\n".join(_LINES[item].label + rejected for item, rejected in fits.items())
+    claim = _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
     if claim is None:
-        row = next((item for item in result.estimates if metrics.describe(item).curve == name), None)
-        return words + (", rejected" if row and detail(row, "fit", "rejected") is True else "")
+        return _LINES[name].label
     # Short lines: two columns of words share the width of the figure.
-    at = "" if claim.delta is None else f",\ndelta {numbers.given(claim.delta)}"
-    return f"{words}\n(epsilon {numbers.given(claim.value)}{at})"
+    at = "" if claim.delta is None else f", delta {numbers.as_stated(claim.delta)}"
+    return f"{_LINES[name].label}\n(epsilon {numbers.as_stated(claim.value)}{at})"
+
+
+def _measured(result: Document) -> str:
+    level = result.data.get("confidence")
+    share = f"{numbers.percent(level, toward='down')} " if level and 0 < level < 1 else ""
+    # A census knows its members, so its band is about them alone.
+    return f"Measured, {share}band" + "\nof this training set" * (result.data.get("members") == "census")
 
 
 def _draw_band(panel: "Axes", result: Document, low: Any, high: Any) -> None:
     """The band between its two limits."""
     x, y = (np.concatenate([upward, backward[::-1]]) for upward, backward in zip(low, high, strict=True))
-    level = result.data.get("confidence")
-    words = f" ({numbers.percent(level, toward='down')})" if level and 0 < level < 1 else ""
-    # A census knows its members, so its band is about them alone.
-    words += "\nof this finite training set" if result.data.get("members") == "census" else ""
-    panel.fill(x, y, color=canvas.ACCENT, alpha=0.16, linewidth=0, label=f"Confidence band{words}", zorder=1)
+    panel.fill(x, y, color=canvas.ACCENT, alpha=0.16, linewidth=0, label=_measured(result), zorder=1)
     for side in (low, high):
         panel.plot(*side, color=canvas.ACCENT, linewidth=0.6, zorder=1.5)
-
-
-def _mark_star(panel: "Axes", star: Estimate | None, *, high: bool, least: float) -> None:
-    """A diamond where Epsilon* is read, if that is on these axes: at the low losses, or at the high ones."""
-    fpr, fnr = (detail(star, "at", rate) for rate in ("fpr", "fnr"))
-    if star is None or fpr is None or fnr is None or detail(star, "branch") != ("m2" if high else "m1"):
-        return
-    x, y = (fnr, 1 - fpr) if high else (fpr, 1 - fnr)
-    if x < least or y <= 0:
-        return
-    look: dict[str, Any] = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "zorder": 6}
-    errors = "of the training records wrongly ruled out" if high else "false alarms"
-    words = f"Epsilon* {numbers.number(star.value)} is read here, at {numbers.percent(x)} {errors}"
-    canvas.mark(panel, x, y, words, label="Epsilon* is read here", color=canvas.INK, **look)
 
 
 def _mark_bound(
@@ -366,9 +379,11 @@ def _space_decades(panel: "Axes", least: float) -> None:
 
 
 def _shade(panel: "Axes", least: float, finest: float, records: str) -> None:
-    words = f"Too few {records} to measure"
-    panel.axvspan(least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0, label=words)
+    panel.axvspan(least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0)
     panel.axvline(finest, color=canvas.MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1.2)
+    if math.log(finest / least) > -math.log(least) / 16:  # there is room
+        middle = math.sqrt(least * finest)
+        _write(panel, middle, 3 * least, f"Too few {records} to measure", rotation=90, va="center")
 
 
 # --- The figures ---
@@ -381,7 +396,7 @@ def tradeoff_figure(result: Document) -> "Figure | None":
         return None
     with canvas.axes(canvas.TALL) as (figure, panel):
         _draw_curves(panel, curves, result, shape=lambda name: canvas.thinned(curves[name]), least=0)
-        panel.set(xlim=(0, 1), ylim=(0, 1.005), aspect="equal")
+        panel.set(xlim=(0, 1), ylim=(0, 1.005))
         _mark_rates(panel, result, least=0.0)
         if (point := _certified_point(result)) is not None:
             low, high = (point.errors, point.hits), (1 - point.hits, 1 - point.errors)
@@ -428,7 +443,6 @@ def _log_figure(result: Document, *, high: bool) -> "Figure | None":
             _mark_rates(panel, result, least=least)
         if point is not None and point.high is high:
             _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
-        _mark_star(panel, with_role(Role.PUBLISHED, result), high=high, least=least)
         _name_axes(panel, result, high=high)
         canvas.legend(figure)
     return figure
@@ -440,15 +454,15 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
     An attacker may choose between two thresholds by chance: the ring stands on the concave hull of the measured curve.
     """
     look: dict[str, Any] = {"color": canvas.INK, "zorder": 7, "clip_on": False}
-    wedge: dict[str, Any] = {"marker": 6, "label": "Certified at a quoted rate"}
-    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": canvas.CARD, "label": "Observed at that rate"}
+    wedge: dict[str, Any] = {"marker": 6, "label": "Observed, certified"}
+    ring: dict[str, Any] = {**wedge, "marker": "o", "markerfacecolor": canvas.CARD}
     for rate, row in _quoted_rates(result):
         low, observed = max(float(row.lower or 0), least), float(row.value or 0)
         if rate < least or not low <= observed <= 1:
             continue
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
         panel.plot([rate, rate], [low, observed], linewidth=1.2, **look)
-        for y, mark in [*([] if low <= least > 0 else [(low, wedge)]), (observed, ring)]:
+        for y, mark in [(observed, ring), *([] if low <= least > 0 else [(low, wedge)])]:
             canvas.mark(panel, rate, y, _rate_words(rate, row), markersize=4.6, **mark, **look)
             mark["label"] = "_again"
 
@@ -457,7 +471,7 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
 
 
 def _grown(result: Document) -> tuple[canvas.Floats, canvas.Floats, float] | None:
-    """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; null where none was kept."""
+    """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; None if the result has none."""
     row, level = next(iter(result.estimates), None), result.data.get("confidence") or 0
     growth = detail(row, "claimed_curve", "growth") or {}
     pairs, logs = canvas.finite(*(growth.get(name) or () for name in ("pairs", "log_evidence")))
@@ -482,7 +496,7 @@ def growth_words(result: Document) -> str:
 
 
 def growth_figure(result: Document) -> "Figure | None":
-    """Return the evidence against the claim, pair by pair, with the line that refutes it; null where none was kept."""
+    """Return the evidence against the claim, pair by pair, with the line that refutes it; None if the result has none."""
     from matplotlib.ticker import MaxNLocator
 
     grown = _grown(result)

@@ -81,7 +81,7 @@ def asked(protocol, body):
 
 
 def served(serve, protocol, write, **more):
-    """An endpoint whose server writes the probabilities of the rows that it is asked for."""
+    """An endpoint whose server writes the probabilities of the requested rows."""
 
     def answer(method, _path, body):
         return (404, {}, {}) if method == "GET" else write(probabilities(asked(protocol, body)))

@@ -1,4 +1,4 @@
-"""A credential in an address is sent to nobody who could read it on the way, and stands in nothing that is told or written."""
+"""A credential in an address is sent to nobody who could read it on the way, and appears in no message and no file."""
 
 import json
 import logging
@@ -128,13 +128,14 @@ def test_credentials_over_plain_http_are_refused_before_anything_is_sent(
 def test_what_is_plainly_no_credential_may_go_over_http(value):
     """A version, a date or a short word in the query leaves the address as usable as before."""
     assert (
-        Connection(f"http://models.example/score?api-version={value}").shown == "http://models.example/score"
+        Connection(f"http://models.example/score?api-version={value}").display_url
+        == "http://models.example/score"
     )
 
 
 @pytest.fixture
 def tables():
-    """A server on loopback of one file, as a presigned link gives it, that keeps the paths it was asked for."""
+    """A server on loopback of one file, as a presigned link gives it, that keeps the requested paths."""
     seen = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -276,7 +277,7 @@ def test_debug_shows_no_cell(tmp_path, capfd):
 
 
 def test_an_error_that_was_not_foreseen_quotes_no_cell(tmp_path, capfd, monkeypatch):
-    """What a bug says, which may hold a cell, is neither in the sentence nor in the traceback; what a system says is."""
+    """The message of a bug, which may hold a cell, is neither in the sentence nor in the traceback; that of the system is."""
     leaking(tmp_path / "l.csv", np.random.default_rng(0), member=40, nonmember=40)
     for error, words in (
         (KeyError("secret-cell"), "unexpected KeyError"),

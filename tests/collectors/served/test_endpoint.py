@@ -88,7 +88,7 @@ def site(pages, post):
     ids=["V2", "V1", "MLflow", "a name that cannot leave its place"],
 )
 def test_the_protocol_is_found_out(serve, pages, post, options, asked_for):
-    """By a list of models, the status of one, or a ping and a version; nothing but documented addresses is asked."""
+    """By a list of models, the status of one, or a ping and a version; nothing but documented addresses is requested."""
     server = serve(site(pages, post))
     collected(Endpoint(server.url, pause=0.01, **options), **GROUPS)
     assert server.seen[-1][:2] == ("POST", asked_for)
@@ -173,7 +173,7 @@ def test_labels_are_audited_through_an_endpoint(serve, linear):
 
 
 def test_answers_of_the_likeliest_class_alone_are_scored_once_the_classes_are_named(serve):
-    """The sentence asks for all classes, and with them what is left of 1 belongs to the other class; labels alone work too."""
+    """The sentence requests all classes, and with them what is left of 1 belongs to the other class; labels alone work too."""
 
     def answer(_method, _path, body):
         return {"predictions": [{"label": "ab"[row[0] > 0], "score": 0.75} for row in body["inputs"]]}

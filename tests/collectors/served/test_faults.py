@@ -1,4 +1,4 @@
-"""Servers that misbehave while records are scored: nothing is lost, nothing is asked twice, and each fault has its rows."""
+"""Servers that misbehave while records are scored: nothing is lost, nothing is requested twice, and each fault has its rows."""
 
 import collections
 import threading
@@ -78,7 +78,7 @@ def test_only_requests_that_failed_are_sent_again(serve):
 
 
 def fourth(value):
-    """What puts another value into the fourth place of an answer."""
+    """A function that puts another value into the fourth place of an answer."""
     return lambda p: [*p[:3], value, *p[4:]]
 
 
@@ -95,9 +95,9 @@ ROW, ROWS = r"\(first at row 123, ", "for member rows 120 to 129"
         (lambda p: [*p, 0.5], f"11 rows instead of 10 {ROWS}, "),
         (lambda _: [], f"0 rows instead of 10 {ROWS}, "),
         (lambda _: 0.5, f"no rows instead of 10 {ROWS}, "),
-        (lambda p: [p[:2], *p[2:]], f"what is no table of numbers {ROWS}, "),
-        (fourth(10**400), f"what is no table of numbers {ROWS}, "),
-        (fourth("high"), f"what is no table of numbers {ROWS}, "),
+        (lambda p: [p[:2], *p[2:]], f"something other than a table of numbers {ROWS}, "),
+        (fourth(10**400), f"something other than a table of numbers {ROWS}, "),
+        (fourth("high"), f"something other than a table of numbers {ROWS}, "),
         (lambda p: [[1 - q, q] for q in p], "different lengths for member rows 100 to 199, "),
     ],
 )

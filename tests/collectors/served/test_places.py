@@ -57,7 +57,7 @@ def outputs(place, stem, *kinds):
 
 
 def told(place, *more):
-    """What of the places, and of more words, stands in the files that were written, with the names of the files."""
+    """The places, and further words, that occur in the written files, with the names of the files."""
     folder = Path(place("")).resolve()
     given = {
         "l.csv",
@@ -158,7 +158,7 @@ def test_no_audit_of_a_training_shows_where_its_files_lie(place):
 
 
 def test_no_result_shows_what_stands_in_a_file_of_settings_but_names(place):
-    """The file of settings is told by its name, and so is each path in it, in whatever folder."""
+    """The file of settings is given by its name, and so is each path in it, in whatever folder."""
     folder = Path(place("")).resolve()
     lines = [
         f"{key} = {json.dumps(str(folder / name))}"

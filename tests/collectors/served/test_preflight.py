@@ -1,4 +1,4 @@
-"""What a few records tell before many are scored."""
+"""The trial on a few records before many are scored."""
 
 import itertools
 import threading
@@ -35,7 +35,7 @@ def answering(serve, linear, change=lambda p: p):
 
 
 def test_a_good_model_is_not_complained_of(serve, linear):
-    """Ten records, one, the ten again and in another order and the rest were asked for, and nothing is warned of."""
+    """Ten records, one, the ten again and in another order and the rest were requested, and nothing is warned of."""
     endpoint, server = answering(serve, linear)
     found = tried(endpoint, linear)
     assert (found.deterministic, found.suggested_classes) == (True, None)
@@ -113,7 +113,7 @@ def test_answers_of_every_form_must_follow_their_records(serve, linear, form, st
 
 @pytest.mark.parametrize("labels", [None, ["cat", "fox", "owl"]])
 def test_answers_without_numbers_or_known_labels_are_refused_before(serve, linear, labels):
-    """What is no number and no known label is one sentence before the order of the answers is looked at."""
+    """A value that is neither a number nor a known label is one sentence before the order of the answers is looked at."""
     server = serve(lambda _method, _path, body: {"predictions": ["yes" for _ in body["inputs"]]})
     endpoint = Endpoint(server.url, protocol=MLflow(), labels=labels)
     with refused("predicted labels|not in labels="):
@@ -331,7 +331,7 @@ def test_a_language_model_may_round_too(eps, step, same):
 
 
 def test_labels_of_text_need_classes(linear):
-    """Where nothing says which column is which class, the names are asked for after the first ten records."""
+    """Where nothing says which column is which class, the names are requested after the first ten records."""
     seen = []
 
     def predict(x):

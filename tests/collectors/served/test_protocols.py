@@ -160,7 +160,7 @@ def test_v2_texts_and_images(serve):
 
 
 def test_v2_asks_for_less_where_probabilities_are_unknown(serve, linear):
-    """A server without predict_proba is asked once more for whatever it has, and only once in a collection."""
+    """A server without predict_proba gets one more request for whatever it has, and only once in a collection."""
     server = serve(V2(linear, outputs=("confidence",)))
     assert_losses(Endpoint(f"{server.url}/v2/models/m", max_request_records=10, concurrency=1), linear)
     asked = [("outputs" in body, body["inputs"][0]["shape"][0]) for body in server.posts]
@@ -317,7 +317,7 @@ def test_a_path_that_leads_nowhere_says_what_is_there(serve):
     ],
 )
 def test_regression(serve, task, numbers, expected):
-    """Plain numbers, whole ones too, are predictions of a regression, and nothing but them is asked for."""
+    """Plain numbers, whole ones too, are predictions of a regression, and nothing but them is requested."""
     server = serve(lambda *_: outputs(numbers, list(np.shape(numbers))))
     group = (np.zeros((2, 3)), [1.0, 1.0])
     endpoint = Endpoint(f"{server.url}/v2/models/m", protocol=KServeV2())
@@ -397,7 +397,7 @@ def test_a_tensor_has_no_missing_values(serve, linear):
     endpoint = Endpoint(serve(V2(linear)).url, model="m")
     x = linear.x[:35].copy()
     x[3, 2] = np.nan
-    words = r"values than None of X for its input 'input-0' \(FP64\) for member rows 0 to 34, .*; fill in what is missing"
+    words = r"values than None of X for its input 'input-0' \(FP64\) for member rows 0 to 34, .*; fill in missing values"
     with refused(words):
         collected(endpoint, members=(x, linear.y[:35]), nonmembers=linear.groups["nonmembers"])
     x[3, 2] = linear.x[3, 2]

@@ -18,7 +18,7 @@ TENSOR = {"name": "probs", "shape": [3, 2], "datatype": "FP64", "data": [0.5] * 
 
 
 def tensors(*names):
-    """What a model of the Open Inference Protocol says of its inputs."""
+    """Metadata of the inputs of a model of the Open Inference Protocol."""
     return {"name": "m", "inputs": [{"name": name, "datatype": "FP64", "shape": [-1, 3]} for name in names]}
 
 
@@ -28,7 +28,7 @@ V1, V2 = "/v1/models/m:predict", "/v2/models/m"
 PLACES = {
     "error": (V1, {}, (400, {}, {"error": ECHO}), "answered 400"),
     "fault": (V1, {}, (500, {}, {"error": ECHO}), "answered 500"),
-    "no JSON": (V1, {}, (200, {}, ECHO.encode()), "no whole JSON"),
+    "no JSON": (V1, {}, (200, {}, ECHO.encode()), "incomplete JSON"),
     "encoding": (V1, {}, (200, {"Content-Encoding": ECHO}, b"{}"), "a compression that was not requested"),
     "redirect": (V1, {}, (302, {"Location": f"http://h/{ECHO}"}, b""), "redirects (302)"),
     "header": (V1, {}, (200, {"Bad Name": ECHO}, {}), "cannot be queried|broke off|without predictions"),

@@ -59,7 +59,7 @@ def then(*answers):
     [
         ((500, {}, {"error": "no such\x1b[2J" + "x" * 5000}), f"answered 500: '.*no such.*' {PLACE}; look"),
         ((429, {}, b""), f"answered 429 {PLACE}; lower concurrency="),
-        ((200, {}, b"<html>log in"), f"no whole JSON .'<html>log in'. {PLACE}; check"),
+        ((200, {}, b"<html>log in"), f"incomplete JSON .'<html>log in'. {PLACE}; check"),
         ((200, {"Content-Length": "9"}, b"{"), f"broke off .* {PLACE}; "),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_large_answer_takes_no_more_than_four_times_its_size(serve, form):
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "deflate", "br", "GZIP"])
 def test_a_compressed_answer_is_refused_as_it_is(serve, encoding):
-    """An answer of a few bytes that would become a gigabyte is refused before it is opened, and not asked for again."""
+    """An answer of a few bytes that would become a gigabyte is refused before it is opened, and not requested again."""
     bomb = gzip.compress(gzip.compress(b" " * 100_000_000))
     server = serve(then((200, {"Content-Encoding": encoding}, bomb)))
     tracemalloc.start()
@@ -188,7 +188,7 @@ def test_a_compressed_answer_is_refused_as_it_is(serve, encoding):
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_honoured_by_all_requests(serve, form):
-    """No request is sent before the time that the server asked for, neither the refused one nor another."""
+    """No request is sent before the time that the server requested, neither the refused one nor another."""
     times, lock = [], threading.Lock()
 
     def answer(*_):
@@ -206,7 +206,7 @@ def test_retry_after_is_honoured_by_all_requests(serve, form):
 
 
 def test_a_wait_without_end_is_refused(serve):
-    """A server that asks for an hour is not waited for."""
+    """A server that requests an hour is not waited for."""
     server = serve(then((503, {"Retry-After": "3600"}, b"")))
     with refused(r"answered 503 and asks to wait 3600 s; begin again then\.$"):
         transport(server).post(Request(b"{}"))
@@ -229,7 +229,7 @@ def test_redirects_are_not_followed(serve, status, where):
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_response_beyond_the_limit_is_refused_unread(serve, chunked):
-    """An answer larger than the limit is given up early, however its length is announced, and never asked for again."""
+    """An answer larger than the limit is given up early, however its length is announced, and never requested again."""
     sent = []
     server = serve(lambda *_: {})
 
@@ -413,7 +413,7 @@ def test_a_transport_that_is_forgotten_ends_its_thread(serve):
     ids=str,
 )
 def test_a_fault_that_passes_costs_one_repetition(serve, fault):
-    """One fault of each kind is asked again exactly once, and the good answer is returned."""
+    """After one fault of each kind the request is repeated exactly once, and the good answer is returned."""
     server = serve(then(fault, {"a": 1}))
     assert transport(server).post(Request(b'{"q": 2}')) == {"a": 1}
     assert server.posts == [{"q": 2}] * 2

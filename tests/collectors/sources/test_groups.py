@@ -53,7 +53,7 @@ def test_one_table_with_a_column_of_membership(tmp_path, kind, name, marks):
     ],
 )
 def test_marks_of_membership_are_checked_with_their_row(marks, words):
-    """What is no mark is named with its row in the table, wherever it is read from."""
+    """An invalid mark is named with its row in the table, wherever it is read from."""
     (source,) = open_groups(records=RecordTable(FRAME.assign(member=marks), label="y"), task=Classification())
     with refused(f"^column 'member' of records {words}.*; code members as 1"):
         source.read(1, 4)

@@ -1,4 +1,4 @@
-"""What a table of records is, before any of it is read."""
+"""Properties of a table of records, before any of it is read."""
 
 import dataclasses
 

@@ -12,7 +12,7 @@ from auditor.collectors.tables import RecordTable, SharedRows, open_groups
 
 
 def seen(first, second, *, step=7, task=None, **names):
-    """What is said of two frames, told in stretches."""
+    """Notes about two frames that are counted in stretches."""
     tables = {
         group: RecordTable(frame, label="y", **names)
         for group, frame in (("members", first), ("nonmembers", second))

@@ -147,7 +147,7 @@ def test_the_fingerprints_are_those_of_collection_in_memory(source):
 
 
 def test_features_may_be_chosen_and_ordered(data):
-    """The columns come in the order asked for, and one name without a list is the column itself."""
+    """The columns come in the order requested, and one name without a list is the column itself."""
     table = RecordTable(data, label="y", features=["count", "age"])
     source = open_source(table, task=Classification(), member=False, name="x")
     batch = source.read(0, 5)

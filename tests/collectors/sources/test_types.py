@@ -126,7 +126,7 @@ def test_parts_of_other_numbers_are_joined_and_of_other_kinds_refused(tmp_path):
     assert source.read(0, 2).records.features["x"].tolist() == [1.0, 2.0]
     assert source.read(0, 1).records.features["x"].dtype == np.float64
     parquet.write_table(pa.table({"x": ["1"]}), tmp_path / "c.parquet")
-    with refused(r"^file '.*c.parquet' must hold what file '.*a.parquet' holds, .* x "):
+    with refused(r"^file '.*c.parquet' must have the columns of file '.*a.parquet', .* x "):
         opened(tmp_path)
     parquet.write_table(pa.table({"w": [1]}), tmp_path / "c.parquet")
     with refused(r"column 'x' is not in file '.*c.parquet'.* Every part must have the col"):
@@ -232,7 +232,7 @@ def test_an_archive_is_read_without_holding_it(tmp_path):
 
 
 def test_an_array_of_features_beside_other_arrays_must_be_named(tmp_path):
-    """What the features are is not guessed, and a named one is taken alone or with others."""
+    """The features are not guessed, and a named one is taken alone or with others."""
     arrays = {"x": np.ones((3, 2)), "w": np.arange(3), "y": [0, 1, 0]}
     np.savez(tmp_path / "x.npz", **arrays)
     for data in (tmp_path / "x.npz", arrays):

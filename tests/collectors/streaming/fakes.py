@@ -1,4 +1,4 @@
-"""A small table and a small model for the tests of long collections; the model writes down what it is asked."""
+"""A small table and a small model for the tests of long collections; the model records its queries."""
 
 import hashlib
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def tables(n=57, m=45, **changes):
 
 
 def asked(log):
-    """The records that a model was asked for, in order."""
+    """The records requested of a model, in order."""
     return [int(word) for word in log.read_text().split()] if log.exists() else []
 
 
@@ -108,7 +108,7 @@ def digest(path):
 
 
 def stream_to(path, *, scorer, sources, deterministic=True, warnings=(), tried=lambda *_: None, **settings):
-    """Collect the losses of a scorer that is there already; the trial is told of, and finds what is said here."""
+    """Collect the losses of an existing scorer; the trial is reported, with the given findings."""
 
     def trial(*arguments):
         tried(*arguments)

@@ -1,4 +1,4 @@
-"""What changes behind a collection's back - model, losses, folder, disk - is found out, and nobody's files are touched."""
+"""Changes behind a collection's back - model, losses, folder, disk - are detected, and nobody's files are touched."""
 
 import errno
 import fcntl

@@ -55,7 +55,7 @@ def test_the_file_holds_what_memory_would_hold(tmp_path):
 
 
 def test_a_second_call_asks_only_for_what_is_missing(tmp_path):
-    """After a failure the same call asks for no record on disk again, but twice for ten to know the model; same file."""
+    """After a failure the same call requests no record on disk again, but twice for ten to know the model; same file."""
     path, before = interrupted(tmp_path)
     assert before == [*range(57), *range(1000, 1040)]
     log = tmp_path / "log"
@@ -96,7 +96,7 @@ def test_a_complete_file_is_not_made_again(tmp_path):
 )
 @pytest.mark.parametrize("complete", [True, False])
 def test_what_changed_is_named_and_refused(tmp_path, changes, words, complete):
-    """Another model, other data or another setting is refused, with both values, before the model is asked."""
+    """Another model, other data or another setting is refused, with both values, before the model is called."""
     path = tmp_path / "losses.parquet"
     if complete:
         stream_to(path, scorer=FakeScorer(), sources=tables())
@@ -369,7 +369,7 @@ def test_a_table_that_loses_records_is_refused(tmp_path):
     ],
 )
 def test_too_few_records_leave_nothing_behind(tmp_path, sources, words):
-    """What cannot be collected is refused in a sentence, without a folder left."""
+    """Input that cannot be collected is refused in a sentence, without a folder left."""
     with pytest.raises(InputError, match=words):
         stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=sources)
     assert list(tmp_path.iterdir()) == []
@@ -431,7 +431,7 @@ def test_an_empty_table_among_others_is_no_obstacle(tmp_path):
 
 
 def test_each_stretch_is_watched_before_any_is_scored(tmp_path):
-    """The watcher is told of every record in order; progress goes through the stages to their ends."""
+    """The watcher sees every record in order; progress goes through the stages to their ends."""
     log, seen, told = tmp_path / "log", [], []
 
     def watch(batch):
@@ -468,7 +468,7 @@ def test_the_stretches_read_do_not_show_in_the_hashes(tmp_path):
 
 
 def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
-    """What a killed run left unfinished takes no room on the disk while the next one works."""
+    """The unfinished files of a killed run take no room on the disk while the next one works."""
     path, _ = interrupted(tmp_path)
     draft = tmp_path / "losses.parquet.parts" / f".draft-{'0' * 32}"
     draft.write_text("half a part")

@@ -18,7 +18,7 @@ RECORDS = [*range(17), *range(1000, 1014)]
 
 @pytest.fixture(scope="module", params=[("plain", 0), ("overwrite", 25)])
 def crashes(request, tmp_path_factory):
-    """What happened in a collection for each step that it was killed at, and the digest of an undisturbed one."""
+    """The events of a collection for each step that it was killed at, and the digest of an undisturbed one."""
     folder = tmp_path_factory.mktemp("crashes")
     command = [
         sys.executable,
@@ -47,7 +47,7 @@ def test_the_file_is_the_same_after_every_crash(crashes):
 
 
 def test_nothing_on_disk_is_scored_again_after_a_crash(crashes):
-    """The next call asks for what is not on disk, each record once, and before and after for ten to know the model."""
+    """The next call requests what is not on disk, each record once, and before and after for ten to know the model."""
     found, _ = crashes
     for crash in found:
         if not crash["working"]:

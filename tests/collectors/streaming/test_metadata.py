@@ -1,4 +1,4 @@
-"""What a collected file says of itself is believed only as far as it can be true."""
+"""The metadata of a collected file are used only as far as they can be true."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_signs_that_cannot_be_printed_are_not_passed_on(path):
 
 
 def test_notes_outlive_a_filter_of_the_file(path):
-    """What was noticed of the model holds when records were taken out of the file, and is as fit to print."""
+    """Warnings about the model hold when records were taken out of the file, and are as fit to print."""
     altered(path, lambda values: values.update(notes=["it answers\x1b at random"]))
     table = parquet.read_table(path)
     parquet.write_table(table.filter(pa.array(np.arange(102) % 2 == 0)), path)
@@ -100,7 +100,7 @@ def test_notes_outlive_a_filter_of_the_file(path):
 def test_what_cannot_be_true_is_refused(path, change):
     """Metadata that is no JSON, too long, too deep, of another version or impossible is refused in a sentence."""
     altered(path, change)
-    with pytest.raises(InputError, match=r"losses.parquet' says what its losses are in a way that") as caught:
+    with pytest.raises(InputError, match=r"losses.parquet' describes its losses in a way that") as caught:
         read_metadata(path)
     assert "\n" not in str(caught.value)
 
@@ -125,4 +125,4 @@ def test_a_filtered_file_says_that_it_cannot_be_compared(path):
     assert not any("not compared" in step for step in read_losses(path).history)
     table = parquet.read_table(path)
     parquet.write_table(table.filter(pa.array(np.arange(102) % 2 == 0)), path)
-    assert read_losses(path).history[-1].startswith("not compared with what was collected")
+    assert read_losses(path).history[-1].startswith("not compared with the collected losses")

@@ -205,7 +205,7 @@ def test_no_worker_stays(trouble, tables, tmp_path):
 
 
 def test_a_bug_keeps_its_type():
-    """What nobody foresaw is raised as what it is, with the worker's traceback as a note; if it can, or else in words."""
+    """An unforeseen error is raised unchanged, with the worker's traceback as a note; if it can, or else in words."""
     for error, kind in ((ZeroDivisionError("a bug"), ZeroDivisionError), (OddError(1, 2), RuntimeError)):
         outcome = attempted(raising, error)
         with pytest.raises(kind, match=r"a bug|OddError: 1 and 2") as raised:

@@ -53,7 +53,7 @@ def undisturbed(tmp_path_factory):
 
 
 class Disturbed(RuleBasedStateMachine):
-    """What happens to the files between two calls."""
+    """Changes to the files between two calls."""
 
     expected = ""
 

@@ -37,7 +37,7 @@ EDGES += [-5e-324, 1e-310, 2.0**-1022, 1.7976931348623157e308, -1.79769313486231
 
 
 def told(value, bits):
-    """What tells the bin of a normal number, without looking at its bits: so many digits of the mantissa, cut off."""
+    """The representative value of the bin of a normal number, without looking at its bits: so many digits of the mantissa, cut off."""
     mantissa, exponent = math.frexp(value)
     digits = 2.0 ** (bits - 11)
     return math.ldexp(math.trunc(mantissa * digits) / digits, exponent)
@@ -145,7 +145,7 @@ def test_any_number_of_records_is_audited(rng):
 
 
 def test_rows_that_need_records_are_there_with_their_reason(table, tmp_path):
-    """What a summary cannot say is said so: nothing is missing, and nothing is 0."""
+    """A summary states its limits: nothing is missing, and nothing is 0."""
     Summary.from_files([table]).write(tmp_path / "s.parquet")
     split, mixture = auditor.RandomSplit(), auditor.Mixture(max_components=2)
     found = auditor.audit(tmp_path / "s.parquet", split=split, mixture=mixture, top_records=10)
@@ -248,7 +248,7 @@ def changed(path, **about):
 def test_bad_input_is_one_sentence_and_nothing_is_written(
     table, tmp_path, monkeypatch, capsys, command, sentence
 ):
-    """Whatever is wrong is told with its place, and no file appears."""
+    """Whatever is wrong is stated with its place, and no file appears."""
     monkeypatch.chdir(tmp_path)
     table.assign(other=1.0).to_csv("losses.csv", index=False)
     pd.DataFrame({"loss": [0.1, 0.2, math.nan], "member": [1, 0, 1]}).to_parquet("nan.parquet")
@@ -514,7 +514,7 @@ def test_files_say_whether_bins_were_merged(table, tmp_path):
 
 
 def test_a_few_records_are_not_merged(table, tmp_path, monkeypatch, capsys):
-    """Fewer than ten records of a group cannot be merged, and are kept with every bin where that is asked for."""
+    """Fewer than ten records of a group cannot be merged, and are kept with every bin where that is requested."""
     monkeypatch.chdir(tmp_path)
     few = pd.concat([table[table.member == 0], table[table.member == 1][:9]])
     few.to_csv("few.csv", index=False)

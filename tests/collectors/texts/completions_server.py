@@ -7,7 +7,7 @@ from collectors.texts import world
 
 
 def answered(request, *, bos=False):
-    """The answer of a faithful server: OpenAI's fields, and vLLM's where they were asked for."""
+    """The answer of a faithful server: OpenAI's fields, and vLLM's where they were requested."""
     prompts = request["prompt"]
     prompts = [prompts] if isinstance(prompts, str) else prompts
     choices, prompt_tokens = [], 0
@@ -63,7 +63,7 @@ def most_likely(ids):
 
 @contextlib.contextmanager
 def serving(*, changed=None, bos=False):
-    """Start a server on loopback; give its address and itself, who knows what it was asked.
+    """Start a server on loopback; return its address and the server, which records its requests.
 
     ``changed`` is what a server does to its answers.
     """

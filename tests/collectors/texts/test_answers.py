@@ -1,4 +1,4 @@
-"""What comes back from a completions endpoint, in all the ways that servers have."""
+"""Answers of a completions endpoint, in all the forms that servers use."""
 
 import copy
 
@@ -27,7 +27,7 @@ def asked(form, *, bos=False):
 
 
 def logs(form, answer):
-    """What is read from it."""
+    """The parsed answer."""
     return form.logs(answer, texts=TEXTS, records=RECORDS)
 
 
@@ -129,17 +129,17 @@ def test_offsets_that_are_none_are_not_believed(change):
 
 
 def choice(number, **changes):
-    """What changes one choice of an answer."""
+    """A function that changes one choice of an answer."""
     return lambda answer: answer["choices"][number].update(changes)
 
 
 def part(number, **changes):
-    """What changes the log-probabilities of one choice."""
+    """A function that changes the log-probabilities of one choice."""
     return lambda answer: answer["choices"][number]["logprobs"].update(changes)
 
 
 def token(value):
-    """What changes one log-probability of the last choice."""
+    """A function that changes one log-probability of the last choice."""
     return lambda answer: answer["choices"][2]["logprobs"]["token_logprobs"].__setitem__(2, value)
 
 

@@ -97,7 +97,7 @@ def test_the_model_is_left_as_it_was():
 
 
 def test_the_tokenizer_may_pad_and_cut_by_habit():
-    """A tokenizer set to pad and to cut at 4 tokens is asked for whole texts, and one of tokenizers stays as it was."""
+    """A tokenizer set to pad and to cut at 4 tokens returns whole texts, and one of tokenizers stays as it was."""
     own = world.tokenizer().backend_tokenizer
     own = type(own).from_str(own.to_str())
     own.enable_truncation(4)

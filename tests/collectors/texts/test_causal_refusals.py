@@ -1,4 +1,4 @@
-"""What is no causal model, no tokenizer and no text, and what is one without looking like it."""
+"""Objects that are not causal models, tokenizers or texts, and objects that are without looking like it."""
 
 import numpy as np
 import pandas as pd
@@ -117,7 +117,7 @@ def test_texts_come_in_any_column(kind):
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"score": "mean"}, "score must be"),
+        ({"score": "median"}, "score must be one of .mean., .sum., .min-k., .zlib."),
         ({"score": MinK}, "score must be"),
         ({"long_texts": "shorten"}, "long_texts must be"),
         ({"longest": 1}, "longest must be"),

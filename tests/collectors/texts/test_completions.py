@@ -37,7 +37,7 @@ def _needs_frameworks(require_extra):
 
 
 def endpoint(url, **kwargs):
-    """The endpoint, asked without long pauses."""
+    """The endpoint, queried without long pauses."""
     return CompletionsEndpoint(url, model="tiny", **{"pause": 0.01, "retries": 2, **kwargs})
 
 
@@ -82,13 +82,13 @@ def test_a_scorer_travels_to_another_process_without_its_connections():
     ids=lambda choice: next(iter(choice)),
 )
 def test_an_endpoint_has_its_own_tokenizer_and_limit(choice):
-    """What belongs to a model in this process is refused, not ignored."""
+    """Options of a model in this process are refused, not ignored."""
     with refused(r"belong to a model in this process"):
         collect_texts(CompletionsEndpoint("http://localhost:1/v1", model="tiny"), **GROUPS, **choice)
 
 
 def test_an_empty_text_is_found_before_anything_is_asked():
-    """The server is not asked for any text of either group."""
+    """The server gets no request for a text of either group."""
     with serving() as (url, server), refused(r"nonmember text \(row 1, .*got an empty text"):
         collect_texts(endpoint(url), members=world.TEXTS[:2], nonmembers=["a b", ""])
     assert not server.seen

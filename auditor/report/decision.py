@@ -1,0 +1,141 @@
+"""The first screen of every output: the decision on a release, and the size of a leak in words and as a picture."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor.core import numbers
+from auditor.core.errors import ExitCode
+from auditor.core.facts import Basis, Decision, Severity
+from auditor.core.values import Verdict
+from auditor.report.findings import said
+from auditor.report.words import SEVERITY, Sign
+from auditor.results.document import Document, find
+from auditor.results.metrics import describe
+from auditor.verdicts.gates import GateOutcome, apart_from, rounded_toward
+
+SIGNS = {
+    Decision.RELEASE: Sign("Release", "✓", "good"),
+    Decision.REVISE: Sign("Revise before release", "?", "caution"),
+    Decision.REFUSE: Sign("Do not release", "✕", "bad"),
+    None: Sign("No limit was set", "–", "plain"),  # noqa: RUF001 a dash is meant
+}
+
+
+def decision_sentence(result: Document, decided: Decision | None, outcomes: Sequence[GateOutcome]) -> str:
+    """Return why the decision is as it is, as a sentence."""
+    if decided is None:
+        return said("no_limit")
+    if decided is Decision.RELEASE:
+        return _passed(outcomes)
+    reasons = [_refuted(result)] if result.verdict is Verdict.REFUTED else []
+    code = ExitCode.FAILED if decided is Decision.REFUSE else ExitCode.NOT_EVALUABLE
+    reasons += [_limit(item) for item in outcomes if item.code is code]
+    more = len(reasons) - 1
+    rest = f" (and {more} more, see the limits)" if more else ""
+    return numbers.sentence(f"{numbers.tidy(reasons[0]).rstrip('.')}{rest}")
+
+
+def _passed(outcomes: Sequence[GateOutcome]) -> str:
+    """Return the number of limits that are met, and those that are not met by the whole interval."""
+    policy = any(item.gate.is_policy for item in outcomes)
+    words = f"Passes your {'policy' if policy else 'gates'} ({len(outcomes)} of {len(outcomes)})"
+    for basis, text in (
+        (Basis.POINT, "by point estimate only"),
+        (Basis.SAFER_END, "by one end of the interval only"),
+    ):
+        names = [item.gate.text for item in outcomes if item.basis is basis]
+        if names:
+            words += f"; {text}: {', '.join(names)}"
+    return f"{words}."
+
+
+def _refuted(result: Document) -> str:
+    """Return the epsilon of a refuted claim, as stated and as judged, and the measured one."""
+    item = next((item for item in result.comparisons if item.verdict is Verdict.REFUTED), None)
+    row = None if item is None else find(result, item.estimate)
+    if item is None or row is None or item.claim.value is None or (row.lower or 0.0) <= item.claim.value:
+        return "The claim is refuted"
+    made, audited = (numbers.as_stated(claim.value) for claim in (result.claims[0], item.claim))
+    scale = "" if made == audited else f" ({audited} for this audit)"
+    least = numbers.number(row.lower, toward="down")
+    return f"The claim is refuted: epsilon {made} claimed{scale}, at least {least} measured"
+
+
+_BEYOND = {">": "above", ">=": "above", "<": "below", "<=": "below", "==": "equal to", "!=": "not"}
+
+
+def _limit(outcome: GateOutcome) -> str:
+    """Return the limit that is exceeded, or why a limit could not be evaluated."""
+    estimate, gate, bound, end = outcome.estimate, outcome.gate, outcome.gate.bound, outcome.end
+    compared = outcome.code is ExitCode.FAILED or outcome.basis is Basis.PART
+    if not gate.name and bound is Verdict.NOT_EVALUABLE:  # the reason stands beside the verdict
+        return "The claim could not be judged"
+    if estimate is None or not isinstance(bound, float) or not compared:
+        return f"{outcome.reason} ({gate.text})" if gate.name and not compared else outcome.reason
+    of = "" if outcome.group is None else f" of {outcome.group.kind} {numbers.quoted(outcome.group.label)}"
+    title, limit = f"{describe(estimate).title}{of}", f"your limit {numbers.number(bound)}"
+    if outcome.basis is Basis.PART:
+        furthest = numbers.number(getattr(estimate, end), toward=rounded_toward(estimate, end))
+        return f"Score more records to decide: {title} could be {furthest}, beyond {limit}"
+    upward = gate.symbol in (">", ">=")
+    near = "lower" if upward else "upper"
+    safer = getattr(estimate, near)
+    if safer is not None and gate.is_true(safer):  # all of the interval is beyond the limit
+        end = near
+    actual = apart_from(getattr(estimate, end), bound=bound, toward=rounded_toward(estimate, end))
+    beyond = "at" if getattr(estimate, end) == bound else _BEYOND[gate.symbol]
+    return f"{title} {_ENDS.get(end, '')}{actual} is {beyond} {limit}"
+
+
+_ENDS = {"lower": "at least ", "upper": "at most "}
+
+
+# --- The size of a leak ---
+
+
+COIN = 50  # of 100 pairs
+
+
+class Picture(NamedTuple):
+    """A pictogram of 100 pairs: the number that an attacker picks correctly, and a caption."""
+
+    hits: int
+    caption: str
+
+    @property
+    def kinds(self) -> tuple[tuple[str, range], ...]:
+        """The places of the pairs that a coin picks, of those that only the attacker picks, and of the rest."""
+        return ("coin", range(COIN)), ("hit", range(COIN, self.hits)), ("rest", range(self.hits, 2 * COIN))
+
+
+class Bar(NamedTuple):
+    """The severity of a leak, the lower limit of the advantage behind it, and the cut points."""
+
+    level: Severity
+    low: float
+    points: tuple[float, ...]
+
+    @property
+    def steps(self) -> list[tuple[Severity, float | None]]:
+        """Every level with its cut point."""
+        return list(zip(Severity, (None, *self.points), strict=True))
+
+    @property
+    def sign(self) -> Sign:
+        """The level as a sign."""
+        return SEVERITY[self.level]
+
+    @property
+    def sentence(self) -> str:
+        """The number behind the severity, and the cut points."""
+        words = ", ".join(f"{level} from {numbers.number(point)}" for level, point in self.steps[1:])
+        return f"{self.basis}; {words}" if self.basis else words
+
+    @property
+    def basis(self) -> str:
+        """The lower limit behind the level; nothing if it is 0."""
+        return (
+            f"by the lower limit: advantage at least {numbers.number(self.low, toward='down')}"
+            if self.low > 0
+            else ""
+        )

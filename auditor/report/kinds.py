@@ -1,0 +1,226 @@
+"""The views of other kinds of documents: audits of a training algorithm, audits of labels, and promises."""
+
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from auditor.core import numbers
+from auditor.report import findings
+from auditor.report.findings import Headline, Statement
+from auditor.report.rows import Row
+from auditor.report.view import View, texts
+from auditor.report.words import PROMISED
+from auditor.results.document import Document
+
+
+class Evidence(NamedTuple):
+    """The evidence against a claim, and the amount that refutes it, in words."""
+
+    title: str
+    value: str
+    note: str
+
+
+class TrainingView(View):
+    """The view of an audit of a training algorithm, by several models or by many runs."""
+
+    @cached_property
+    def now(self) -> tuple[str, ...]:
+        """Advice in at most three lines."""
+        result = findings.states(self.result, self.finding)[-1]
+        state = result if result == "reversed" else str(self.result.verdict or "no_claim")
+        return self.advice(self.result.kind, state)
+
+    @cached_property
+    def model(self) -> str:
+        """The claim or else the file of the scores, with the kind of audit."""
+        words = self.result.data.get("claim") or self.result.provenance.get("source")
+        named = numbers.tidy(" ".join(str(words or "One training algorithm").split()))
+        kind = "many runs" if self.result.kind == "runs" else "several models"
+        return (
+            f"Training that claims {named}: {kind}" if self.result.data.get("claim") else f"{named}: {kind}"
+        )
+
+    @cached_property
+    def evidence(self) -> Evidence | None:
+        """The evidence against a claim that the whole curve of runs judges; None for other audits."""
+        judged = next((item for item in self.result.comparisons if item.p_value is not None), None)
+        if self.result.kind != "runs" or judged is None:
+            return None
+        alpha = 1 - self.result.data["confidence"]
+        if self.result.data.get("test") == "Sequential" and judged.e_value is not None:
+            odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
+            return Evidence(
+                "Evidence against the claim",
+                odds,
+                f"{numbers.as_stated(round(1 / alpha, 9))} to 1 refutes it",
+            )
+        p_value = numbers.number(judged.p_value, toward="up")
+        return Evidence(
+            "p-value of the claim",
+            p_value,
+            f"at most this; {numbers.as_stated(round(alpha, 9))} or less refutes it",
+        )
+
+    @property
+    def brief(self) -> tuple[str, ...]:
+        """The evidence against the claim, the main numbers and the checks, a line each."""
+        result = super().brief
+        return (
+            (f"{self.evidence.title}: {self.evidence.value} ({self.evidence.note})", *result)
+            if self.evidence
+            else result
+        )
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The number that judges a claim, which is the first."""
+        by = ", by its whole curve" if self.result.kind == "runs" else ""
+        words = f"The first number judges a claim{by}; the others are informative."
+        return Headline(next(iter(self.result.estimates), None), words)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The number that judges a claim, and the others that have a value."""
+        first, others = self.result.estimates[:1], self.result.estimates[1:]
+        return tuple(map(Row, (*first, *(item for item in others if item.value is not None))))
+
+    @property
+    def left_out(self) -> tuple[Row, ...]:
+        """The others, which have no value."""
+        return tuple(Row(item) for item in self.result.estimates[1:] if item.value is None)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Every number, those about the training algorithm first."""
+        return super().groups[::-1]
+
+    @cached_property
+    def counted(self) -> str:
+        """The counts of the audit, in sentences."""
+        data, whole = self.result.data, numbers.count
+        about = f"delta {numbers.as_stated(data.get('delta'))}"
+        if self.result.kind != "runs":
+            return f"{whole(data.get('n_instances'))} models of one training algorithm, {about}."
+        with_it, without = (whole(data.get(name)) for name in ("n_with", "n_without"))
+        judged = f"{with_it} runs with the canary and {without} without are judged, {about}, {data.get('adjacency')}."
+        if data.get("threshold") is None:
+            return f"{judged} The thresholds are at ranks fixed in advance."
+        chosen = "fixed in advance"
+        if data.get("chosen_on"):
+            words = *map(whole, data["chosen_on"]), ""
+            chosen = f"chosen on {words[0]} other runs with it and {words[1]} without"
+        # Scores that are larger with the canary were negated when they were read, and so is the threshold.
+        higher = bool(data.get("higher_is_member"))
+        threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
+        counts = zip(
+            ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None), strict=False
+        )
+        hits, alarms = (f"{whole(data.get(name))} of {whole(of)}" for name, of in counts)
+        return (
+            f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
+            f" {'least' if higher else 'most'} that."
+        )
+
+
+class LabelsView(View):
+    """The view of an audit of a model's training labels."""
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """Advice in at most three lines."""
+        lead = self.lead
+        return tuple(texts("what_now")["labels"]["leak" if lead and lead.estimate.lower else "nothing"])
+
+    @cached_property
+    def finding(self) -> Statement:
+        """The finding, and its scope."""
+        result = super().finding
+        about = "The audit says nothing about membership in the training data, or about features."
+        return result._replace(sentence=f"{result.sentence} {about} {findings.verdict_sentence(self.result)}")
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The number that holds if D is the law of the labels, which is the first."""
+        words = "The first number holds if D is the label distribution; the others if its odds are off by at most their factor."
+        return Headline(next(iter(self.result.estimates), None), words)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Every number: all are about the training algorithm."""
+        return (("The leakage of the training algorithm about the label of any one record.", self.rows),)
+
+    @cached_property
+    def counted(self) -> str:
+        """The counts and the accuracies of the audit, in sentences."""
+        data, whole = self.result.data, numbers.count
+        other = data.get("n_reference")
+        law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
+        words = [
+            findings.said(
+                "predicts",
+                who=who,
+                accuracy=numbers.percent(result.get("accuracy")),
+                log_loss=numbers.number(result.get("log_loss")),
+            )
+            for who, result in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
+        ]
+        counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
+        return findings.said("counted_labels", law=law, who=" and ".join(words), **counts)
+
+
+class PromiseView(View):
+    """The view of a promise of a training, without a measurement."""
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """Advice in at most three lines."""
+        return tuple(texts("what_now")["claim"]["promise"])
+
+    @cached_property
+    def model(self) -> str:
+        """The name of the training."""
+        return numbers.tidy(" ".join(str(self.result.data.get("claim") or "A training").split()))
+
+    @cached_property
+    def finding(self) -> Statement:
+        """The promised epsilon, and the first sentences on an attacker."""
+        if self.result.altered:
+            return super().finding
+        return Statement(PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
+
+    @cached_property
+    def promise(self) -> str:
+        """Epsilon for both adjacencies, if it is finite."""
+        rows = [row for row in self.rows if row.name == "epsilon" and row.has_value]
+        words = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in rows)
+        return (
+            f"Epsilon at most {words}, if the training is as described."
+            if words
+            else "No finite epsilon is known."
+        )
+
+    @cached_property
+    def verdict(self) -> Statement:
+        """The promise: without a measurement there is no verdict."""
+        return self.finding
+
+    @property
+    def opening(self) -> tuple[Statement, ...]:
+        """The first statement of every output."""
+        return (self.finding,)
+
+    @property
+    def heading(self) -> str:
+        """The title of every output."""
+        return f"Privacy claim: {self.model}"
+
+    @property
+    def headline(self) -> Headline:
+        """No number leads."""
+        return Headline(None, "Nothing was measured: the promise holds if the training is as described.")
+
+
+@lru_cache(maxsize=8)
+def view_of(result: Document) -> View:
+    """Return the view of a result, which all its outputs share."""
+    return {None: View, "claim": PromiseView, "labels": LabelsView}.get(result.kind, TrainingView)(result)
