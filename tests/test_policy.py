@@ -51,7 +51,7 @@ def test_a_policy_is_read_as_gates_on_the_opposite(text, gates):
     ("text", "words"),
     [
         *((text, "policy must be conditions that must hold") for text in ("", " ;\n", None, 3, ["auc < 1"])),
-        ("auc < 1; " * 101, "policy must be conditions"),
+        ("auc < 1; " * 101, "policy must have at most 100 conditions"),
         *(
             (text, "policy must have conditions such as")
             for text in ("auc", "claim refuted", "auc < 1, auc > 0")
@@ -196,6 +196,19 @@ def test_a_policy_and_the_opposite_gate_agree(rng):
 # --- Limits in a result ---------------------------------------------------------------------------
 
 
+def test_gates_are_no_policy_and_names_are_whole():
+    """A condition that must hold is refused among those that must not, and a name that begins like another is unknown."""
+    result = made(row(0.55, 0.5, 0.65))
+    with pytest.raises(
+        InputError, match=r"gates must be conditions that must not hold, got the policy 'auc < 0\.6'"
+    ):
+        result.with_policy(gates=parse_policy("auc < 0.6"))
+    with pytest.raises(InputError, match=r"names 'group\.aucs', which no audit has"):
+        result.with_policy("group.aucs < 0.6")
+    with pytest.raises(InputError, match="policy must have at most 100 conditions, got 101"):
+        result.with_policy("auc < 1;" * 101)
+
+
 @pytest.mark.parametrize(
     "stored", [{"policy": "be good"}, {"policy": 3}, {"gates": ["auc"]}, {"gates": ["auk > 1"]}, {"gates": 7}]
 )
@@ -290,6 +303,9 @@ def test_the_policy_of_a_project_is_for_audits_of_models(tmp_path, monkeypatch, 
     auditor.audit_runs(losses, delta=1e-5).to_json("in/runs.json")
     assert run("report", "in/audit.json") == 1
     assert run("report", "in/audit.json", "--verify") == 0
+    assert run("report", "in/audit.json", "--verify", "--policy", "auc < 1") == 2
+    assert run("report", "in/audit.json", "--set", "severity=0.1,0.3") == 2
+    assert run("report", "in/audit.json", "--set", "severity=0.1,0.3,0.6") == 1
     assert run("report", "in/runs.json") == 3
     assert run("report", "in", "--html", "site") == 0
     index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")

@@ -152,3 +152,24 @@ def test_two_equal_groups_rarely_have_a_size(request):
         return severity(result, leaks=finding(result).sign.word == "Leakage found")[0] is not Severity.NONE
 
     assert at_most(*rate_of(request, "severity", missed, seed=40, runs=200))
+
+
+def test_equal_groups_rarely_have_a_size(request):
+    """With classes or groups the error is that of two families, of all records and of the groups, at most 5% each."""
+
+    def missed(rng):
+        group = np.repeat(["a", "b", "c"], 150)
+        losses = auditor.Losses(rng.normal(size=450), rng.normal(size=450), group=(group, group))
+        size = view_of(auditor.audit(losses, delta=1e-5)).severity
+        return size is not None and size.level is not Severity.NONE
+
+    assert at_most(*rate_of(request, "severity of groups", missed, seed=41, runs=100), level=0.1)
+
+
+def test_a_leak_in_one_group_has_a_size(rng):
+    """The same audit finds a leak in one of three groups, so that the simulation above can fail."""
+    group = np.repeat(["a", "b", "c"], 150)
+    losses = auditor.Losses(
+        rng.normal(size=450) - 2 * (group == "b"), rng.normal(size=450), group=(group, group)
+    )
+    assert view_of(auditor.audit(losses, delta=1e-5)).severity.level in (Severity.MARKED, Severity.SEVERE)

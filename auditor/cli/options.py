@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -340,26 +341,23 @@ class Gates(Options, title="Limits that stop a pipeline"):
             1 if a condition fails, 3 if one cannot be evaluated.
         fail_if: Condition that must not hold: exit 1 if it is true, such as 'epsilon_star.gaussian > 1', 'auc.lower >
             0.6', 'verdict == refuted' or 'checks.shift == fail'; exit 3 if it cannot be evaluated; repeatable.
-        severity: Lower limit of the advantage from which a leak is slight, marked and severe, in this order, one option for
-            each, such as 0.05, 0.2 and 0.5.
+        severity: Lower limits of the advantage from which a leak is slight, marked and severe; default: 0.05,0.2,0.5.
     """
 
     policy: str | None = None
     fail_if: tuple[str, ...] = ()
-    severity: tuple[float, ...] = option(default=(), **_RARE)
+    severity: str | None = option(default=None, **_RARE)
 
     def __post_init__(self) -> None:
         """Refuse conditions that cannot be parsed, before any work."""
         limits({"policy": self.policy, "gates": self.fail_if or None})
-        if self.severity:
+        if self.severity is not None:
             cut_points(self.severity)
 
     def on(self, result: Any) -> Any:
         """Return the result with these limits; missing ones are unchanged."""
         allowed = getattr(self, "allow_unjudged", False)
-        return with_limits(
-            result, self.policy, self.fail_if, allow_unjudged=allowed, severity=self.severity or None
-        )
+        return with_limits(result, self.policy, self.fail_if, allow_unjudged=allowed, severity=self.severity)
 
 
 @dataclass(frozen=True)
@@ -498,7 +496,9 @@ class AuditFiles(PageFiles):
         report = "" if self.html is None else f"Report: {self.html}   "
         at_hand = self.json if isinstance(self.json, Path) and self.json != STANDARD else "RESULT.json"
         places = (
-            f"{report}Details: auditor report {at_hand} --full" if self.json else f"{report}Details: --full"
+            f"{report}Details: {shlex.join(['auditor', 'report', str(at_hand), '--full'])}"
+            if self.json
+            else f"{report}Details: --full"
         )
         width, color = console.width(least=_LEAST), console.colour()
         return audit_text(result, width=width, color=color, full=self.full, places=places)

@@ -336,6 +336,11 @@ def forget() -> None:
     _USED.set(_NONE)
 
 
+def of_file() -> set[str]:
+    """Return the names of the options that this command has from a file."""
+    return {key.replace("-", "_") for key in _USED.get().settings}
+
+
 def used_file() -> tuple[Path, ...]:
     """Return the configuration file of this command, if any, which no output may replace."""
     file = _USED.get().file

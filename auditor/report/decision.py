@@ -73,7 +73,8 @@ def _limit(outcome: GateOutcome) -> str:
     if estimate is None or not isinstance(bound, float) or not compared:
         return f"{outcome.reason} ({gate.text})" if gate.name and not compared else outcome.reason
     of = "" if outcome.group is None else f" of {outcome.group.kind} {numbers.quoted(outcome.group.label)}"
-    title, limit = f"{describe(estimate).title}{of}", f"your limit {numbers.number(bound)}"
+    at = "" if estimate.delta is None else f" (delta {numbers.as_stated(estimate.delta)})"
+    title, limit = f"{describe(estimate).title}{at}{of}", f"your limit {numbers.number(bound)}"
     if outcome.basis is Basis.PART:
         furthest = numbers.number(getattr(estimate, end), toward=rounded_toward(estimate, end))
         return f"Score more records to decide: {title} could be {furthest}, beyond {limit}"
@@ -116,9 +117,16 @@ class Bar(NamedTuple):
     points: tuple[float, ...]
 
     @property
-    def steps(self) -> list[tuple[Severity, float | None]]:
-        """Every level with its cut point."""
-        return list(zip(Severity, (None, *self.points), strict=True))
+    def steps(self) -> list[tuple[str, str, bool]]:
+        """Every level, its range in words (of the reached level the lower limit itself), and whether it is reached."""
+        first, *others = map(numbers.number, self.points)
+        ranges = (f"below {first}", f"any, or from {first}", *(f"advantage from {point}" for point in others))
+        low = f"advantage at least {numbers.number(self.low, toward='down')}" if self.low > 0 else ""
+        return [
+            (level.capitalize(), (here and low) or words, here)
+            for level, words in zip(Severity, ranges, strict=True)
+            for here in (level is self.level,)
+        ]
 
     @property
     def sign(self) -> Sign:
@@ -127,15 +135,8 @@ class Bar(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The number behind the severity, and the cut points."""
-        words = ", ".join(f"{level} from {numbers.number(point)}" for level, point in self.steps[1:])
-        return f"{self.basis}; {words}" if self.basis else words
-
-    @property
-    def basis(self) -> str:
-        """The lower limit behind the level; nothing if it is 0."""
-        return (
-            f"by the lower limit: advantage at least {numbers.number(self.low, toward='down')}"
-            if self.low > 0
-            else ""
-        )
+        """The lower limit behind the severity, and the cut points."""
+        pairs = zip(list(Severity)[1:], self.points, strict=True)
+        words = ", ".join(f"{level} from {numbers.number(point)}" for level, point in pairs)
+        low = f"by the lower limit: advantage at least {numbers.number(self.low, toward='down')}; "
+        return f"{low if self.low > 0 else ''}{words}"

@@ -44,9 +44,10 @@ class TrainingView(View):
     def evidence(self) -> Evidence | None:
         """The evidence against a claim that the whole curve of runs judges; None for other audits."""
         judged = next((item for item in self.result.comparisons if item.p_value is not None), None)
-        if self.result.kind != "runs" or judged is None:
+        confidence = self.result.data.get("confidence")
+        if self.result.kind != "runs" or judged is None or confidence is None:
             return None
-        alpha = 1 - self.result.data["confidence"]
+        alpha = 1 - confidence
         if self.result.data.get("test") == "Sequential" and judged.e_value is not None:
             odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
             return Evidence(

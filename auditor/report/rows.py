@@ -209,10 +209,12 @@ class Row:
         title = (
             "epsilon of the model" if of_model else _BRIEF.get(self.name) or self.metric.short or self.title
         )
-        delta = "" if self.estimate.delta is None else f", delta {self.delta}"
+        delta = "" if self.estimate.delta is None else f"delta {self.delta}"
         if self.metric.lower_bound:
-            return f"{title} {f'at least {self.value}' if self.estimate.value else 'no evidence'}{delta}"
-        return f"{title} {self.value} ({self.ends if self.estimate.confidence else _POINT}{delta})"
+            least = f"at least {self.value}" if self.estimate.value else "not shown"
+            return f"{title} {least}{f' ({delta})' if delta else ''}"
+        ends = self.ends if self.estimate.confidence else _POINT
+        return f"{title} {self.value} ({', '.join(filter(None, (ends, delta)))})"
 
     @property
     def line(self) -> str:

@@ -276,9 +276,18 @@ class View:
             )
         who = "" if low <= whole else f" of {self.group_name}"
         hits = math.floor(100 * max(low, whole) + _ROUNDING)
-        return Picture(
-            hits, f"Of 100 pairs{who}, an attacker picks at least {hits} members; a coin picks 50."
-        )
+        level = numbers.percent(self.result.data.get("confidence"), toward="down")
+        sure = "" if level == numbers.MISSING else f" (about {level} confidence)"
+        words = f"Of 100 pairs{who}, an attacker picks at least {hits} members; a coin picks 50{sure}."
+        return Picture(hits, words)
+
+    @property
+    def scope(self) -> str:
+        """The records that the severity is about, if no class or group was examined; empty if one was."""
+        if self.severity is None or self.most_exposed:
+            return ""
+        who = "Examined" if self.severity.level is Severity.NONE else "Exposed"
+        return f"{who}: all {self.units.members}; classes and groups were not examined."
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:
@@ -388,7 +397,9 @@ class View:
         """The main numbers and the checks, a line each."""
         places = {name: place for place, name in enumerate(_FIRST)}
         rows = sorted(self.numbers, key=lambda row: places.get(row.name, _BRIEF))
-        words = [row.brief for row in rows if row.has_value][:_BRIEF]
+        main = [row for row in rows if row.has_value][:_BRIEF]
+        sure = next((row for row in main if row.estimate.confidence), None)
+        level = f"At {sure.level} confidence: " if sure else ""
         counts = {
             status: [item.title.lower() for item in self.checks if item.status is status]
             for status in values.Status
@@ -405,7 +416,9 @@ class View:
             for status, words in kinds
             if counts[status]
         )
-        return "   ".join(words), f"Checks: {'; '.join(parts)}" if self.checks else ""
+        return level + "   ".join(
+            row.brief for row in main
+        ), f"Checks: {'; '.join(parts)}" if self.checks else ""
 
     def row(self, name: str) -> Row | None:
         """Return the row of that estimate, or None; without a finding, it is marked if it exceeds guessing only individually."""

@@ -109,32 +109,6 @@ class Slice:
         """Reason why this slice has no numbers, or None."""
         return self.estimates[0].reason
 
-    @property
-    def decision(self) -> "Decision | None":
-        """Decision on a release by the policy and the gates of the result; None without limits."""
-        from auditor import report
-
-        return report.view_of(self).decided
-
-    def with_policy(
-        self, policy: str | None = None, gates: "Gates" = (), *, severity: Sequence[float] | None = None
-    ) -> Self:
-        """Return the same result with the limits for a release; every output shows them.
-
-        Args:
-            policy: Conditions that must hold, separated by semicolons, such as ``"advantage.upper < 0.1; no group above
-                0.2; claim not refuted"``.
-            gates: Conditions that must not hold; see `auditor.check_gates`.
-            severity: Cut points for the lower limit of the advantage, from which a leak is slight, marked and severe.
-
-        Raises:
-            InputError: A condition cannot be parsed, or names a number that this audit does not have.
-        """
-        from auditor import report
-
-        result: Self = report.with_limits(self, policy, gates, severity=severity)
-        return result
-
     def estimate(self, name: str) -> Estimate:
         """Return the estimate with this name.
 
@@ -270,7 +244,7 @@ class Document(Saved):
         return report.view_of(self).decided
 
     def with_policy(
-        self, policy: str | None = None, gates: "Gates" = (), *, severity: Sequence[float] | None = None
+        self, policy: str | None = None, gates: "Gates" = (), *, severity: Sequence[float] | str | None = None
     ) -> Self:
         """Return the same result with the limits for a release; every output shows them.
 

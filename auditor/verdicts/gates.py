@@ -48,6 +48,10 @@ _CHECKS = "checks."
 GROUP = "group."
 _ESTIMATES_OF_GROUPS = ("epsilon_bound.clopper_pearson", "auc", "advantage")
 _ENDS = {"value": "value", "lower": "lower end", "upper": "upper end"}
+_NUMBERS_OF_GROUPS = [
+    *_ESTIMATES_OF_GROUPS,
+    *(f"{name}.{end}" for name in _ESTIMATES_OF_GROUPS for end in _ENDS),
+]
 
 
 class _Number(NamedTuple):
@@ -86,8 +90,9 @@ def _of_groups(name: str, result: Document) -> "list[_Number]":
         estimate = find(one, stem)
         if one.kind is not SliceKind.PERCENTILE and estimate is not None:
             few = f"{one.kind} {numbers.quoted(one.label)} has too few records ({one.n_member:,} and {one.n_nonmember:,})"
-            missing = getattr(estimate, end) is None
-            numbers_of.append(_Number(None if missing else estimate, end, few if missing else "", one))
+            numbers_of.append(
+                _Number(None, end, few, one) if estimate.value is None else _Number(estimate, end, "", one)
+            )
     return numbers_of or [_Number(None, end, "no record of this audit has a class or a group")]
 
 
@@ -119,7 +124,7 @@ def known_names(result: Document) -> tuple[str, ...]:
     ends = [f"{name}.{end}" for name in estimates for end in _ENDS]
     absent = [item.name for item in CHECKS if item.absent and result.kind is None]
     checks = [_CHECKS + name for name in [*(item.name for item in result.checks), *absent]]
-    groups = [GROUP + name for name in _ESTIMATES_OF_GROUPS if getattr(result, "slices", ())]
+    groups = [GROUP + name for name in _NUMBERS_OF_GROUPS if getattr(result, "slices", ())]
     return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends, *groups]))
 
 
@@ -287,9 +292,8 @@ class Gate:
         except InputError:
             if not self.is_policy or result.kind is None:
                 raise
-            outcome = self._undecided(
-                f"no audit of this kind has {self.name}"
-            )  # a policy may be for all kinds
+            # A policy may be for results of all kinds.
+            outcome = self._undecided(f"no audit of this kind has {self.name}")
         return self._undecided(ALTERED) if result.altered else outcome
 
     def _of_word(self, result: Document) -> "GateOutcome":
@@ -307,7 +311,7 @@ class Gate:
 
     def _of_number(self, result: Document) -> "GateOutcome":
         name = self.name.removeprefix(GROUP)
-        if self.name.startswith(GROUP) and name.startswith(_ESTIMATES_OF_GROUPS):
+        if name != self.name and name in _NUMBERS_OF_GROUPS:
             options = [self._of_estimate(item, result) for item in _of_groups(name, result)]
             largest = sorted(options, key=lambda item: -float(item.actual or 0.0))
             return min(largest, key=lambda item: _WORST_FIRST.index(item.code))

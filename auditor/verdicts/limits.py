@@ -49,12 +49,13 @@ def parse_policy(text: str) -> list[Gate]:
     >>> [(gate.name, gate.symbol) for gate in parse_policy("advantage.upper < 0.1; no group above 0.2; claim not refuted")]
     [('advantage.upper', '>='), ('group.advantage.upper', '>'), ('verdict', '==')]
     """
-    clauses = (
-        [" ".join(part.split()) for part in re.split(r"[;\n]", text) if part.strip()]
-        if isinstance(text, str)
-        else []
-    )
-    if not 0 < len(clauses) <= _MOST_CONDITIONS:
+    parts = re.split(r"[;\n]", text) if isinstance(text, str) else []
+    clauses = [" ".join(part.split()) for part in parts if part.strip()]
+    if len(clauses) > _MOST_CONDITIONS:
+        raise InputError(
+            f"policy must have at most {_MOST_CONDITIONS} conditions, got {len(clauses):,}; join or drop some."
+        )
+    if not clauses:
         raise InputError(
             "policy must be conditions that must hold, with semicolons between, such as 'advantage.upper < 0.1; no group"
             f" above 0.2; claim not refuted', got {numbers.clean(repr(text), most=LONGEST)}."
@@ -146,7 +147,7 @@ def with_limits(
     gates: Gates = (),
     *,
     allow_unjudged: bool = False,
-    severity: Sequence[float] | None = None,
+    severity: Sequence[float] | str | None = None,
 ) -> Any:
     """Return a result with the limits of a release; omitted limits stay unchanged.
 
@@ -167,6 +168,10 @@ def with_limits(
         more["policy"] = policy
     if gates:
         read = as_gates(gates)
+        if wrong := [item.text for item in read if item.is_policy]:
+            raise InputError(
+                f"gates must be conditions that must not hold, got the policy {wrong[0]!r}; give it as policy."
+            )
         judged(result, read)
         more["gates"] = [item.text for item in read]
     if allow_unjudged:

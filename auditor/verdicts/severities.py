@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.core import validate
@@ -16,13 +16,19 @@ CUT_POINTS = (0.05, 0.2, 0.5)
 _LEVELS = (Severity.SLIGHT, Severity.MARKED, Severity.SEVERE)
 
 
-def cut_points(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the lower limits of the advantage from which a leak is slight, marked and severe.
+def cut_points(values: Sequence[float] | str) -> tuple[float, ...]:
+    """Return the lower limits of the advantage from which a leak is slight, marked and severe, also of a text with commas.
 
     Raises:
         InputError: They are not three numbers that increase, in (0, 1].
     """
-    listed = values if isinstance(values, list | tuple) else [values]
+    listed = (
+        values.split(",")
+        if isinstance(values, str)
+        else values
+        if isinstance(values, list | tuple)
+        else [values]
+    )
     points = tuple(validate.number("severity", value) for value in listed)
     steps = itertools.pairwise((0.0, *points))
     if len(points) != len(_LEVELS) or points[-1] > 1 or not all(low < high for low, high in steps):
@@ -79,12 +85,6 @@ def group_advantage(one: Slice) -> float:
     return max(lows.get("advantage", 0.0), least_advantage(lows.get("auc", 0.0)))
 
 
-def worst_groups(result: Document) -> Iterator[Slice]:
-    """Yield the classes and groups of an audit, those with the largest lower limit of the advantage first."""
-    groups = (one for one in getattr(result, "slices", ()) if one.kind is not SliceKind.PERCENTILE)
-    yield from sorted(groups, key=group_advantage, reverse=True)
-
-
 def severity(result: Document, *, leaks: bool) -> tuple[Severity, float] | None:
     """Return the severity of a leak, and the lower limit of the advantage behind it; None if no number measures leakage.
 
@@ -94,8 +94,8 @@ def severity(result: Document, *, leaks: bool) -> tuple[Severity, float] | None:
     """
     if result.kind is not None or result.altered or failed_validity(result.checks):
         return None
-    worst = next(worst_groups(result), None)
-    low = max(lower_limits(result)[1], 0.0 if worst is None else group_advantage(worst))
+    groups = (one for one in getattr(result, "slices", ()) if one.kind is not SliceKind.PERCENTILE)
+    low = max(lower_limits(result)[1], *map(group_advantage, groups), 0.0)
     points = points_of(result.data)
     reached = [level for level, point in zip(_LEVELS, points, strict=False) if low >= point]
     return (reached[-1] if reached else Severity.SLIGHT if leaks else Severity.NONE), low

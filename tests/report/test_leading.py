@@ -72,7 +72,10 @@ def test_a_page_leads_with_its_number(kind, tmp_path):
         assert re.search(
             r"picks the right one at least \d+ times in 100 \(coin: 50\)", first.partition("<dl")[0]
         )
-        assert re.search(r"Of 100 pairs, an attacker picks at least \d+ members; a coin picks 50\.", first)
+        assert re.search(
+            r"Of 100 pairs, an attacker picks at least \d+ members; a coin picks 50 \(about 95% confidence\)\.",
+            first,
+        )
     elif kind == "promise of a training":
         assert re.search(r"Promised, not measured</span>\. Epsilon at most [\d.]+ at delta 1e-5", first)
         assert "out of 100 potential outcomes" in first
