@@ -91,7 +91,7 @@ def test_a_policy_that_cannot_be_read_is_refused(text, words):
         (
             "auc.upper < 0.4; auc < 0.49",
             REFUSE,
-            "AUC at least 0.5 is above your limit 0.4 (and 1 more, see the limits).",
+            "AUC at least 0.5 is above your limit 0.4. Also failed: “auc < 0.49”.",
         ),
         # An interval that contains the limit decides nothing.
         (

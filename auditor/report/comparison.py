@@ -12,11 +12,13 @@ from auditor.comparison import runs as audited
 from auditor.comparison.changes import Change, Difference
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
+from auditor.core.facts import Severity
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role
 from auditor.core.values import Estimate, Status, Subject
 from auditor.curves.cells import LEAST
 from auditor.report import html
+from auditor.report.decision import Bar
 from auditor.report.figures import landscape
 from auditor.report.rows import Row, condition, policy_rows
 from auditor.report.view import LABEL_ONLY, texts
@@ -25,6 +27,7 @@ from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
+from auditor.verdicts.severities import CUT_POINTS, level
 
 if TYPE_CHECKING:
     from auditor.comparison.changes import Headline
@@ -506,6 +509,8 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "count": len(comparison.runs),
         "runs": comparison.runs,
         "sign": sign,
+        "severity": _severity(comparison),
+        "who": _who(comparison),
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
         "hints": _hints(comparison, command_line=command_line),
@@ -543,6 +548,20 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "label_only": LABEL_ONLY,
         "policies": [row for run in comparison.runs for row in _policies_of(run)],
     }
+
+
+def _severity(comparison: "AuditsComparison") -> Bar | None:
+    """Return the severity of the largest leak, if the audits are compared by the advantage."""
+    low = max((item.lower or 0.0 for item in comparison.strategies), default=0.0)
+    if comparison.measure != "advantage" or comparison.no_order is not None:
+        return None
+    return Bar(level(low, CUT_POINTS) or (Severity.SLIGHT if low > 0 else Severity.NONE), low, CUT_POINTS)
+
+
+def _who(comparison: "AuditsComparison") -> str:
+    """Return the people whom the largest leak is about, in a sentence."""
+    top = next((item for item in _in_order(comparison) if item.measure is not None), None)
+    return _said("who") if top is None else _said("who_first", name=numbers.quoted(top.name))
 
 
 def _mean_words(row: Row) -> str:

@@ -12,27 +12,44 @@ from auditor.report.words import SEVERITY, Sign
 from auditor.results.document import Document, find
 from auditor.results.metrics import describe
 from auditor.verdicts.gates import GateOutcome, apart_from, rounded_toward
+from auditor.verdicts.judging import failed_validity
 
 SIGNS = {
     Decision.RELEASE: Sign("Release", "✓", "good"),
     Decision.REVISE: Sign("Revise before release", "?", "caution"),
     Decision.REFUSE: Sign("Do not release", "✕", "bad"),
-    None: Sign("No limit was set", "–", "plain"),  # noqa: RUF001 a dash is meant
+    None: Sign("No limit was set: not decided", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 
 
 def decision_sentence(result: Document, decided: Decision | None, outcomes: Sequence[GateOutcome]) -> str:
     """Return why the decision is as it is, as a sentence."""
     if decided is None:
-        return said("no_limit")
+        invalid = failed_validity(result.checks)
+        return said("no_limit_yet") if invalid else said("no_limit", example=_EXAMPLES[result.kind])
     if decided is Decision.RELEASE:
         return _passed(outcomes)
-    reasons = [_refuted(result)] if result.verdict is Verdict.REFUTED else []
+    refuted = result.verdict is Verdict.REFUTED
     code = ExitCode.FAILED if decided is Decision.REFUSE else ExitCode.NOT_EVALUABLE
-    reasons += [_limit(item) for item in outcomes if item.code is code]
-    more = len(reasons) - 1
-    rest = f" (and {more} more, see the limits)" if more else ""
-    return numbers.sentence(f"{numbers.tidy(reasons[0]).rstrip('.')}{rest}")
+    failed = [
+        item
+        for item in outcomes
+        if item.code is code and not (refuted and isinstance(item.gate.bound, Verdict))
+    ]
+    reason = _refuted(result) if refuted else _limit(failed[0])
+    others = [numbers.quoted(item.gate.text) for item in (failed if refuted else failed[1:])]
+    also = "failed" if decided is Decision.REFUSE else "open"
+    rest = f" Also {also}: {', '.join(others)}." if others else ""
+    return f"{numbers.sentence(numbers.tidy(reason))}{rest}"
+
+
+_EXAMPLES = {
+    None: "advantage.upper < 0.1",
+    "claim": "epsilon < 2",
+    "runs": "claim not refuted",
+    "instances": "claim not refuted",
+    "labels": "epsilon_bound.labels < 1",
+}
 
 
 def _passed(outcomes: Sequence[GateOutcome]) -> str:
@@ -57,8 +74,9 @@ def _refuted(result: Document) -> str:
         return "The claim is refuted"
     made, audited = (numbers.as_stated(claim.value) for claim in (result.claims[0], item.claim))
     scale = "" if made == audited else f" ({audited} for this audit)"
-    least = numbers.number(row.lower, toward="down")
-    return f"The claim is refuted: epsilon {made} claimed{scale}, at least {least} measured"
+    least, level = numbers.number(row.lower, toward="down"), numbers.percent(row.confidence, toward="down")
+    terms = f"(delta {numbers.as_stated(row.delta)}, {level} confidence)"
+    return f"The claim is refuted: epsilon {made} claimed{scale}, at least {least} measured {terms}"
 
 
 _BEYOND = {">": "above", ">=": "above", "<": "below", "<=": "below", "==": "equal to", "!=": "not"}
@@ -120,7 +138,7 @@ class Bar(NamedTuple):
     def steps(self) -> list[tuple[str, str, bool]]:
         """Every level, its range in words (of the reached level the lower limit itself), and whether it is reached."""
         first, *others = map(numbers.number, self.points)
-        ranges = (f"below {first}", f"any, or from {first}", *(f"advantage from {point}" for point in others))
+        ranges = ("none found", f"found, or from {first}", *(f"advantage from {point}" for point in others))
         low = f"advantage at least {numbers.number(self.low, toward='down')}" if self.low > 0 else ""
         return [
             (level.capitalize(), (here and low) or words, here)

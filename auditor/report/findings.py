@@ -53,7 +53,7 @@ _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _ALTERED = Sign("Altered since it was written", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
 _UNLESS = Sign("Labels leak, or the label distribution is wrong", "!", "caution")
-_ODDS = Sign("Leakage, or the odds are off", "!", "caution")
+_ODDS = Sign("Leakage, if the odds are right", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -281,6 +281,7 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     values: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
     values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
     values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
+    values["shift"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down", digits=2)
     values["features"], values["losses"] = (
         f"{numbers.unit(outcome['value'])} ({numbers.unit(outcome['lower'], toward='down')} to {numbers.unit(outcome['upper'], toward='up')})"
         for outcome in (odds["by_features"], odds["by_losses"])

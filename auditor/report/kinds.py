@@ -30,6 +30,12 @@ class TrainingView(View):
         state = result if result == "reversed" else str(self.result.verdict or "no_claim")
         return self.advice(self.result.kind, state)
 
+    @property
+    def who(self) -> str:
+        """The people whom the result is about."""
+        shown = findings.states(self.result, self.finding)[-1] == "leak"
+        return str(texts("findings")["who"]["training" if shown else "untested"])
+
     @cached_property
     def model(self) -> str:
         """The claim or else the file of the scores, with the kind of audit."""
@@ -132,6 +138,12 @@ class LabelsView(View):
         lead = self.lead
         return tuple(texts("what_now")["labels"]["leak" if lead and lead.estimate.lower else "nothing"])
 
+    @property
+    def who(self) -> str:
+        """The people whom the result is about."""
+        lead = self.lead
+        return str(texts("findings")["who"]["label" if lead and lead.estimate.lower else "nothing"])
+
     @cached_property
     def finding(self) -> Statement:
         """The finding, and its scope."""
@@ -188,6 +200,16 @@ class PromiseView(View):
         if self.result.altered:
             return super().finding
         return Statement(PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """A third sentence on an attacker, and the status of the numbers."""
+        return *self.result.in_words[2:3], "Nothing here was measured."
+
+    @property
+    def who(self) -> str:
+        """The people whom the promise is about."""
+        return str(texts("findings")["who"]["promise"])
 
     @cached_property
     def promise(self) -> str:

@@ -143,7 +143,8 @@ class View:
         if state not in ("leak", "nothing", "small") or (state != "leak" and not group):
             return whole
         size = self.severity_of(whole._replace(sign=_IN_GROUP)) if self.result.kind is None else None
-        sentence = f"{self.most_exposed} {whole.sentence}" if group else whole.sentence
+        all_records = f"Over all {self.units.many}: {whole.sentence[:1].lower()}{whole.sentence[1:]}"
+        sentence = f"{self.most_exposed} {all_records}" if group else whole.sentence
         return Statement(whole.sign if size is None else size.sign, sentence)
 
     @cached_property
@@ -165,6 +166,11 @@ class View:
     def verdict(self) -> Statement:
         """The verdict on the claim."""
         return Statement(VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the decision is that the claim is refuted, so that the verdict repeats it."""
+        return self.result.verdict is values.Verdict.REFUTED and self.decided is Decision.REFUSE
 
     @property
     def claimed(self) -> bool:
@@ -244,9 +250,8 @@ class View:
         if one is None:
             return f"No {' or '.join(sorted(set(kinds)))} stands out."
         level = numbers.percent(one.confidence, toward="down")
-        others = [item for item in self.by_group if item.kind is one.kind and item is not one]
         beside = f"no other {one.kind} shows leakage"
-        if any(exposure(item) > _GUESSING for item in others):
+        if any(exposure(item) > _GUESSING for item in self._beside(one)):
             whole = self.pair
             beside = f"all {self.units.many}: " + (f"at least {whole[0]}" if whole else "none shown")
         times, coin = pair_words(exposure(one))
@@ -282,12 +287,29 @@ class View:
         return Picture(hits, words)
 
     @property
-    def scope(self) -> str:
-        """The records that the severity is about, if no class or group was examined; empty if one was."""
-        if self.severity is None or self.most_exposed:
-            return ""
-        who = "Examined" if self.severity.level is Severity.NONE else "Exposed"
-        return f"{who}: all {self.units.members}; classes and groups were not examined."
+    def beside(self) -> tuple[str, ...]:
+        """Sentences that belong to the finding: the exposure of the group that stands out."""
+        apart = self.stands_out is not None and self.most_exposed not in self.finding.sentence
+        return (self.most_exposed,) if apart else ()
+
+    @property
+    def who(self) -> str:
+        """The people whom the finding is about, in a sentence."""
+        words, state = texts("findings")["who"], findings.states(self.result, self.finding)[-1]
+        if self.lead is not None and self.lead.name == findings.PROPENSITY:
+            return str(words["odds"])
+        if self.stands_out is not None and state == "leak":
+            everyone = any(exposure(item) > _GUESSING for item in self._beside(self.stands_out))
+            sentence = words["most" if everyone else "group"]
+            return str(sentence.format(group=self.group_name, kind=self.stands_out.kind))
+        sentence = words.get(state, words["unknown"])
+        if state not in ("leak", "nothing"):
+            return str(sentence)
+        return f"{sentence} {self.most_exposed or words['unexamined']}"
+
+    def _beside(self, one: Slice) -> list[Slice]:
+        """Return the other slices of the same kind."""
+        return [item for item in self.by_group if item.kind is one.kind and item is not one]
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:

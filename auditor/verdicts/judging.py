@@ -290,7 +290,7 @@ def _smallest(estimate: Estimate, top: str) -> str:
     if mu is None:
         return f" The most that these {_unit(estimate)} can show is {top}."
     return (
-        f" To refute it in 4 of 5 audits of this size, a score must set the groups mu = {number(mu, toward='up', digits=2)} standard"
+        f" Audits of this size refute it in 4 of 5 cases if the groups are mu = {number(mu, toward='up', digits=2)} standard"
         " deviations apart (normal losses)."
     )
 

@@ -96,6 +96,9 @@ def severity(result: Document, *, leaks: bool) -> tuple[Severity, float] | None:
         return None
     groups = (one for one in getattr(result, "slices", ()) if one.kind is not SliceKind.PERCENTILE)
     low = max(lower_limits(result)[1], *map(group_advantage, groups), 0.0)
-    points = points_of(result.data)
-    reached = [level for level, point in zip(_LEVELS, points, strict=False) if low >= point]
-    return (reached[-1] if reached else Severity.SLIGHT if leaks else Severity.NONE), low
+    return level(low, points_of(result.data)) or (Severity.SLIGHT if leaks else Severity.NONE), low
+
+
+def level(low: float, points: Sequence[float]) -> Severity | None:
+    """Return the level that this lower limit of the advantage reaches; None below the first cut point."""
+    return next((one for one, point in zip(_LEVELS[::-1], points[::-1], strict=True) if low >= point), None)

@@ -161,7 +161,7 @@ def test_each_kind_of_page_has_its_leading_number(kinds, name, title, note):
 # --- The sentence for a person --------------------------------------------------------------------
 
 _PAIR = re.compile(
-    r"Shown one training record and one other record, an attacker (picks the right one at least ([\d,]+) times in ([\d,]+)"
+    r"[Ss]hown one training record and one other record, an attacker (picks the right one at least ([\d,]+) times in ([\d,]+)"
     r" \(coin: ([\d,]+)\)|is not shown to pick the right one more often than a coin)\."
 )
 

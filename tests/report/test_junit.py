@@ -108,7 +108,7 @@ def test_a_failure_says_why(refuted):
     output = root.find("testsuite/system-out").text
     assert "Training algorithm bound: 1.31 (certified at 95% confidence" in output
     assert output.startswith(
-        "Do not release. The claim is refuted: epsilon 1 claimed, at least 1.31 measured (and 1 more"
+        "Do not release. The claim is refuted: epsilon 1 claimed, at least 1.31 measured (delta 1e-5, 95% confidence). Also failed: “auc > 0.6”."
     )
     assert "\nClaim refuted. " in output
 

@@ -70,7 +70,7 @@ def test_a_page_leads_with_its_number(kind, tmp_path):
     first = page[page.index('class="verdict') :]
     if kind == "audit of a model":
         assert re.search(
-            r"picks the right one at least \d+ times in 100 \(coin: 50\)", first.partition("<dl")[0]
+            r"picks the right one at least \d+ times in 100 \(coin: 50\)", first.partition("</dl>")[0]
         )
         assert re.search(
             r"Of 100 pairs, an attacker picks at least \d+ members; a coin picks 50 \(about 95% confidence\)\.",

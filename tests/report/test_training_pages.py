@@ -127,9 +127,10 @@ def test_the_page_of_a_refuted_claim(name, request):
     words = told(page).partition("Provenance")[2]  # behind the links to the sections
     order = [
         "Decision ✕ Do not release The claim is refuted",
-        "✕ Claim refuted . Claimed: epsilon",
+        "How bad ! Leakage found",
+        "Who Anyone whose record is in the training data",
         "What now Do not publish that epsilon",
-        "Claimed against measured",
+        "Claimed against measured Claimed: epsilon",
         "The numbers",
         "Can these numbers be relied on?",
         "Provenance",
@@ -217,7 +218,7 @@ def test_results_of_earlier_releases_have_a_page(stopped, models, tmp_path):
         raw["schema_version"] = "2"
         (tmp_path / "r.json").write_text(json.dumps(raw), encoding="utf-8")
         words = told(auditor.read_result(tmp_path / "r.json").to_html())
-        assert "Claim refuted" in words
+        assert "The claim is refuted" in words
         assert ("holds no curves" in words) is (result is models)
 
 
