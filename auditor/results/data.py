@@ -198,6 +198,99 @@ class RunsData(LimitsSet):
     looks: NotRequired[Count]
 
 
+class TensorData(TypedDict):
+    """What a training audit measured of one parameter tensor.
+
+    Attributes:
+        name: Its name.
+        numbers: Its trained numbers.
+        canaries: Canaries that are judged for it alone.
+        measured: Standard deviation of their scores over the claimed one; a point estimate.
+        low: Lower end of its interval at about 95% confidence, if the noise is normal and independent.
+        high: Upper end of that interval.
+        at_most: Certified ratio of noise to claim, for all tensors at once; None if no ratio is refuted.
+        contribution: Mean contribution of a clipped canary in clipping norms; None before both sides of a coin were seen.
+    """
+
+    name: str
+    numbers: Count
+    canaries: Count
+    measured: NotNegative
+    low: NotNegative
+    high: NotNegative
+    at_most: NotNegative | None
+    contribution: Finite | None
+
+
+class EvidenceData(TypedDict):
+    """The growth of the evidence of a training audit: after so many steps, its largest log so far."""
+
+    steps: list[Count]
+    log_evidence: list[Finite]
+
+
+class SamplerData(TypedDict):
+    """The batches of an audited training beside the claim of Poisson sampling.
+
+    Attributes:
+        batches: Batches that were seen.
+        records: Training records.
+        rate: Claimed sampling rate.
+        mean: Mean size of a batch; None before the first.
+        variance: Variance of the sizes.
+        empty: Empty batches.
+        e_value: Evidence against the sampler.
+    """
+
+    batches: Count
+    records: Count
+    rate: Rate
+    mean: NotNegative | None
+    variance: NotNegative | None
+    empty: Count
+    e_value: NotNegative
+
+
+class TrainingData(LimitsSet):
+    """An audit from inside one training.
+
+    Attributes:
+        steps: Observed steps.
+        canaries: Canaries, each with a coin in every step.
+        parameters: Trained numbers.
+        scale: Norm of a canary's gradient before clipping, in clipping norms.
+        delta: Of the implied epsilon.
+        confidence: Of the verdict.
+        error_of_steps: Share of the error of the test of the steps.
+        error_of_sampler: Share of the error of the test of the sampler; 0 without one.
+        noise_refuted: Whether the steps refute the claim.
+        sampler_refuted: Whether the batches do.
+        nuisance: What remains of the batch in the scores, over the claimed noise; a point estimate.
+        claim: Claim about the training, in words.
+        tensors: The parameter tensors.
+        evidence: The growth of the evidence.
+        sampler: The batches; None if the sampler was not tested.
+        notes: What was done differently from what was ordered.
+    """
+
+    steps: Count
+    canaries: Count
+    parameters: Count
+    scale: NotNegative
+    delta: Delta
+    confidence: Confidence
+    error_of_steps: Rate
+    error_of_sampler: Rate
+    noise_refuted: bool
+    sampler_refuted: bool
+    nuisance: NotNegative
+    claim: str
+    tensors: list[TensorData]
+    evidence: EvidenceData
+    sampler: SamplerData | None
+    notes: list[str]
+
+
 class PredictedData(TypedDict):
     """Accuracy of the predicted labels of the audited records, as observed.
 

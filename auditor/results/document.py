@@ -34,6 +34,7 @@ from auditor.results.data import (
     Provenance,
     ProvenanceOfInstances,
     RunsData,
+    TrainingData,
     ShownData,
 )
 
@@ -563,6 +564,31 @@ class RunsResult(Document):
 
     data: Annotated[Mapping[str, Any], Keys(RunsData)]
     schema_version: str = SCHEMA_VERSION
+    curves: tuple[NamedCurve, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TrainingResult(Document):
+    """The result of an audit from inside one training (white-box).
+
+    Attributes:
+        data: Numbers of steps, canaries and parameters, the parameter tensors, the growth of the evidence and the sampler.
+        estimates: ``noise_ratio``, the certified limit of noise over claim, ``step_mu``, the same as the mu of one step, and
+            ``epsilon_implied`` of the whole run, if every step leaks as much.
+        claims: The promises that follow from the training description, or the claimed noise.
+        comparisons: Comparison of the claimed noise with the evidence.
+        checks: Empty.
+        verdict: Refuted or not refuted: such an audit acquits nothing.
+        provenance: Versions, hash of the evidence, time.
+        curves: Empty.
+    """
+
+    kind = "training"
+    keys = InstancesResult.keys
+
+    data: Annotated[Mapping[str, Any], Keys(TrainingData)]
+    schema_version: str = SCHEMA_VERSION
+    checks: tuple[Check, ...] = ()
     curves: tuple[NamedCurve, ...] = ()
 
 

@@ -61,6 +61,7 @@ def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
 _ENTRIES = _read()
 METRICS = Registry(*_with_rates(_ENTRIES["of_models"].values()))
 METRICS_OF_RUNS = Registry(*_ENTRIES["of_runs"].values())
+METRICS_OF_STEPS = Registry(*_ENTRIES["of_steps"].values())
 _CLAIMED = Registry(*_ENTRIES["claimed"].values())
 
 
@@ -69,7 +70,7 @@ _CLAIMED = Registry(*_ENTRIES["claimed"].values())
 
 def metric(name: str) -> Metric:
     """Return the metric of a name; an unknown name is its own title."""
-    result = _CLAIMED[name] if name in _CLAIMED else METRICS.get(name)
+    result = _CLAIMED.get(name) or METRICS_OF_STEPS.get(name) or METRICS.get(name)
     result = result or Metric(name, "", unit=Unit.NUMBER)
     return result if result.title else replace(result, title=numbers.clean(name))
 

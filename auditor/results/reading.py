@@ -27,7 +27,7 @@ from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verd
 from auditor.curves.views import Histogram, NamedCurve
 from auditor.results import document
 from auditor.results.disclosure import as_shared
-from auditor.results.metrics import METRICS, METRICS_OF_RUNS, as_evidence, describe
+from auditor.results.metrics import METRICS, METRICS_OF_RUNS, METRICS_OF_STEPS, as_evidence, describe
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -99,6 +99,7 @@ _SCHEMAS: dict[str, tuple[Any, str]] = {
     "result": (document.AuditResult, "The result of one audit"),
     "instances": (document.InstancesResult, "The audit of several models of one training algorithm"),
     "runs": (document.RunsResult, "The audit of many runs of one training algorithm"),
+    "training": (document.TrainingResult, "The audit from inside one training"),
     "labels": (document.LabelsResult, "The audit of a model's training labels"),
 }
 
@@ -107,7 +108,7 @@ def schema(kind: str = "result") -> Schema:
     """Return the JSON Schema (2020-12) that the JSON of a kind of result validates against.
 
     Args:
-        kind: ``"result"``, of `audit`; ``"instances"``, ``"runs"`` or ``"labels"``, of `audit_instances` and the like.
+        kind: ``"result"``, of `audit`; ``"instances"``, ``"runs"``, ``"training"`` or ``"labels"``, of `audit_instances` and the like.
 
     Raises:
         InputError: The kind is another.
@@ -166,7 +167,7 @@ def _closed(made: Schema, cls: type) -> Schema:
 def _examples(cls: type) -> list[str]:
     """Return the names that this version gives to estimates or to checks; results of others may have more."""
     if cls is Estimate:
-        names = [item.name for item in (*METRICS, *METRICS_OF_RUNS) if not item.name.endswith("*")]
+        names = [item.name for item in (*METRICS, *METRICS_OF_RUNS, *METRICS_OF_STEPS) if not item.name.endswith("*")]
     else:
         names = [item.name for item in (*CHECKS, *RUN_CHECKS)] if cls is Check else []
     return list(dict.fromkeys(names))
@@ -251,12 +252,14 @@ KINDS = (
     document.AuditResult,
     document.InstancesResult,
     document.RunsResult,
+    document.TrainingResult,
     document.LabelsResult,
     document.ClaimResult,
 )
 _OTHER_KINDS = {
     "instances": "the audit of several models",
     "runs": "the audit of many runs",
+    "training": "the audit from inside one training",
     "labels": "the audit of training labels",
     "claim": "what a training promises",
     "comparison": "a comparison of audits",

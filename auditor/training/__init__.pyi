@@ -1,0 +1,3 @@
+from auditor.training.on_function import CheckedStep as CheckedStep, check_step as check_step, step as step
+from auditor.training.on_opacus import opacus as opacus
+from auditor.training.step_audit import StepAudit as StepAudit

@@ -1,0 +1,156 @@
+"""The verdict of a step audit as a document: evidence, certified noise, tensors, and the implied epsilon of the run."""
+
+import hashlib
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auditor.core.numbers import as_stated, number, percent
+from auditor.core.options import DPSGD, Adjacency
+from auditor.core.values import Claim, Comparison, Estimate, Subject, Verdict
+from auditor.results.document import TrainingResult, made_now
+from auditor.theory import claims, epsilon
+
+if TYPE_CHECKING:
+    from auditor.training.step_audit import StepAudit
+
+RATIO, STEP_MU, IMPLIED = "noise_ratio", "step_mu", "epsilon_implied"
+_METHOD = "bets on coins inside the steps; Ville's inequality"
+_DRAWN = 400  # points of the picture
+_NORMAL = 1.96
+
+
+def judged(audit: "StepAudit", *, delta: float) -> TrainingResult:
+    """Return the result of a step audit of one step or more."""
+    stated = audit.claim if isinstance(audit.claim, DPSGD) else None
+    noise = np.min(audit.claim.noise_multiplier) if isinstance(audit.claim, DPSGD) else float(audit.claim)
+    claim = Claim("noise_multiplier", float(noise), None, Adjacency.ADD_REMOVE, "as stated", proven=True)
+    evidence = math.exp(min(audit.log_evidence, 700.0))
+    tensors = _tensors(audit)
+    verdict = Verdict.REFUTED if audit.refuted else Verdict.NOT_REFUTED
+    compared = Comparison(
+        claim, RATIO, verdict, _reason(audit, tensors), Subject.MECHANISM, min(1.0, 1 / evidence), evidence
+    )
+    every = np.unique(np.linspace(0, audit.steps - 1, _DRAWN).round().astype(int))
+    sampler = audit.sampler
+    return TrainingResult(
+        data={
+            "steps": audit.steps,
+            "canaries": audit.blocks.canaries,
+            "parameters": audit.blocks.owner.size,
+            "scale": audit.scale,
+            "delta": delta,
+            "confidence": audit.confidence,
+            "error_of_steps": audit.shares[0],
+            "error_of_sampler": audit.shares[1],
+            "noise_refuted": audit.noise_refuted,
+            "sampler_refuted": audit.sampler_refuted,
+            "nuisance": audit.nuisance,
+            "claim": stated.in_words() if stated else f"noise multiplier {as_stated(float(noise))}",
+            "tensors": tensors,
+            "evidence": {
+                "steps": (every + 1).tolist(),
+                "log_evidence": [audit.evidence_by_step[place] for place in every],
+            },
+            "sampler": None
+            if sampler is None
+            else {
+                "batches": sampler.steps,
+                "records": sampler.records,
+                "rate": sampler.rate,
+                "mean": float(np.mean(sampler.sizes)) if sampler.sizes else None,
+                "variance": float(np.var(sampler.sizes)) if sampler.sizes else None,
+                "empty": sampler.empty,
+                "e_value": math.exp(min(sampler.most, 700.0)),
+            },
+            "notes": list(audit.notes),
+        },
+        estimates=_estimates(audit, float(noise), delta),
+        claims=claims(stated, delta=delta) if stated else (claim,),
+        comparisons=(compared,),
+        verdict=verdict,
+        provenance={**made_now(), "input_sha256": _hash(audit), "seed": None},
+    )
+
+
+def _hash(audit: "StepAudit") -> str:
+    """Return the SHA-256 of the evidence, step by step."""
+    return hashlib.sha256(np.array(audit.evidence_by_step, dtype="<f8").tobytes()).hexdigest()
+
+
+def _estimates(audit: "StepAudit", noise: float, delta: float) -> tuple[Estimate, ...]:
+    most, confidence = audit.noise_at_most, 1 - audit.shares[0]
+    assumed = ("the coins are fair and independent of the training, as drawn here",)
+    common: dict[str, Any] = {
+        "confidence": confidence,
+        "method": _METHOD,
+        "subject": Subject.MECHANISM,
+        "adjacency": Adjacency.ADD_REMOVE,
+        "assumptions": assumed,
+    }
+    details = {"unit": "steps", "e_value": math.exp(min(audit.log_evidence, 700.0))}
+    bound = Estimate(RATIO, most, None, most, delta=None, details=details, **common)
+    mu = Estimate.at_least(STEP_MU, 1 / (noise * most), delta=None, details=details, **common)
+    if math.isinf(most):
+        few = f"{audit.steps:,} steps are too few to limit the noise"
+        return tuple(replace(row, upper=None).emptied(few) for row in (bound, mu))
+    rows: tuple[Estimate, ...] = (bound, mu)
+    if isinstance(audit.claim, DPSGD):
+        rows += (_implied(audit.claim, most, delta, common, details),)
+    return rows
+
+
+def _implied(
+    claim: DPSGD, most: float, delta: float, common: dict[str, Any], details: dict[str, Any]
+) -> Estimate:
+    """Return the epsilon of the whole run with the certified noise, if every step leaks so much and batches are as claimed."""
+    noise = np.asarray(claim.noise_multiplier) * most
+    shown = replace(claim, noise_multiplier=noise.tolist())
+    value = epsilon(shown, delta=delta, adjacency=Adjacency.ADD_REMOVE)
+    row = Estimate.at_least(
+        IMPLIED, value.value or 0.0, delta=delta, details={**details, "conditional": True}, **common
+    )
+    return row if value.value is not None else row.emptied(value.note or "the accountant has no epsilon")
+
+
+def _tensors(audit: "StepAudit") -> list[dict[str, Any]]:
+    """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
+    blocks, (measured, draws, contribution), result = audit.blocks, audit.measured, []
+    most = audit.tensor_limits
+    for place, (name, part) in enumerate(blocks.slices.items()):
+        members = blocks.tensors[place]
+        ratio = math.sqrt(np.average(measured[members] ** 2))
+        width = _NORMAL / math.sqrt(2 * draws * len(members))
+        result.append(
+            {
+                "name": name,
+                "numbers": part.stop - part.start,
+                "canaries": len(members),
+                "measured": ratio,
+                "low": ratio * max(0.0, 1 - width),
+                "high": ratio * (1 + width),
+                "at_most": None if math.isinf(most[place]) else float(most[place]),
+                "contribution": None
+                if np.isnan(contribution[members]).all()
+                else float(np.nanmean(contribution[members])),
+            }
+        )
+    return result
+
+
+def _reason(audit: "StepAudit", tensors: list[dict[str, Any]]) -> str:
+    """Return the reason for the verdict, in a sentence."""
+    of_steps, of_sampler = (percent(1 - share, toward="down") for share in audit.shares)
+    words = []
+    if audit.noise_refuted:
+        low = [item["name"] for item in tensors if (item["at_most"] or math.inf) < 1]
+        where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low else ""
+        words.append(
+            f"The evidence of {audit.steps:,} steps reached {number(1 / audit.shares[0])}: the noise, the clipping or its"
+            f" coverage of the parameters is refuted at {of_steps} confidence.{where}"
+        )
+    if audit.sampler_refuted:
+        words.append(f"The batches are not Poisson samples at the claimed rate, at {of_sampler} confidence.")
+    return " ".join(words) or f"{audit.steps:,} steps do not show less noise than claimed. This is not proof."

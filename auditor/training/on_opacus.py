@@ -1,0 +1,228 @@
+"""Step audits of Opacus: canary gradients beside those of the batch, and the gradients that the optimizer gets."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from auditor.core.errors import InputError, import_optional
+from auditor.core.options import DPSGD
+from auditor.training.step_audit import StepAudit
+from auditor.training.watch import Watch
+
+_REFUSED = {
+    "FastGradientClipping": "clips without per-example gradients (ghost clipping), and canaries are such gradients",
+    "Distributed": "adds the noise in one process of several, and each sees a part of the batch",
+    "FSDP": "divides the parameters among processes",
+}
+
+
+def opacus(
+    optimizer: Any,
+    *,
+    claim: DPSGD | float,
+    loader: Any = None,
+    model: Any = None,
+    canaries: int = 64,
+    scale: float = 10.0,
+    confidence: float = 0.95,
+    seed: int | None = None,
+) -> Watch:
+    """Watch a training by Opacus: its noise, its clipping, the parameters that both cover, and its sampler.
+
+    ::
+
+        watch = auditor.training.opacus(optimizer, claim=auditor.DPSGD(1.0, 0.01, 1000), loader=loader)
+        ...  # train as always; stop when watch.refuted
+        watch.result().to_html("training.html")
+
+    It takes flat, per-layer and adaptive clipping, gradient accumulation, `BatchMemoryManager` and mixed precision. The
+    canaries change the model, and with adaptive clipping they push the clipping norm up: use a training that is made for
+    the audit. The canaries of a step are added as one more physical batch of it, by the optimizer's own clipping, and the
+    scores are taken from the gradients that the inner optimizer gets, so that whatever the optimizer does in between is seen.
+
+    Args:
+        optimizer: The `DPOptimizer` that ``make_private`` returned.
+        claim: As in `StepAudit`.
+        loader: The loader that ``make_private`` returned, before `BatchMemoryManager` splits its batches: with it the
+            sampler of a claim of Poisson sampling is tested too, by sizes and indices of the logical batches, empty ones too.
+        model: The network, for the names of its parameters; they are counted without it.
+        canaries: As in `StepAudit`.
+        scale: As in `StepAudit`.
+        confidence: As in `StepAudit`.
+        seed: As in `StepAudit`.
+
+    Raises:
+        InputError: An optimizer that is not private, or one of ghost clipping or distributed training; a bad argument.
+        MissingExtraError: PyTorch is not installed.
+    """
+    torch = import_optional("torch", purpose="auditing a training by Opacus", extra="torch")
+    if not all(
+        hasattr(optimizer, name) for name in ("clip_and_accumulate", "original_optimizer", "max_grad_norm")
+    ):
+        raise InputError(
+            f"optimizer must be the one that Opacus's make_private returned, got {type(optimizer).__name__}, which is not"
+            " private."
+        )
+    kind = type(optimizer).__name__
+    for word, why in _REFUSED.items():
+        if word in kind:
+            raise InputError(f"optimizer must clip per-example gradients in one process: {kind} {why}.")
+    records = len(loader.dataset) if loader is not None and isinstance(claim, DPSGD) else None
+    audit = StepAudit(
+        claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed, records=records
+    )
+    return _OpacusWatch(audit, optimizer, loader, model, torch)
+
+
+class _OpacusWatch(Watch):
+    """The watch of an Opacus optimizer."""
+
+    def __init__(self, audit: StepAudit, optimizer: Any, loader: Any, model: Any, torch: Any) -> None:
+        super().__init__(audit)
+        self._torch, self._optimizer, self._model = torch, optimizer, model
+        self._buffers: list[Any] = []
+        self._coins: Any = None
+        self._centre: Any = None
+        self._clip = optimizer.clip_and_accumulate
+        optimizer.clip_and_accumulate = self._clip_and_accumulate
+        hook = optimizer.original_optimizer.register_step_pre_hook(self._before_update)
+        self._undo += [lambda: delattr(optimizer, "clip_and_accumulate"), hook.remove]
+        if loader is not None and audit.sampler is not None:
+            sampler = loader.batch_sampler
+            object.__setattr__(loader, "batch_sampler", _Seen(sampler, audit))
+            self._undo.append(lambda: object.__setattr__(loader, "batch_sampler", sampler))
+
+    @property
+    def _norms(self) -> float | dict[str, float]:
+        """The clipping norm of this step, or that of each parameter tensor."""
+        each = getattr(self._optimizer, "max_grad_norms", None)
+        if each is not None:
+            return dict(zip(self._shapes, map(float, each), strict=True))
+        return float(self._optimizer.max_grad_norm)
+
+    def _clip_and_accumulate(self) -> None:
+        """Add the canaries once in each logical step, as a physical batch of their own, after the centre of each real one."""
+        parameters, blocks = self._optimizer.params, None
+        if self._coins is None:
+            self._shapes = {
+                name: tuple(one.shape)
+                for name, one in zip(_names(parameters, self._model), parameters, strict=True)
+            }
+            self._coins = self.audit.toss(self._shapes, clipping_norm=self._norms)
+            blocks, self._centre = self.audit.blocks, 0.0
+            if not self._buffers:
+                self._prepare(parameters)
+            self._reader = self._as_tensors(blocks.readers(blocks.limits(self._norms)))
+        real = [one.grad_sample for one in parameters]
+        self._centre = self._centre + self._batch_sum(parameters)
+        self._clip()
+        if blocks is not None:
+            for one, rows in zip(parameters, self._rows(parameters), strict=True):
+                one.grad_sample = rows
+            self._clip()
+            for one, samples in zip(parameters, real, strict=True):
+                one.grad_sample = samples
+
+    def _prepare(self, parameters: list[Any]) -> None:
+        """Keep, for each tensor, rows of zeros that the canaries of a step are written into and taken out of."""
+        torch, blocks = self._torch, self.audit.blocks
+        self._vector, self._owner = self._as_tensors(blocks.vector), self._as_tensors(blocks.owner)
+        self._places = [torch.arange(one.numel(), device=one.device) for one in parameters]
+        self._buffers = [torch.zeros((blocks.canaries, one.numel()), device=one.device) for one in parameters]
+
+    def _as_tensors(self, flat: Any) -> list[Any]:
+        """Return a flat array as one flat tensor for each parameter, on its device."""
+        blocks = self.audit.blocks
+        return [
+            self._torch.as_tensor(flat[part], device=one.device)
+            for part, one in zip(blocks.slices.values(), self._optimizer.params, strict=True)
+        ]
+
+    def _rows(self, parameters: list[Any]) -> Iterator[Any]:
+        """Yield the gradients of the canaries whose coin is heads, one tensor for each parameter."""
+        torch, coins = self._torch, self._coins
+        limits = self.audit.blocks.limits(self._norms)
+        place = np.where(coins, np.cumsum(coins) - 1, -1)
+        for index, (one, limit) in enumerate(zip(parameters, limits, strict=True)):
+            rows, owner = self._buffers[index], torch.as_tensor(place, device=one.device)[self._owner[index]]
+            inside = owner >= 0
+            at = (owner[inside], self._places[index][inside])
+            rows[at] = self._vector[index][inside] * (self.audit.scale * float(limit))
+            kind = _first(one.grad_sample).dtype
+            yield rows[: int(coins.sum())].reshape(-1, *one.shape).to(kind, copy=True)
+            rows[at] = 0.0
+
+    def _batch_sum(self, parameters: list[Any]) -> Any:
+        """Return the scores of the batch's own gradients, clipped as claimed; computed here, before the canaries."""
+        torch = self._torch
+        samples = [self._optimizer._get_flat_grad_sample(one).flatten(1) for one in parameters]  # noqa: SLF001
+        if not len(samples[0]):
+            return 0.0
+        lengths = [torch.linalg.vector_norm(each, dim=1, dtype=torch.float32) for each in samples]
+        norms = self._norms
+        if isinstance(norms, Mapping):
+            factors = [
+                (limit / (length + 1e-6)).clamp(max=1)
+                for limit, length in zip(norms.values(), lengths, strict=True)
+            ]
+        else:
+            whole = torch.linalg.vector_norm(torch.stack([x.to(lengths[0].device) for x in lengths]), dim=0)
+            factors = [(norms / (whole + 1e-6)).clamp(max=1).to(x.device) for x in lengths]
+        return self._scores(
+            [factor.to(each.dtype) @ each for factor, each in zip(factors, samples, strict=True)]
+        )
+
+    def _scores(self, flat: list[Any]) -> Any:
+        """Return the scores of a gradient that is given by tensor, flat."""
+        result = np.zeros(self.audit.blocks.canaries)
+        for each, reader, owner in zip(flat, self._reader, self._owner, strict=True):
+            part = self._torch.zeros(result.size, device=each.device, dtype=self._torch.float64)
+            part.index_add_(0, owner, (each.float() * reader).double())
+            result += part.cpu().numpy()
+        return result
+
+    def _before_update(self, *_: Any) -> None:
+        """Observe the gradients that the inner optimizer gets, without the division by the batch size."""
+        optimizer = self._optimizer
+        if self._coins is None:
+            raise InputError(
+                "optimizer must step through Opacus, got an update without clipping; call step of the private optimizer."
+            )
+        times = 1.0
+        if optimizer.loss_reduction == "mean":
+            times = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
+        flat = [one.grad.detach().flatten() for one in optimizer.params]
+        self._coins = None
+        self.audit.observe_scores(self._scores(flat) * times, self._centre)
+
+
+def _names(parameters: list[Any], model: Any) -> list[str]:
+    """Return the name of each parameter in the model, without Opacus's prefix, or its number."""
+    named = {} if model is None else {id(one): name for name, one in model.named_parameters()}
+    return [
+        named.get(id(one), f"parameter {place}").removeprefix("_module.")
+        for place, one in enumerate(parameters)
+    ]
+
+
+def _first(samples: Any) -> Any:
+    return samples[0] if isinstance(samples, list) else samples
+
+
+class _Seen:
+    """A batch sampler whose batches are observed as they are drawn, before a loader or `BatchMemoryManager` changes them."""
+
+    def __init__(self, sampler: Any, audit: StepAudit) -> None:
+        self._sampler, self._audit = sampler, audit
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._sampler:
+            self._audit.observe_batch(len(batch), batch)
+            yield batch
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sampler, name)

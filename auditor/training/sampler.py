@@ -1,0 +1,80 @@
+"""Evidence against Poisson sampling, from the sizes of batches and from records that are drawn again [own].
+
+Under the claim the size of a batch is Binomial(n, q) whatever came before, and so is, of a set of k records that earlier
+batches decide, the number that the next batch holds: Binomial(k, q). The likelihood ratio of a prediction, made from the past,
+against that law has mean 1, and products of such ratios are test martingales (Ville). The predictions are that of a loader
+that goes through shuffled records: the size of the batch before, and no record of the batches before; and other rates.
+"""
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats
+
+_RATES = np.array([0.5, 0.8, 0.9, 1.1, 1.25, 2.0])  # over the claimed one
+_SURE = 0.9  # probability of what a shuffled loader does, in a prediction
+
+
+class SamplerBets:
+    """The capital of bets against Poisson sampling of ``records`` records at rate ``rate``; mutable.
+
+    >>> bets = SamplerBets(records=1000, rate=0.05)
+    >>> for _ in range(4):
+    ...     bets.add(50)
+    >>> bool(bets.most > np.log(100))
+    True
+    """
+
+    def __init__(self, *, records: int, rate: float) -> None:
+        self.records, self.rate = validate.at_least("records", records, least=1), rate
+        self._won = np.zeros(
+            _RATES.size + 3
+        )  # the other rates; the size, the last batch and the last half of a pass
+        self.most, self.steps, self.empty = 0.0, 0, 0
+        self.sizes: list[int] = []
+        self._seen: deque[npt.NDArray[np.int64]] = deque(maxlen=max(1, round(0.5 / rate)))
+
+    def add(self, size: int, records: npt.ArrayLike | None = None) -> None:
+        """Settle the bets on one batch.
+
+        Args:
+            size: Number of records in it.
+            records: Their indices in the data, if they are known.
+
+        Raises:
+            InputError: More records than there are, or another number of indices than the size.
+        """
+        if not 0 <= size <= self.records:
+            raise InputError(f"size must be a batch of the {self.records:,} records, got {size:,}.")
+        rates = np.clip(_RATES * self.rate, 0, 1)
+        claimed = stats.binom.logpmf(size, self.records, self.rate)
+        with np.errstate(invalid="ignore"):
+            self._won[: _RATES.size] += stats.binom.logpmf(size, self.records, rates) - claimed
+        if self.sizes:
+            self._won[-3] += _ratio(size == self.sizes[-1], claimed)
+        if records is not None:
+            self._settle_records(size, np.unique(np.asarray(records, dtype=np.int64)))
+        self.sizes.append(int(size))
+        self.steps, self.empty = self.steps + 1, self.empty + (size == 0)
+        self.most = max(self.most, float(special.logsumexp(self._won) - np.log(self._won.size)))
+
+    def _settle_records(self, size: int, drawn: npt.NDArray[np.int64]) -> None:
+        if drawn.size != size:
+            raise InputError(
+                f"records must name each record of the batch once, got {drawn.size:,} different indices for {size:,} records."
+            )
+        if self._seen:
+            for place, earlier in ((-2, self._seen[-1]), (-1, np.unique(np.concatenate(self._seen)))):
+                again = np.isin(drawn, earlier, assume_unique=True).any()
+                self._won[place] += _ratio(not again, earlier.size * np.log1p(-self.rate))
+        self._seen.append(drawn)
+
+
+def _ratio(right: bool, log_claimed: Floats | float) -> float:
+    """Return the log of the likelihood ratio of a prediction that gives `_SURE` to one outcome and the rest to the claim."""
+    return float(np.logaddexp(np.log(_SURE) - log_claimed, np.log1p(-_SURE)) if right else np.log1p(-_SURE))
