@@ -153,7 +153,7 @@ def test_every_reader_takes_the_same_option(tmp_path):
         RecordTable(paths[0], memory=-1)
 
 
-def test_nothing_large_is_decoded_of_a_parquet_file_is_decoded_before_the_refusal(tmp_path):
+def test_nothing_large_of_a_parquet_file_is_decoded_before_the_refusal(tmp_path):
     """Arrow's own count of its memory stays far below what the refused file would have taken."""
     path = tmp_path / "a.parquet"
     _plain(path, {"loss": np.zeros(8 * MEGABYTE), "member": np.zeros(8 * MEGABYTE, dtype=np.int64)})

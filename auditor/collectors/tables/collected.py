@@ -5,10 +5,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from enum import EnumType
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +25,6 @@ from auditor.core.values import LossScale
 _FORMAT = 1
 _LARGEST_MANIFEST = 2**24  # bytes
 _SHOWN = 80  # characters of a value in an error
-_Described = TypeVar("_Described", "Manifest", "CollectedMetadata")
 _FREE = ("warnings", "by_chance", "deterministic")  # found out about the model, and decide nothing
 
 
@@ -51,6 +48,7 @@ class Manifest:
         format: Format of the working folder.
     """
 
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
     model: str | None
     losses: str
     data: Mapping[str, str]
@@ -89,47 +87,30 @@ def read_manifest(path: Path) -> Manifest | None:
     try:
         with path.open("rb") as file:
             # Longer ones are cut off, and so no JSON.
-            return _checked(json.loads(file.read(_LARGEST_MANIFEST)))
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            return _checked(file.read(_LARGEST_MANIFEST))
+    except (OSError, ValueError) as error:
         raise InputError(
             f"file {str(path)!r} is damaged or of another version; delete its folder to start again, or name another"
             " output."
         ) from error
 
 
-def _checked(values: Any) -> Manifest:
-    """Return a manifest from parsed JSON.
+def _checked(text: str | bytes) -> Manifest:
+    """Return a manifest from JSON.
 
     Raises:
-        ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
+        ValueError: Fields that are missing, unknown or of another type.
     """
-    if not isinstance(values, dict) or values.keys() != get_type_hints(Manifest).keys():
-        raise ValueError
-    manifest = _from_json(Manifest, values)
-    texts = all(isinstance(value, str) for value in manifest.data.values())
-    sizes = min(manifest.batch_size, manifest.unit_size) > 0 and len(manifest.counts) == 2  # noqa: PLR2004
-    if manifest.format != _FORMAT or not texts or not sizes:
+    manifest: Manifest = _from_json(Manifest, text)
+    if manifest.format != _FORMAT or min(manifest.batch_size, manifest.unit_size) < 1:
         raise ValueError
     return manifest
 
 
-def _from_json(cls: type[_Described], values: Mapping[str, Any]) -> _Described:
-    """Return a description from parsed JSON: an audit of a collected file needs no library for that."""
-    return cls(**{name: _of_kind(hint, values[name]) for name, hint in get_type_hints(cls).items()})
+def _from_json(cls: Any, text: str | bytes) -> Any:
+    from pydantic import TypeAdapter
 
-
-def _of_kind(hint: Any, value: Any) -> Any:
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind is tuple and isinstance(value, list):
-        return tuple(_of_kind(parts[0], item) for item in value)
-    if kind is UnionType:
-        return None if value is None else _of_kind(parts[0], value)
-    if isinstance(kind, EnumType):
-        return kind(value)
-    kinds = {float: (int, float), Mapping: (dict,)}.get(kind, (kind,))
-    if type(value) not in kinds:
-        raise TypeError
-    return value
+    return TypeAdapter(cls).validate_json(text, strict=True)
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
@@ -249,14 +230,11 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     if values["format"] != _FORMAT:
         raise ValueError
     values = {"attacks": former_attacks(map(str, values["history"])), **values}
-    metadata = _from_json(CollectedMetadata, {**values, "manifest": None})
+    metadata: CollectedMetadata = _from_json(CollectedMetadata, json.dumps({**values, "manifest": None}))
     (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
-    saturated = zip(metadata.saturated, metadata.counts, strict=True)
-    sound = (
-        all(type(some) is type(all_) is int and 0 <= some <= all_ for some, all_ in saturated)
-        and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
-        and all(isinstance(value, str) for value in metadata.content.values())
-    )
+    sound = all(
+        0 <= some <= all_ for some, all_ in zip(metadata.saturated, metadata.counts, strict=True)
+    ) and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
     if not sound:
         raise ValueError
     whole = members + nonmembers == rows
@@ -267,7 +245,7 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
         scores=printable_lines(metadata.scores),
         attacks=attack_states(metadata.attacks),
         saturated=metadata.saturated if whole else (0, 0),
-        manifest=_manifest(values["manifest"]) if whole else None,
+        manifest=_manifest(json.dumps(values["manifest"])) if whole else None,
     )
 
 
@@ -278,10 +256,10 @@ def printable_lines(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("".join(sign if sign.isprintable() else "?" for sign in value) for value in values)
 
 
-def _manifest(values: Any) -> Manifest | None:
+def _manifest(text: str) -> Manifest | None:
     try:
-        return _checked(values)
-    except (ValueError, TypeError, KeyError):
+        return _checked(text)
+    except ValueError:
         return None
 
 
