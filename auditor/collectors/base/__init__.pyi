@@ -18,9 +18,8 @@ from auditor.collectors.base.scorer import (
 from auditor.collectors.base.tasks import (
     BatchLosses,
     Classification,
-    better_order,
     concatenated,
     finite_pair,
-    reordered,
+    misordered,
     true_class_loss,
 )

@@ -1,6 +1,5 @@
 """Trial on a few records before many are scored: whether it works, how long it takes, and whether to trust the answers."""
 
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,7 +100,6 @@ _SORTED = 30  # records whose scores all fall from left to right, so that they l
 _SURPLUS = 1.5  # three standard errors of a share, at most, times the root of the records
 _LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
-_SHOWN = 30  # classes; a longer list is no help
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,6 @@ class Preflight:
     Attributes:
         records: Number of records tried.
         deterministic: Whether the same records, scored again, had the same losses.
-        suggested_classes: The class of each output column in an order that explains the labels far better than the
-            given one; none where that stands.
         seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: Warnings for readers of the losses, a sentence each.
         provisional: Warnings from these records alone, for the caller; the history has those of all records.
@@ -122,7 +118,6 @@ class Preflight:
 
     records: int
     deterministic: bool
-    suggested_classes: tuple[Any, ...] | None
     seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
@@ -132,7 +127,7 @@ class Preflight:
     def in_words(self, n: int) -> str:
         """Return the time in a sentence.
 
-        >>> Preflight(10, True, None, 0.002, ()).in_words(300_000)
+        >>> Preflight(10, True, 0.002, ()).in_words(300_000)
         '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
         """
         each = self.seconds_per_record
@@ -176,13 +171,12 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     if _server(scorer) is not None:
         _refuse_other_rows(first, scorer)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
-    order, warned = _columns(scorer, [(item.records, item.outputs) for item in most])
+    warned = _columns(scorer, [(item.records, item.outputs) for item in most])
     tried = sum(len(answer.records) for answer in most)
     hard = tasks.concatenated([answer.losses for answer in most]).hard
     return Preflight(
         records=tried,
         deterministic=apart is None,
-        suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
         warnings=(*of_texts, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
@@ -209,16 +203,14 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
         )
 
 
-def _columns(
-    scorer: Scorer, answers: Sequence[tuple[Records, Any]]
-) -> tuple[tuple[Any, ...] | None, list[str]]:
-    """Return the classes in an order that explains the labels far better, if there is one, and a warning for readers.
+def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str]:
+    """Return warnings for readers: of rounded probabilities, and of columns that another order explains far better.
 
     Raises:
         InputError: Scores that are sorted without their classes.
     """
     if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, tasks.Classification):
-        return None, []
+        return []
     outputs, warned = joined([result for _, result in answers]), []
     named = getattr(outputs, "classes", ())
     options = named or scorer.known_classes
@@ -239,20 +231,17 @@ def _columns(
                 f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the"
                 " losses; have the model return all digits."
             )
-    order = tasks.better_order(probabilities, codes=codes)
-    if order is None:
-        return None, warned
-    result = tuple(tasks.reordered(list(names), order))
-    fix = f"check classes= (--classes){_perhaps(result)}"
-    if scorer.predictor.classes is not None:
-        fix = "the model itself says its order, so check how the labels were encoded"
-    elif named:
-        fix = "the names of the columns say their order, so check how the labels were encoded"
-    warned.append(
-        "the labels look as if the output columns were in another order of the classes, which explains them far better:"
-        f" {fix}."
-    )
-    return result, warned
+    if tasks.misordered(probabilities, codes=codes):
+        fix = "check classes= (--classes)"
+        if scorer.predictor.classes is not None:
+            fix = "the model itself says its order, so check how the labels were encoded"
+        elif named:
+            fix = "the names of the columns say their order, so check how the labels were encoded"
+        warned.append(
+            "the labels look as if the output columns were in another order of the classes, which explains them far better:"
+            f" {fix}."
+        )
+    return warned
 
 
 def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
@@ -290,7 +279,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
         outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
         [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED)
         answers.append((some, outputs[some.features]))
-    return tuple(_columns(scorer, answers)[1])
+    return tuple(_columns(scorer, answers))
 
 
 def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:
@@ -323,12 +312,3 @@ def _provisional(scorer: Scorer, tried: int) -> Iterator[str]:
             f"all outputs for {tried} records are exactly 0 or 1, as of a model that returns labels, which leaves"
             f" a weaker 0/1-loss audit; {fix}."
         )
-
-
-def _perhaps(names: Sequence[Any]) -> str:
-    """Return classes as a shell and --classes take them; nothing where they are too many."""
-    if len(names) > _SHOWN:
-        return ""
-    texts = [str(name) for name in names]
-    pasteable = all("," not in text and text == text.strip() for text in texts)
-    return f", perhaps {shlex.quote(','.join(texts)) if pasteable else list(names)}"
