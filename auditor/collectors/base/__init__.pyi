@@ -2,7 +2,6 @@ from auditor.collectors.base.outputs import Output, Widened, agreement
 from auditor.collectors.base.records import (
     Batch,
     Records,
-    bad_value,
     column_array,
     matrix,
     sampled,

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
-from auditor.collectors.base.records import Records, bad_value, is_frame, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor, explained, identity, is_a, own_words
+from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
+from auditor.collectors.base.scorer import Predictor, explained, identity, is_a
 from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
-from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Array
 
@@ -116,7 +115,7 @@ class _Method:
         kind = type(self.model).__name__
         refused = f"{records.name} X must suit the model, but {kind}.{self.name} refused it"
         # predict_log_proba is often the log of an exact 0.
-        with explained(refused, reason=partial(_reason, records)), np.errstate(divide="ignore"):
+        with explained(refused), np.errstate(divide="ignore"):
             try:
                 with warnings.catch_warnings():
                     # Of names that an array, a sparse matrix or a list cannot have.
@@ -124,15 +123,6 @@ class _Method:
                     return self.ask(_as_fitted(self.model, records))
             except NotFittedError as error:
                 raise InputError(f"model must be fitted, got an unfitted {kind}; call fit first.") from error
-
-
-def _reason(records: Records, error: Exception) -> str:
-    """Return the model's error about features, with the place of the refused value if one is found."""
-    place = bad_value(records, reason=str(error))
-    if place is None:
-        return own_words(error)
-    first = validate.one_line(InputError(str(error).strip().splitlines()[0]))
-    return f"{first} (first at {place}); correct it, or leave that record out"
 
 
 def _method(model: Any, name: str) -> _Method:

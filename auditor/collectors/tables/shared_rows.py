@@ -125,19 +125,15 @@ class _Overlap(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Hashes of some records of one group: the table, and the row of each, in order; the first alone if all are there."""
+    """Hashes of some records of one group: the table, and the row of each."""
 
     table: str
     rows: npt.NDArray[np.int64]
     hashes: _Hashes
 
-    def row(self, position: int) -> int:
-        """Return the number of a record in its table."""
-        return int(self.rows[position] if self.rows.size > 1 else self.rows[0] + position)
-
 
 class _Groups(NamedTuple):
-    """Hashes of the records of both groups, with 8 bytes of memory for each where tables hold one group."""
+    """Hashes of the records of both groups, with 16 bytes of memory for each."""
 
     nonmembers: list[_Piece]
     members: list[_Piece]
@@ -147,8 +143,7 @@ class _Groups(NamedTuple):
         for group, pieces in enumerate(self):
             rows = np.flatnonzero(has_hash & (batch.member == group))
             if rows.size:
-                numbers = batch.records.first_row + (rows[:1] if rows.size == has_hash.size else rows)
-                pieces.append(_Piece(batch.records.name, numbers, hashes[rows]))
+                pieces.append(_Piece(batch.records.name, batch.records.first_row + rows, hashes[rows]))
 
     def overlap(self) -> _Overlap | None:
         """Return the records that the groups have in common; None if there are none."""
@@ -159,10 +154,8 @@ class _Groups(NamedTuple):
         if not counted.shared:
             return None
         at = int(np.argmax(np.isin(nonmember, member)))
-        one, other = (
-            _place(self.nonmembers, at),
-            _place(self.members, int(np.argmax(member == nonmember[at]))),
-        )
+        one = _place(self.nonmembers, at)
+        other = _place(self.members, int(np.argmax(member == nonmember[at])))
         where = f"row {one[1]} of {one[0]} and row {other[1]} of {other[0]}, counting from 0"
         return _Overlap(counted, (nonmember.size, member.size), one, where)
 
@@ -173,7 +166,7 @@ def _place(pieces: list[_Piece], position: int) -> tuple[str, int]:
         if position < piece.hashes.size:
             break
         position -= piece.hashes.size
-    return piece.table, piece.row(position)
+    return piece.table, int(piece.rows[position])
 
 
 def _content(features: _Hashes, labels: Column) -> _Hashes:
