@@ -15,8 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from auditor.collectors import collect
-from auditor.collectors.base import Classification, Records
-from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
 
@@ -128,7 +126,7 @@ def test_each_input_takes_the_column_of_its_name():
 
 
 def test_a_session_bytes_and_a_path_are_the_same_model(tmp_path):
-    """However the model arrives, its losses and its identity are the same."""
+    """However the model arrives, its losses are the same."""
     import onnxruntime
 
     content = converted(LogisticRegression(max_iter=500).fit(X32, Y))
@@ -136,12 +134,7 @@ def test_a_session_bytes_and_a_path_are_the_same_model(tmp_path):
     path.write_bytes(content)
     forms = [content, path, str(path), *map(onnxruntime.InferenceSession, (content, path))]
     losses = [losses_of(form).member for form in forms]
-    sample = (Records("member", X, Y),)
-    identities = {predictor(form, task=Classification(), sample=sample).identity for form in forms}
     assert all(np.array_equal(one, losses[0]) for one in losses)
-    assert len(identities) == 1
-    other = converted(LogisticRegression(max_iter=500, C=2).fit(X32, Y))
-    assert predictor(other, task=Classification(), sample=sample).identity not in identities
 
 
 def test_classes_that_cannot_be_known_are_asked_for():

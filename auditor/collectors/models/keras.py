@@ -6,7 +6,6 @@ also run without it, and if that reproduces its answers (`agreement`) the logits
 
 import json
 import os
-import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -63,19 +62,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         predict=predict,
         source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
-        identity=_identity(model),
         records_at_once=_AT_ONCE,
-    )
-
-
-def _identity(model: Any) -> str | None:
-    """Return a hash of the class, the layers with their settings, and every weight."""
-    try:
-        config = json.dumps(model.get_config(), sort_keys=True, default=repr)
-    except Exception:  # noqa: BLE001 - a subclass need not know its settings, and says so in many ways
-        config = ""
-    return scorer.identity(
-        [type(model).__name__, re.sub(r" at 0x[0-9a-f]+", "", config), model.get_weights()]
     )
 
 
@@ -242,14 +229,10 @@ def _exported(path: Path, keras: Any) -> Any:
     graph = _imported("tensorflow").saved_model.load(str(path))
     signature = graph.signatures["serving_default"]
     (name,) = signature.structured_input_signature[1]
-    content = scorer.identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
 
     class Exported(keras.Model):  # type: ignore[misc]
         def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras
             return signature(**{name: features})
-
-        def get_config(self) -> dict[str, Any]:
-            return {"content": content}
 
     return Exported()
 

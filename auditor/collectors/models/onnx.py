@@ -7,7 +7,6 @@ beside the largest score of some records.
 A graph that ends in float32 probabilities keeps nothing of the rounded digits, and the history says so.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +21,7 @@ from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
 from auditor.collectors.base.scorer import Predictor, explained, is_a, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.models.trust import file_within, named, readable, refuse_elsewhere
+from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.values import Array
 
@@ -151,17 +150,6 @@ class _Content:
         names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
         return sorted(names, key=repr)
 
-    @property
-    def identity(self) -> str | None:
-        """A hash of the bytes and of the files of weights; None if they cannot be found."""
-        digest = hashlib.sha256(self.data)
-        for name in self.files:
-            if self.path is None or (place := file_within(self.path.parent, name)) is None:
-                return None
-            with place.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
-
 
 def _content(model: Any) -> _Content | None:
     """Return the content of a model, its file or its session; None if it cannot be had."""
@@ -271,7 +259,6 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         source=f"{dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
         classes=_classes(session, graph, tried, answers) if isinstance(task, Classification) else None,
-        identity=None if content is None else content.identity,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import Predictor, identity
+from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
@@ -28,9 +28,9 @@ class Endpoint(Connection):
     ``allow_plain_http``.
 
     Attributes:
-        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default found out from the
-            address, or from the server's own metadata.
-        model: The name of the model on the server, where the address has none and the server has several.
+        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default as the
+            path of the address says.
+        model: The name of the model on the server, where the address has none.
         output: Kind of output that the server returns; default probabilities.
         output_name: Output to use, of several; default one that is named after probabilities.
         labels: The classes, for a server that answers with labels and cannot be made to return probabilities; what is
@@ -157,7 +157,7 @@ class ServedModel:
         self._wanted = Wanted(endpoint.output_name, probabilities=task.has_output)
         self._transport = Transport(endpoint)
         target = protocols.located(self._transport, self._wanted, model=endpoint.model)
-        protocol, target = (endpoint.protocol, target) if endpoint.protocol else protocols.detected(target)
+        protocol = endpoint.protocol or protocols.detected(target)
         self.protocol_name = type(protocol).__name__
         self._wire: protocols.Wire = protocol.opened(target)
         self.fix = self._wire.fix
@@ -253,5 +253,4 @@ def predictor(
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
         records_at_once=batch // unit * unit,
         fixed_columns=endpoint.labels is not None,
-        identity=identity([endpoint.display_url, endpoint.model]),  # for no result shows the address
     )

@@ -435,60 +435,29 @@ def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
     return answer
 
 
-# --- Protocol of an address: by its path, or else by the server's documented read-only addresses ---
+# --- Protocol of an address, by its path ---
 
 
 Protocol = KServeV2 | KServeV1 | MLflow | Template
 
 # By their short names, as the command line spells them; a template needs more than a name.
 PROTOCOLS: Mapping[str, Callable[[], Protocol]] = {"v2": KServeV2, "v1": KServeV1, "mlflow": MLflow}
-_VERSION = re.compile(rb"\s*\"?\d+\.\d+[\w.+-]*\"?\s*")
 
 
-def detected(target: Target) -> tuple[Protocol, Target]:
-    """Return the protocol of a server, and the model on it.
-
-    Only the server itself is queried, and only for its metadata: ``/v2/models/NAME``, ``/v1/models/NAME``,
-    the lists of models, and MLflow's ``/ping`` and ``/version``.
+def detected(target: Target) -> Protocol:
+    """Return the protocol that the path of an address says.
 
     Raises:
-        InputError: It is not known; the sentence says which argument to give.
+        InputError: It says none; the sentence says which argument to give.
     """
     if target.kind is not None:
-        return PROTOCOLS[target.kind](), target
+        return PROTOCOLS[target.kind]()
     if target.path.endswith("completions"):
         raise InputError(
             "url must be that of a model of records, got completions; use CompletionsEndpoint for texts."
         )
-    for kind in ("v2", "v1"):
-        candidate = replace(target, model=target.model or _only_model(kind, target))
-        if candidate.model and _metadata(candidate, candidate.root(kind)) is not None:
-            return PROTOCOLS[kind](), candidate
-    connection, get = target.transport.connection, target.transport.get
-    if get(f"{target.base}/ping") is not None and _VERSION.fullmatch(get(f"{target.base}/version") or b""):
-        return MLflow(), target
-    if (
-        isinstance(_metadata(target, f"{target.base}/v2"), dict) and target.model is None
-    ):  # as MLServer's root
-        raise InputError(
-            f"endpoint {connection.display_url!r} speaks the Open Inference Protocol, and does not list its models; give the address"
-            f" of one, {connection.at(f'{target.base}/v2/models/NAME')!r}, or name it with model=."
-        )
-    named = "" if target.model is None else f" for the model {target.model!r}"
+    connection = target.transport.connection
     raise InputError(
-        f"endpoint {connection.display_url!r} does not say which protocol it speaks{named}: it has neither"
-        " /v2/models, /v1/models nor MLflow's /version; name the protocol with protocol=, and the model with model=."
+        f"endpoint {connection.display_url!r} does not say which protocol it speaks; give the address of the model, such as"
+        f" {connection.at(f'{target.base}/v2/models/NAME')!r}, or name the protocol with protocol=, and the model with model=."
     )
-
-
-def _only_model(kind: str, target: Target) -> str | None:
-    """Return the model of a server that has one only, and lists it."""
-    items = _list(_metadata(target, f"{target.base}/{kind}/models"), "models")
-    names = [str(item.get("name") if isinstance(item, dict) else item) for item in items]
-    if len(names) > 1:
-        said = ", ".join(f"'{name}'" for name in names)
-        several = UnusableError(
-            "has the models {said}, of which one must be named", said=said, fix="give model="
-        )
-        raise target.transport.refused(several)
-    return quote(names[0], safe="") if names else None

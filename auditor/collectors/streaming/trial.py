@@ -1,8 +1,8 @@
-"""Trial on a few records before many are scored: whether it works, how long it takes, and whether to trust the answers."""
+"""Trial on a few records before many are scored: whether it works, and whether to trust the answers."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,11 @@ from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_ou
 from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
 from auditor.collectors.served.endpoint import ServedModel
-from auditor.collectors.streaming.engines import duration
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 
-# --- A few records scored on trial: outputs, losses and the time that they took ---
-
-
-_BATCH = 10_000  # records of a batch, where the model does not say
+# --- A few records scored on trial: outputs and losses ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,45 +30,21 @@ class Answer:
     losses: tasks.BatchLosses
 
 
-class _Prober:
-    """Scores a few records, in batches as the collection will, and measures the time."""
+def _tried(scorer: Scorer, records: Records, *, batch_size: int | None) -> Answer:
+    """Return one answer of a scorer, without averaging, in batches as the collection will have them."""
+    step = batch_size or scorer.records_at_once or len(records)
+    parts = [_answer(scorer, records.part(start, start + step)) for start in range(0, len(records), step)]
+    outputs = [part.outputs for part in parts if part.outputs is not None]
+    losses = tasks.concatenated([part.losses for part in parts])
+    return Answer(records, joined(outputs) if outputs else None, losses)
 
-    def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
-        self._scorer = scorer
-        self._most = batch_size or scorer.records_at_once
-        # By the number of records; the last call counts, for the first warms up.
-        self._seconds: dict[int, float] = {}
 
-    def score(self, records: Records) -> Answer:
-        """Return one answer of the model, without averaging."""
-        n = len(records)
-        step = self._most or n
-        parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
-        outputs = [part.outputs for part in parts if part.outputs is not None]
-        losses = tasks.concatenated([part.losses for part in parts])
-        return Answer(records, joined(outputs) if outputs else None, losses)
-
-    def _answer(self, records: Records) -> Answer:
-        scorer, begun = self._scorer, time.perf_counter()
-        model = scorer if isinstance(scorer, ModelScorer) else None
-        answer = model.answer(records) if model else scorer.score(records)
-        self._seconds[len(records)] = time.perf_counter() - begun
-        if model is None:
-            return Answer(records, None, answer)
-        losses = model.task.losses(answer, records=records, output=model.output, classes=model.known_classes)
-        return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
-
-    def seconds_per_record(self) -> float:
-        """Return the time of a record in a long collection: a call costs something, and each record in it."""
-        times, served = self._seconds, _server(self._scorer)
-        least, most = min(times), max(times)
-        each = max(0.0, (times[most] - times[least]) / (most - least)) if most > least else times[most] / most
-        call = max(0.0, times[least] - least * each)
-        if served is not None:
-            one = (call / served.records_per_request + each) / served.endpoint.concurrency
-        else:
-            one = call / (self._scorer.records_at_once or _BATCH) + each
-        return one * (self._scorer.repeats if isinstance(self._scorer, ModelScorer) else 1)
+def _answer(scorer: Scorer, records: Records) -> Answer:
+    if not isinstance(scorer, ModelScorer):
+        return Answer(records, None, scorer.score(records))
+    answer, classes = scorer.answer(records), scorer.known_classes
+    losses = scorer.task.losses(answer, records=records, output=scorer.output, classes=classes)
+    return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
@@ -109,30 +81,16 @@ class Preflight:
     Attributes:
         records: Number of records tried.
         deterministic: Whether the same records, scored again, had the same losses.
-        seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: Warnings for readers of the losses, a sentence each.
         provisional: Warnings from these records alone, for the caller; the history has those of all records.
-        by_chance: Findings that chance explains, for the history alone.
         answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
     records: int
     deterministic: bool
-    seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
-    by_chance: tuple[str, ...] = ()
     answer: Answer | None = field(default=None, repr=False)
-
-    def in_words(self, n: int) -> str:
-        """Return the time in a sentence.
-
-        >>> Preflight(10, True, 0.002, ()).in_words(300_000)
-        '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
-        """
-        each = self.seconds_per_record
-        rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
-        return f"{n:,} records will take about {duration(n * each)} ({rate}); {self.records} were tried."
 
 
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
@@ -160,26 +118,25 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     (True, (), ())
     """
     some = spread(groups, most=_SOME // len(groups))
-    trial = _Prober(scorer, batch_size=batch_size)
+    tried = partial(_tried, scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
-    first, again = trial.score(few), trial.score(few)
-    alone = trial.score(few.part(0, 1))
+    first, again = tried(few), tried(few)
+    alone = tried(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
-    most = [trial.score(group) for group in some] if more else [first]
+    most = [tried(group) for group in some] if more else [first]
     of_texts = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     if _server(scorer) is not None:
         _refuse_other_rows(first, scorer)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
     warned = _columns(scorer, [(item.records, item.outputs) for item in most])
-    tried = sum(len(answer.records) for answer in most)
+    total = sum(len(answer.records) for answer in most)
     hard = tasks.concatenated([answer.losses for answer in most]).hard
     return Preflight(
-        records=tried,
+        records=total,
         deterministic=apart is None,
-        seconds_per_record=trial.seconds_per_record(),
         warnings=(*of_texts, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
-        provisional=tuple(_provisional(scorer, tried)) if hard else (),
+        provisional=tuple(_provisional(scorer, total)) if hard else (),
         answer=first,
     )
 
@@ -191,7 +148,7 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
     fewer, such as labels drawn at random, may move by chance.
     """
     n = len(first.records)
-    again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
+    again = _tried(scorer, first.records.take(np.arange(n)[::-1]), batch_size=(n + 1) // 2)
     before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
     same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
     moved = ~np.diagonal(same)

@@ -25,7 +25,7 @@ from auditor.core.values import LossScale
 _FORMAT = 1
 _LARGEST_MANIFEST = 2**24  # bytes
 _SHOWN = 80  # characters of a value in an error
-_FREE = ("warnings", "by_chance", "deterministic")  # found out about the model, and decide nothing
+_FREE = ("warnings", "deterministic")  # found out about the model, and decide nothing
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class Manifest:
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
         warnings: Warnings before the first record was scored.
-        by_chance: Findings there that chance explains.
         deterministic: Whether the model answers alike to the same records again, as far as is known.
         version: Version of this package.
         format: Format of the working folder.
@@ -58,7 +57,6 @@ class Manifest:
     batch_size: int
     unit_size: int
     warnings: tuple[str, ...] = ()
-    by_chance: tuple[str, ...] = ()
     deterministic: bool = True
     version: str = __version__
     format: int = _FORMAT

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -340,22 +339,3 @@ def test_other_tasks_are_tried(linear, task, labels, outputs):
     found = tried(outputs, linear, task=task, labels=labels)
     assert found.deterministic
     assert found.warnings == ()
-
-
-@pytest.mark.flaky(reruns=2, reruns_delay=2)  # measured beside other work
-def test_the_time_of_a_collection_is_foreseen(serve, linear):
-    """The estimate for a server that takes 80 ms a request and 2 ms a record is within a factor of two of the truth."""
-
-    def answer(_method, _path, body):
-        time.sleep(0.08 + 0.002 * len(body["inputs"]))
-        return {"predictions": linear.probabilities(body["inputs"]).tolist()}
-
-    server = serve(answer)
-    endpoint = Endpoint(server.url, protocol=MLflow(), concurrency=4, max_request_records=25)
-    n, x = 1000, np.tile(linear.x, (17, 1))[:1000]
-    found = tried(endpoint, linear)
-    model = predictor(endpoint, task=Classification(), sample=[Records("member", x, np.zeros(n))])
-    begun = time.perf_counter()
-    model.predict(Records("member", x, np.zeros(n)))
-    seconds = time.perf_counter() - begun
-    assert seconds / 2 < n * found.seconds_per_record < 2 * seconds

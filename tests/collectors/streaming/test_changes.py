@@ -58,8 +58,8 @@ def test_columns_that_are_swapped_after_the_trial_are_noticed(tmp_path, back):
         swapped = not asked["trial"] and not (back and asked["rows"] > 120)
         return np.stack([p, 1 - p] if swapped else [1 - p, p], axis=1)
 
-    def announce(_):
-        asked["trial"] = False  # what was found on trial is announced, and then the first record is scored
+    def progress(stage, *_):
+        asked["trial"] = stage == "Reading"
 
     tables = {
         "members": RecordTable(frames[0], label="y"),
@@ -68,7 +68,7 @@ def test_columns_that_are_swapped_after_the_trial_are_noticed(tmp_path, back):
     with pytest.raises(
         InputError, match=r"the model changed, .*: the loss of .* row \d+, .* was .* and is now"
     ):
-        collect_to(path, model, **tables, batch_size=20, announce=announce)
+        collect_to(path, model, **tables, batch_size=20, progress=progress)
     assert not path.exists()
     asked["trial"] = True
     clean = tmp_path / "clean.parquet"
