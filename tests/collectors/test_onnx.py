@@ -138,12 +138,17 @@ def test_a_session_bytes_and_a_path_are_the_same_model(tmp_path):
 
 
 def test_classes_that_cannot_be_known_are_asked_for():
-    """Where the graph does not name its classes and the sample shows too few of them, the names are requested."""
+    """Where the graph does not name its classes, the names are requested."""
     model = MLPClassifier((4,), max_iter=2000, random_state=0).fit(X32, NAMES)
-    content = converted(model, zipmap=False)
     one = X32[Y == 0][:10]
-    with refused(r"classes must be given for this ONNX model, which predicted only 1 of its 3 classes"):
-        collect(content, members=(one, ["virginica"] * 10), nonmembers=(one, ["virginica"] * 10))
+    with refused(
+        r"classes must name the class of each output column, in their order, for member labels such as"
+    ):
+        collect(
+            converted(model, zipmap=False),
+            members=(one, ["virginica"] * 10),
+            nonmembers=(one, ["virginica"] * 10),
+        )
 
 
 def test_a_graph_without_scores_is_refused():

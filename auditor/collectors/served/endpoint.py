@@ -1,6 +1,5 @@
 """Description of a served model: address, protocol, requests and answers."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -127,7 +126,6 @@ def _quoted(label: str | float) -> str:
 # --- A served model as a predictor: batches become requests, and answers become outputs in the order of the records ---
 
 
-_SAMPLE = 100  # records whose size says how many go into a request
 _LEAST_BATCH = 100  # records between two checkpoints, where few are under way at once
 
 
@@ -138,19 +136,16 @@ class ServedModel:
         endpoint: The endpoint.
         task: Task that the model was trained for.
         output: Kind of its outputs; default as declared by the endpoint.
-        sample: Some records, whose size says how many go into one request.
 
     Attributes:
-        records_per_request: About how many records go into one request.
+        records_per_request: Most records in one request.
         fix: How to make the server return probabilities instead of labels.
 
     Raises:
         InputError: A server that is down, refuses the credentials, or does not say which protocol it speaks.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, *, task: Task, output: Output | None, sample: Sequence[Records]
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, task: Task, output: Output | None) -> None:
         self.endpoint = endpoint
         self.output = (output or endpoint.output or Output.PROBABILITIES) if task.has_output else None
         self._classifies = isinstance(task, Classification)
@@ -161,7 +156,7 @@ class ServedModel:
         self.protocol_name = type(protocol).__name__
         self._wire: protocols.Wire = protocol.opened(target)
         self.fix = self._wire.fix
-        self.records_per_request = self._per_request(sample)
+        self.records_per_request = 1 if self._wire.single else endpoint.max_request_records
 
     def __call__(self, records: Records) -> Array | NamedOutputs:
         """Return the outputs of a batch.
@@ -191,7 +186,7 @@ class ServedModel:
         def read(start: int, stop: int, answer: Any) -> Array:
             return answer_rows(wire.outputs(answer, self._wanted), n=stop - start)
 
-        most = 1 if wire.single else self.endpoint.max_request_records
+        most = self.records_per_request
         return self._transport.batch(records, wire.path, most=most, body=body, read=read)
 
     def _joined(self, arrays: Sequence[Array]) -> Array | NamedOutputs:
@@ -207,18 +202,6 @@ class ServedModel:
             outputs, labels=self.endpoint.labels, probabilities=probabilities, fix=self.fix
         )
 
-    def _per_request(self, sample: Sequence[Records]) -> int:
-        """Return how many records fit into one request, by the size of some."""
-        some = [records.part(0, _SAMPLE) for records in sample if len(records)]
-        if self._wire.single or not some:
-            return 1
-        payloads = [json_payload(records, columns=self.endpoint.columns) for records in some]
-        with contextlib.suppress(UnusableError):  # raised with its rows when they are sent
-            size = sum(len(self._wire.body(payload)) for payload in payloads)
-            fits = self.endpoint.max_request_bytes * sum(map(len, some)) // size
-            return max(1, min(self.endpoint.max_request_records, fits))
-        return 1
-
 
 # --- Served models among the kinds of models that are scored ---
 
@@ -229,28 +212,24 @@ def accepts(model: Any) -> bool:
 
 
 def predictor(
-    endpoint: Endpoint, *, task: Task, output: Output | None, sample: Sequence[Records]
+    endpoint: Endpoint,
+    *,
+    task: Task,
+    output: Output | None,
+    sample: Sequence[Records],  # noqa: ARG001 - every kind of model has the same arguments
 ) -> Predictor:
-    """Return a served model as the collectors see it.
-
-    Args:
-        endpoint: The endpoint.
-        task: Task that the model was trained for.
-        output: Kind of its outputs, if known.
-        sample: Some records, whose size says how many go into one request.
+    """Return a served model as the collectors see it; the server is not tried on the sample.
 
     Raises:
         InputError: A server that cannot be queried.
     """
-    model = ServedModel(endpoint, task=task, output=output, sample=sample)
+    model = ServedModel(endpoint, task=task, output=output)
     # One round of requests: if the server dies, only the requests under way are lost.
-    batch = max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request)
-    unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that no byte of the sample moves it
     return Predictor(
         predict=model,
         source=f"the {model.output or 'predictions'} that an endpoint returned ({model.protocol_name.replace('V', ' V')})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
-        records_at_once=batch // unit * unit,
+        records_at_once=max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request),
         fixed_columns=endpoint.labels is not None,
     )

@@ -358,7 +358,7 @@ class Template:
     Attributes:
         request: JSON with one of ``{{rows}}`` (a list of lists of cells), ``{{records}}`` (a list of objects by column
             name), ``{{row}}`` or ``{{record}}`` (one record for each request), quoted or not.
-        response: Names and positions separated by dots ("outputs.0.scores"), or a JSON pointer ("/outputs/0/scores");
+        response: Names and positions separated by dots ("outputs.0.scores");
             ``*`` goes through a list ("results.*.probs"). Empty is the whole answer. It leads to one output for each
             record of the request, in their order.
 
@@ -389,8 +389,6 @@ class Template:
     @property
     def steps(self) -> list[str]:
         """The names and positions that lead to the outputs."""
-        if self.response.startswith("/"):
-            return [step.replace("~1", "/").replace("~0", "~") for step in self.response[1:].split("/")]
         return [step for step in self.response.removeprefix("$").strip(".").split(".") if step]
 
     def opened(self, target: Target) -> Wire:

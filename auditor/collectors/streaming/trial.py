@@ -79,14 +79,12 @@ class Preflight:
     """Results of the trial on a few records.
 
     Attributes:
-        records: Number of records tried.
         deterministic: Whether the same records, scored again, had the same losses.
         warnings: Warnings for readers of the losses, a sentence each.
         provisional: Warnings from these records alone, for the caller; the history has those of all records.
         answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
-    records: int
     deterministic: bool
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
@@ -130,13 +128,11 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         _refuse_other_rows(first, scorer)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
     warned = _columns(scorer, [(item.records, item.outputs) for item in most])
-    total = sum(len(answer.records) for answer in most)
     hard = tasks.concatenated([answer.losses for answer in most]).hard
     return Preflight(
-        records=total,
         deterministic=apart is None,
         warnings=(*of_texts, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
-        provisional=tuple(_provisional(scorer, total)) if hard else (),
+        provisional=tuple(_provisional(scorer, sum(len(answer.records) for answer in most))) if hard else (),
         answer=first,
     )
 

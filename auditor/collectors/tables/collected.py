@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -289,14 +289,6 @@ class Digests(defaultdict[str, Any]):
         return {name: digest.hexdigest() for name, digest in self.items()}
 
 
-def content_of(stretches: Iterable[Any]) -> dict[str, str]:
-    """Return the hashes of losses and members that come in stretches of rows."""
-    content = Digests()
-    for rows in stretches:
-        content.add_content(rows)
-    return content.result()
-
-
 def refuse_altered(
     columns: Mapping[str, npt.NDArray[Any]], metadata: CollectedMetadata, *, place: str
 ) -> bool:
@@ -318,8 +310,10 @@ def refuse_altered(
     both = {name: columns[name] for name in ("loss", "member")}
     sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
     starts = range(0, both["loss"].size if sound else 0, _ROWS)
-    stretches = ({name: column[at : at + _ROWS] for name, column in both.items()} for at in starts)
-    if content_of(stretches) != dict(metadata.content):
+    content = Digests()
+    for at in starts:
+        content.add_content({name: column[at : at + _ROWS] for name, column in both.items()})
+    if content.result() != dict(metadata.content):
         raise InputError(
             f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"
             " purpose, write the columns to a new file without the metadata 'auditor'."

@@ -269,7 +269,7 @@ def test_mlflow_with_a_table_and_with_an_array(serve, linear):
     ("request_", "path", "write"),
     [
         ('{"data": {{rows}}, "k": 1}', "results.*.p", lambda p: {"results": [{"p": row} for row in p]}),
-        ('{"data": "{{ rows }}"}', "/a~1b/0", lambda p: {"a/b": [p]}),
+        ('{"data": "{{ rows }}"}', "a/b.0", lambda p: {"a/b": [p]}),
         ('{"data": {{records}}}', "", lambda p: p),
         ('{"x": {{row}}}', "out.0", lambda p: {"out": [p[0]]}),
         ('{"x": {{row}}}', "$.out", lambda p: {"out": p}),
