@@ -269,7 +269,11 @@ def _refuse_weights(path: Path, *, most: int) -> None:
             place = weights.visititems_links(
                 lambda name, link: None if isinstance(link, h5py.HardLink) else name
             )
-            place = place or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
+            place = place or weights.visititems(
+                lambda name, item: (
+                    name if getattr(item, "is_virtual", 0) or getattr(item, "external", 0) else None
+                )
+            )
             large = weights.visititems(lambda name, item: name if getattr(item, "nbytes", 0) > most else None)
     if place is not None:
         raise InputError(
@@ -280,10 +284,6 @@ def _refuse_weights(path: Path, *, most: int) -> None:
         raise InputError(
             f"{named(path)} declares more numbers at {large!r} than any weight of its model has; save the model again."
         )
-
-
-def _lies_elsewhere(item: Any) -> bool:
-    return bool(getattr(item, "is_virtual", 0) or getattr(item, "external", 0))
 
 
 # --- Parts that a configuration may name: those in ``keras_parts.toml`` ---

@@ -97,7 +97,7 @@ def _input(item: Any) -> Input:
 
 def _chosen(outputs: list[Any]) -> str:
     """Return the name of the output with scores."""
-    scores = [
+    scores: list[str] = [
         item.name
         for item in outputs
         if item.type.startswith("seq(map(") or re.sub(r"tensor\((.*)\)", r"\1", item.type) in _FLOATS

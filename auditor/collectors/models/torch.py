@@ -189,7 +189,7 @@ def _tensor_of(output: Any, model: Any, torch: ModuleType) -> Any:
 
 
 _AT_ONCE = 4096
-_FEW = 2  # records on which types of input are tried
+_FEW = 2  # records whose type is looked at
 
 
 def accepts(model: Any) -> bool:
@@ -274,18 +274,9 @@ def _stacked(records: Records, torch: ModuleType) -> Any:
 
 
 def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
-    """Return whether the network looks its input up, as an embedding does: tried where both are possible."""
+    """Return whether the network looks its input up, as an embedding does, and the records are whole numbers."""
     embeds = any("Embedding" in _name(part) for part in network.model.modules())
-    if not tried:
-        return embeds
-    few = tried[0].part(0, _FEW)
-    if not _is_whole(few, network.torch):
-        return False
-    for whole in (embeds, not embeds):
-        with suppress(InputError):
-            network.run(_tensor(network, few, whole=whole), few)
-            return whole
-    return embeds  # it will report the fault itself
+    return embeds and all(_is_whole(part.part(0, _FEW), network.torch) for part in tried[:1])
 
 
 def _is_whole(records: Records, torch: ModuleType) -> bool:

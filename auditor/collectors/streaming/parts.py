@@ -100,10 +100,6 @@ class Scoring(Work):
         )
         return tuple(Unit(index, *stretch) for index, stretch in enumerate(stretches))
 
-    @cached_property
-    def _key(self) -> str:
-        return self.manifest.key
-
     def prepare(self) -> None:
         """Build the scorer.
 
@@ -170,7 +166,7 @@ class Scoring(Work):
         return table
 
     def _seal(self, content: bytes, unit: Unit) -> bytes:
-        return hashlib.sha256(f"{self._key} {unit}\n".encode() + content).digest()
+        return hashlib.sha256(f"{self.manifest.key} {unit}\n".encode() + content).digest()
 
 
 def parts_in(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,7 +62,7 @@ class Manifest:
     version: str = __version__
     format: int = _FORMAT
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of all that decides the numbers."""
         decisive = {name: value for name, value in asdict(self).items() if name not in _FREE}
