@@ -200,7 +200,7 @@ def _header(pair: str) -> tuple[str, str]:
 _CONNECTION = Of(
     Endpoint,
     common=("token_variable", "protocol"),
-    without=("url", "pause", "output", "labels", "columns", "header_variables"),
+    without=("url", "pause", "output", "labels", "header_variables"),
     title="A served model",
     renamed=(("model", "served_model"),),
 )

@@ -269,17 +269,17 @@ def collection_history(
     return tuple(steps)
 
 
-def distinct_classes(classes: Sequence[Any]) -> list[Any]:
-    """Return the classes as a list of different labels."""
+def distinct_classes(name: str, classes: Sequence[Any]) -> list[Any]:
+    """Return the classes, an argument of that name, as a list of different labels."""
     try:
         flat = np.ndim(classes) == 1
     except ValueError:  # rows of different lengths
         flat = False
     if not flat:
-        raise InputError(f"classes must be a list of labels, one for each output column, got {classes!r}.")
+        raise InputError(f"{name} must be a list of labels, one for each output column, got {classes!r}.")
     names = list(np.asarray(classes).tolist())
     if len(set(names)) != len(names):
-        raise InputError(f"classes must be distinct, got {names!r}.")
+        raise InputError(f"{name} must be distinct, got {names!r}.")
     return names
 
 

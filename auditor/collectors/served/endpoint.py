@@ -9,7 +9,7 @@ import numpy as np
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import Predictor
+from auditor.collectors.base.scorer import Predictor, distinct_classes
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
@@ -34,7 +34,6 @@ class Endpoint(Connection):
         output_name: Output to use, of several; default one that is named after probabilities.
         labels: The classes, for a server that answers with labels and cannot be made to return probabilities; what is
             collected is then the weaker 0/1 loss.
-        columns: The names of the columns of an array, for a server that wants names.
 
     Raises:
         InputError: A url that is none or holds credentials, or a value out of its range.
@@ -48,7 +47,6 @@ class Endpoint(Connection):
     output: Output | None = None
     output_name: str | None = None
     labels: Sequence[Any] | None = None
-    columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,17 +58,8 @@ class Endpoint(Connection):
             raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
         if self.output is not None:
             object.__setattr__(self, "output", Output.named(self.output))
-        for name in ("labels", "columns"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _distinct(name, getattr(self, name)))
-
-
-def _distinct(name: str, values: Any) -> tuple[Any, ...]:
-    is_list = not isinstance(values, str) and np.ndim(values) == 1
-    listed = tuple(np.asarray(values, dtype=np.object_)) if is_list else ()
-    if not listed or len(set(listed)) != len(listed):
-        raise InputError(f"{name} must be a list of different names, got {values!r}.")
-    return listed
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(distinct_classes("labels", self.labels)))
 
 
 # --- Answers that are predicted labels: named as such, or taken as certain probabilities where the caller accepts that ---
@@ -178,7 +167,7 @@ class ServedModel:
             raise self._transport.refused(error, place=place, path=wire.path) from None
 
     def _answers(self, records: Records, wire: protocols.Wire) -> list[Array]:
-        payload = json_payload(records, columns=self.endpoint.columns)
+        payload = json_payload(records)
 
         def body(start: int, stop: int) -> bytes:
             return wire.body(payload.part(start, stop))

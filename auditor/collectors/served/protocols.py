@@ -250,12 +250,12 @@ def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) ->
     """
     listed = ", ".join(f"'{name}'" for name in inputs)
     if payload.columns is None and payload.shape != (len(inputs),):
-        fix = "give columns=, or a table with these names"
+        fix = "give a table with these names"
         raise UnusableError("has the inputs {said}, and the columns of X have no names", said=listed, fix=fix)
     columns = payload.columns or tuple(inputs)
     cells = dict(zip(columns, zip(*payload.rows, strict=True), strict=True))
     if not set(inputs) <= set(columns):
-        fix = "rename the columns, or name them with columns="
+        fix = "rename the columns"
         raise UnusableError("has the inputs {said}, and X has no column for each", said=listed, fix=fix)
     return [_tensor(name, cells[name], None, inputs.get(name, {})) for name in inputs or columns]
 
@@ -400,8 +400,7 @@ class Template:
             by_name = kind in ("records", "record")
             if by_name and payload.columns is None:
                 raise InputError(
-                    "columns must name the features where the request has {{records}}, got an array without names;"
-                    " give columns=, or use {{rows}}."
+                    "X must be a table where the request has {{records}}, got an array without names; use {{rows}}."
                 )
             rows = payload.objects() if by_name else payload.rows
             text = json_text(rows[0] if single else rows)

@@ -182,7 +182,7 @@ class ScoringOptions:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "task": from_text("task", self.task or "classification", TASKS),
-            "classes": None if self.classes is None else distinct_classes(self.classes),
+            "classes": None if self.classes is None else distinct_classes("classes", self.classes),
             "output": None if self.output is None else Output.named(self.output),
             "batch_size": None
             if self.batch_size is None

@@ -251,15 +251,13 @@ def mlflow(linear):
 
 
 def test_mlflow_with_a_table_and_with_an_array(serve, linear):
-    """A table goes with its names, in any order; an array goes as inputs, or with names if they are given."""
+    """A table goes with its names, in any order; an array goes as inputs."""
     server, path = serve(mlflow(linear)), "/invocations"
     groups = {key: (table[NAMES[::-1]], labels) for key, (table, labels) in framed(linear).items()}
     assert_losses(Endpoint(server.url + path), linear, **groups)
     assert "dataframe_split" in server.posts[-1]
     assert_losses(Endpoint(server.url + path), linear)
     assert "inputs" in server.posts[-1]
-    assert_losses(Endpoint(server.url + path, columns=NAMES), linear)
-    assert server.posts[-1]["dataframe_split"]["columns"] == NAMES
 
 
 # --- Templates ------------------------------------------------------------------------------------
@@ -287,8 +285,8 @@ def test_templates(serve, linear, request_, path, write):
         return write(linear.probabilities(rows).tolist())
 
     server = serve(answer)
-    endpoint = Endpoint(f"{server.url}/score/v7", protocol=Template(request_, path), columns=NAMES)
-    assert_losses(endpoint, linear)
+    endpoint = Endpoint(f"{server.url}/score/v7", protocol=Template(request_, path))
+    assert_losses(endpoint, linear, **framed(linear))
     assert len(server.posts) == (60 if "{{row}}" in request_ or "{{record}}" in request_ else 2)
 
 
