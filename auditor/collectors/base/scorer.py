@@ -12,7 +12,7 @@ import numpy.typing as npt
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
-from auditor.collectors.base.records import Records, listed, spelled
+from auditor.collectors.base.records import Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
@@ -165,16 +165,13 @@ class ModelScorer:
 
 def refuse_other_order(classes: Names, *, own: Names) -> None:
     """Refuse the classes that a model knows (its own), if there are any, in another order than its own."""
-    if classes is None or own is None:
+    if classes is None or own is None or len(classes) != len(own):
         return
-    as_text = all(isinstance(name, str) for name in classes) and not any(
-        isinstance(name, str) for name in own
-    )
-    names = spelled(classes) if as_text else list(classes)
-    if names != list(own) and len(names) == len(own) and set(names) == set(own):
+    order, same = places(classes, own), list(range(len(own)))
+    if order != same and sorted(order) == same:
         raise InputError(
             f"classes must be in the order of the output columns, which the model itself says is {listed(own)}, got"
-            f" {listed(names)}; leave classes= (--classes) out."
+            f" {listed(classes)}; leave classes= (--classes) out."
         )
 
 

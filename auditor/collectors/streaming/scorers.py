@@ -203,8 +203,7 @@ class ScoringOptions:
 
 def is_scorer(model: Any) -> bool:
     """Return whether a model turns records into losses by itself, as a `TextScorer` does."""
-    parts = ("score", "records_at_once", "scale")
-    return isinstance(model, LanguageModelFile) or all(hasattr(model, name) for name in parts)
+    return isinstance(model, LanguageModelFile | TextScorer)
 
 
 def opened_model(model: Any) -> Any:
