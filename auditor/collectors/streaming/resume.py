@@ -366,7 +366,7 @@ def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scori
     except (pa.ArrowException, OSError, KeyError, StopIteration):
         raise _refused_output(target, "holds losses that cannot be read") from None
     records = read_stretch(source, start=0, stop=losses.size).records
-    refuse_other_losses(scorer, records=records, expected=losses, place=target, eps=complete.placing[0])
+    refuse_other_losses(scorer, records=records, expected=losses, place=target, eps=complete.eps)
 
 
 # --- The parts become the output, in constant memory: infinite losses get their place in the end ---
@@ -458,9 +458,8 @@ class _Merging:
             notes=(*output_notes(**outputs), *manifest.warnings),
             attacks=attacks_of(scorer, hard=outputs["hard"]),
             saturated=saturated,
-            scores=tuple(name for name in self._schema.names if name not in OWN_COLUMNS),
             counts=manifest.counts,
-            placing=(self._eps, *self._ranges["loss"]),
+            eps=self._eps,
             content=content,
             manifest=manifest,
         )

@@ -67,7 +67,7 @@ def _gap(first: tasks.BatchLosses, second: tasks.BatchLosses, scale: LossScale) 
 _FEW = 10  # records that are scored twice
 _ALIKE = 1e-3  # relative, between two answers about a record
 _DIFFERENT = 3  # answers that do not change places by chance
-_SOME = 200  # records of all groups on which the order of the labels is judged, and the time
+_SOME = 200  # records of all groups on which the order of the labels is judged
 _SORTED = 30  # records whose scores all fall from left to right, so that they look sorted
 _SURPLUS = 1.5  # three standard errors of a share, at most, times the root of the records
 _LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged

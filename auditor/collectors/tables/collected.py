@@ -161,10 +161,8 @@ class CollectedMetadata:
         attacks: Attacks that the losses come from, and those that cannot apply to them.
         saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
-        scores: The columns of other scores of the same records, whose scale is unknown.
         counts: Members and non-members, when the file was written.
-        placing: The spacing of the model's floats and the range of the finite losses, which gave the infinite ones
-            their place.
+        eps: The spacing near 1 of the model's floats, which gave infinite losses their place.
         content: The SHA-256 of each of the columns ``loss`` and ``member``, as they were written.
         manifest: The collection that the file is the result of, as this version writes it; none otherwise.
     """
@@ -174,9 +172,8 @@ class CollectedMetadata:
     notes: tuple[str, ...]
     attacks: Attacks
     saturated: tuple[int, int]
-    scores: tuple[str, ...]
     counts: tuple[int, int]
-    placing: tuple[float, float, float]
+    eps: float
     content: Mapping[str, str]
     manifest: Manifest | None
 
@@ -230,18 +227,14 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
         raise ValueError
     values = {"attacks": former_attacks(map(str, values["history"])), **values}
     metadata: CollectedMetadata = _from_json(CollectedMetadata, json.dumps({**values, "manifest": None}))
-    (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
-    sound = all(
-        0 <= some <= all_ for some, all_ in zip(metadata.saturated, metadata.counts, strict=True)
-    ) and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
-    if not sound:
+    saturated = zip(metadata.saturated, metadata.counts, strict=True)
+    if not (all(0 <= some <= every for some, every in saturated) and 0 < metadata.eps < 1):
         raise ValueError
-    whole = members + nonmembers == rows
+    whole = sum(metadata.counts) == rows
     return replace(
         metadata,
         history=printable_lines(metadata.history),
         notes=printable_lines(metadata.notes),
-        scores=printable_lines(metadata.scores),
         attacks=attack_states(metadata.attacks),
         saturated=metadata.saturated if whole else (0, 0),
         manifest=_manifest(json.dumps(values["manifest"])) if whole else None,

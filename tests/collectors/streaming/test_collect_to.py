@@ -49,7 +49,6 @@ def test_the_file_holds_what_memory_would_hold(tmp_path):
     found = read_metadata(path)
     for name in ("scale", "saturated", "history"):
         assert getattr(found, name) == getattr(expected, name)
-    assert found.scores == ("other",)
     assert (report.n_member, report.n_nonmember, report.scored_now, report.resumed) == (57, 45, EVERY, 0)
     assert [item.name for item in tmp_path.iterdir()] == ["losses.parquet"]
 
