@@ -326,7 +326,7 @@ def test_collect_scores_the_table(tmp_path):
     )
     out = tmp_path / "losses.parquet"
     records = auditor.RecordTable(found.table(), label="label")
-    auditor.collect_to(out, model, records=records, allow_shared_rows=True)
+    auditor.collect_to(out, model, records=records)
     losses = auditor.read_losses(out)
     right = model.predict_proba(found.features)[np.arange(100), found.labels]
     # The loss falls with the probability of the label, so the order is that of the probabilities.
