@@ -2,7 +2,6 @@ from auditor.theory import (
     accountant,
     attackers,
     attributes,
-    mechanisms,
     monte_carlo,
     parameters,
     privacy_loss,
@@ -19,7 +18,6 @@ from auditor.theory.attackers import (
     bayes_security_from_advantage as bayes_security_from_advantage,
     gaussian_tpr,
     humphries as humphries,
-    precision_from_tpr,
     rough_epsilon as rough_epsilon,
     success_rate as success_rate,
     success_rate_from_bayes_security,
@@ -60,8 +58,6 @@ from auditor.theory.gaussian import (
     log_mixture,
     mu_clt as mu_clt,
     mu_without_sampling as mu_without_sampling,
-)
-from auditor.theory.mechanisms import (
     shuffled_mu as shuffled_mu,
 )
 from auditor.theory.monte_carlo import (

@@ -401,7 +401,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     return Claim(bound.metric, value, None, relation, method, proven=True, note=note)
 
 
-# --- Bounds on an attacker with prior knowledge: advantage, success rate, posterior and precision ---
+# --- Bounds on an attacker with prior knowledge: advantage, success rate and posterior ---
 #
 # The prior is the probability, before the attacker looks, that the record was in the training set (for replaced records:
 # that it was the first of the two). The attacker is right without looking in a share max(prior, 1 - prior) of cases.
@@ -550,39 +550,6 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     value = 1 / (1 + (1 - belief) / belief * math.exp(-claim.value))
     note = f"The largest belief that any output can leave, from a prior of {as_stated(belief)}."
     return Claim(name, max(value, belief), 0.0, claim.adjacency, method, proven=claim.proven, note=note)
-
-
-def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
-    """Return how many of the accused records were in the training set, pi TPR / (pi TPR + (1 - pi) FPR).
-
-    It grows with the true positive rate, so the largest rate at this false positive rate gives the largest precision
-    there. At a smaller false positive rate an attacker accuses fewer records and may be more precise.
-
-    Args:
-        claim: A ``tpr_at_fpr.<fpr>`` claim of `auditor.theory.attackers`.
-        fpr: The false positive rate that it is about, in (0, 1].
-        prior: In (0, 1), the share of members among those the attacker looks at.
-
-    Returns:
-        ``precision_at_fpr.<fpr>`` with the adjacency and the standing of the claim; None when that has no value.
-
-    Raises:
-        InputError: The claim is about another rate, or a number is out of range.
-
-    Source: Bayes' rule; Jayaraman et al. 2021, Section 4.
-
-    >>> claim = Claim("tpr_at_fpr.0.01", 0.04, None, Adjacency.REPLACE_ONE, "stated", True)
-    >>> round(precision_from_tpr(claim, fpr=0.01, prior=0.5).value, 6)
-    0.8
-    """
-    metric = tpr_metric(fpr)
-    require_metric(claim, metric)
-    belief, rate = _prior(prior), float(fpr)
-    value = claim.value
-    if value is not None:
-        value = belief * value / (belief * value + (1 - belief) * rate)
-    method = f"Bayes' rule at prior {as_stated(belief)}; {claim.method}"
-    return derived(claim, f"precision_at_fpr.{rate:g}", value, method, claim.note)
 
 
 def _prior(prior: float) -> float:

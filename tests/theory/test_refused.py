@@ -72,7 +72,6 @@ CLAIMS = {
         lambda claim: t.rough_epsilon(claim, delta=0.1),
     ],
     "bayes_security": [t.success_rate_from_bayes_security],
-    "tpr_at_fpr.0.1": [lambda claim: t.precision_from_tpr(claim, fpr=0.1, prior=0.3)],
 }
 
 
@@ -106,7 +105,6 @@ def test_priors(prior):
         lambda: t.success_rate(RUN, prior=prior),
         lambda: t.overview(RUN, delta=0.1, prior=prior),
         lambda: t.attackers.posterior_from_epsilon(stated("epsilon", 1.0, 0.0), prior=prior),
-        lambda: t.precision_from_tpr(stated("tpr_at_fpr.0.1"), fpr=0.1, prior=prior),
         lambda: secure(prior=prior),
         lambda: t.success_in_words(stated("success_rate"), prior=prior),
     ):
