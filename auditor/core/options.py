@@ -201,11 +201,6 @@ class Katz:
 
 
 @dataclass(frozen=True)
-class Jeffreys:
-    """Limits from Jeffreys' prior on each of the two rates: APPROXIMATE, they can promise too much."""
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """Every rank of both tails at once, calibrated together: the largest epsilon that the whole of the scores refutes.
 
@@ -218,7 +213,7 @@ class Calibrated:
 
 
 _RankInterval = Calibrated | ClopperPearson | Melded
-ThresholdInterval = ClopperPearson | Katz | Jeffreys
+ThresholdInterval = ClopperPearson | Katz
 
 
 def _set_interval(rule: Any, kinds: tuple[type, ...]) -> None:
@@ -257,7 +252,7 @@ class RankGrid:
 class FixedThreshold:
     """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
 
-    ``interval`` is `ClopperPearson`, or one of the approximate `Katz` and `Jeffreys`, or its name.
+    ``interval`` is `ClopperPearson`, or the approximate `Katz`, or its name.
 
     >>> FixedThreshold(0.7).threshold
     0.7

@@ -1,7 +1,6 @@
 from auditor.core.options import (
     Calibrated as Calibrated,
     ClopperPearson as ClopperPearson,
-    Jeffreys as Jeffreys,
     Katz as Katz,
     Split as Split,
 )
