@@ -1,12 +1,4 @@
-from auditor.theory import (
-    accountant,
-    attackers,
-    attributes,
-    monte_carlo,
-    parameters,
-    privacy_loss,
-    promises,
-)
+from auditor.theory import accountant, attackers, attributes, monte_carlo, parameters, privacy_loss, promises
 from auditor.theory.accountant import (
     claimed_curve as claimed_curve,
     epsilon as epsilon,
@@ -29,11 +21,7 @@ from auditor.theory.attackers import (
     tpr_from_epsilon as tpr_from_epsilon,
     tpr_metric,
 )
-from auditor.theory.attributes import (
-    attribute_inference as attribute_inference,
-    log_spread,
-    steps_of,
-)
+from auditor.theory.attributes import attribute_inference as attribute_inference, log_spread, steps_of
 from auditor.theory.closed_form import (
     Corollary7 as Corollary7,
     MomentMatched as MomentMatched,
@@ -60,9 +48,7 @@ from auditor.theory.gaussian import (
     mu_without_sampling as mu_without_sampling,
     shuffled_mu as shuffled_mu,
 )
-from auditor.theory.monte_carlo import (
-    simulated,
-)
+from auditor.theory.monte_carlo import simulated
 from auditor.theory.parameters import (
     WantedAdvantage as WantedAdvantage,
     WantedBayesSecurity as WantedBayesSecurity,
@@ -73,9 +59,7 @@ from auditor.theory.parameters import (
     sampling_rate_for as sampling_rate_for,
     steps_for as steps_for,
 )
-from auditor.theory.privacy_loss import (
-    composed as composed,
-)
+from auditor.theory.privacy_loss import composed as composed
 from auditor.theory.promises import (
     belief_in_words,
     claims as claims,

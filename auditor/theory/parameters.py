@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
@@ -472,7 +472,7 @@ def noise_multiplier_for(
     (2.82066, 'approximation')
     """
     target, method = _chosen(target, method)
-    base = _base(target, method, 1.0, sampling_rate, steps, sampling)
+    base = _base(target, 1.0, sampling_rate, steps, sampling)
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
     return _found(_Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12), target, method)
@@ -512,7 +512,7 @@ def sampling_rate_for(
     0.000354527
     """
     target, method = _chosen(target, method)
-    base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
+    base = _base(target, noise_multiplier, 1.0, steps, sampling)
     # So seldom drawn at all that the promise holds without any noise; by a union bound, as `epsilon` has it.
     by_union, harmless = isinstance(target, WantedEpsilon), target.harmless
     seldom = harmless / base.steps if by_union else -math.expm1(math.log1p(-harmless) / base.steps)
@@ -552,7 +552,7 @@ def steps_for(
     628
     """
     target, method = _chosen(target, method)
-    base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
+    base = _base(target, noise_multiplier, sampling_rate, 1, sampling)
     # So few that the record is seldom enough drawn at all.
     rate = base.sampling_rate
     few = math.log1p(-target.harmless) / math.log1p(-rate) if rate < 1 else 0.0
@@ -568,15 +568,11 @@ def steps_for(
 
 def _chosen(target: _Target | str, method: _Method | str) -> tuple[_Target, _Method]:
     """Return the target and the method that texts name."""
-    return options.from_text("target", target, TARGETS), options.from_text("method", method, METHODS)
+    return options.chosen("target", target, TARGETS), options.chosen("method", method, METHODS)
 
 
-def _base(
-    target: _Target, method: _Method, noise: Any, rate: Any, steps: int | None, sampling: Sampling
-) -> DPSGD:
+def _base(target: _Target, noise: Any, rate: Any, steps: int | None, sampling: Sampling) -> DPSGD:
     """Return a run if the wish is one, and about something that batches drawn like these promise."""
-    validate.instance("target", target, get_args(_Target))
-    validate.instance("method", method, (Exact, *get_args(closed_form.ClosedForm)))
     training = DPSGD(noise, rate, steps, sampling=sampling)
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
