@@ -7,7 +7,7 @@ and whose two worlds differ in one replaced record.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import erfc
@@ -30,22 +30,10 @@ class Corollary7:
     It is about batches drawn by independent coins; batches of a fixed size give more away.
     """
 
-    caveat: ClassVar[str] = "can be on the unsafe side"
-
-    def in_words(self) -> str:
-        """Return its name as a phrase."""
-        return "closed form of Corollary 7"
-
 
 @dataclass(frozen=True)
 class MomentMatched:
     """The second moment of one step's log-ratio, k(s) = sinh(1/s^2): on the safe side wherever it was tried [own]."""
-
-    caveat: ClassVar[str] = "was on the safe side wherever it was tried, which is no proof"
-
-    def in_words(self) -> str:
-        """Return its name as a phrase."""
-        return "moment-matched closed form"
 
 
 ClosedForm = Corollary7 | MomentMatched
