@@ -15,7 +15,6 @@ from auditor.theory.attackers import (
     success_rate_from_bayes_security,
     total_variation as total_variation,
     total_variation_a,
-    tpr_closed_form as tpr_closed_form,
     tpr_exact as tpr_exact,
     tpr_from_advantage as tpr_from_advantage,
     tpr_from_epsilon as tpr_from_epsilon,
@@ -23,8 +22,6 @@ from auditor.theory.attackers import (
 )
 from auditor.theory.attributes import attribute_inference as attribute_inference, log_spread, steps_of
 from auditor.theory.closed_form import (
-    Corollary7 as Corollary7,
-    MomentMatched as MomentMatched,
     bayes_security_closed_form as bayes_security_closed_form,
     bayes_security_moment_matched as bayes_security_moment_matched,
 )

@@ -15,7 +15,6 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.accountant import delta_of, derived, require_metric
-from auditor.theory.closed_form import ClosedForm, Corollary7, log_half_mu
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, columns, relation_of, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
@@ -324,41 +323,7 @@ def _standing(claim: Claim, note: str) -> str:
     return note if claim.proven else f"{note} From a number that is not proven: {claim.note}".strip()
 
 
-# --- The true positive rate on a training run: by a closed form, by its trade-off curve, and exactly ---
-
-
-def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary7()) -> Claim:  # noqa: B008
-    """Return the true positive rate of the two Gaussians that a closed form takes DP-SGD for.
-
-    APPROXIMATE. The Gaussian stands in for the middle of the privacy loss, and a small rate is decided in its tail,
-    which is heavier: both forms are then on the unsafe side, the published one nearly always.
-
-    Args:
-        training: Noise multiplier, sampling rate, steps.
-        fpr: In (0, 1].
-        form: `Corollary7` (default; mu = 2 p sqrt(T) / s) or `MomentMatched`.
-
-    Returns:
-        ``tpr_at_fpr.<fpr>`` for replace-one neighbours, not proven.
-
-    Raises:
-        InputError: ``fpr`` is outside (0, 1], or the form is not about batches drawn like this.
-
-    Source: Cherubin et al. 2024, Figure 7 (its f-DP bound); own for the matched moment.
-
-    >>> round(tpr_closed_form(DPSGD(2.0, 1e-4, 500_000), fpr=0.1).value, 6)
-    0.112978
-    """
-    rate = _rate_of(fpr)
-    mu = 2 * math.exp(min(log_half_mu(training, form=form), 10.0))
-    note = (
-        "An approximation that is mostly too low, by the more the smaller the false positive rate and the noise."
-        if isinstance(form, Corollary7)
-        else "An approximation that can be too low for very small false positive rates and is mostly too high elsewhere."
-    )
-    method = f"the two Gaussians of the closed form {type(form).__name__}, mu {as_stated(mu)}"
-    value, relation = gaussian_tpr(rate, mu), Adjacency.REPLACE_ONE
-    return Claim(tpr_metric(rate), value, None, relation, method, proven=False, note=note)
+# --- The true positive rate on a training run, exactly ---
 
 
 @as_accounted

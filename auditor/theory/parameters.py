@@ -678,13 +678,13 @@ def _excess(target: _Target, claim: Claim) -> float:
 
 def _guess(axis: _Axis, target: _Target) -> float:
     """Return where the Gaussian comparison of the moment-matched form just keeps the promise."""
-    form, wanted = closed_form.MomentMatched(), math.log(target.half_mu())
+    wanted = math.log(target.half_mu())
     place = ("noise_multiplier", "sampling_rate", "steps").index(axis.name)
     kinds, pair = list(columns(axis.base)), StepPair.of(axis.base, target.adjacency)
 
     def above(log_value: float) -> float:
         kinds[place] = np.full_like(kinds[place], math.exp(log_value))
-        return closed_form.log_half_of(*kinds, form=form, pair=pair) - wanted
+        return closed_form.log_half_matched(*kinds, pair=pair) - wanted
 
     low, high = math.log(axis.least), math.log(axis.most)
     if above(low) * above(high) > 0:

@@ -116,7 +116,6 @@ def test_false_positive_rates(fpr):
     for call in (
         lambda: t.tpr_from_advantage(stated("advantage"), fpr=fpr),
         lambda: t.tpr_exact(RUN, fpr=fpr),
-        lambda: t.tpr_closed_form(RUN, fpr=fpr),
         lambda: t.overview(RUN, delta=0.1, rates=(fpr,)),
     ):
         with pytest.raises(InputError, match="fpr must"):
