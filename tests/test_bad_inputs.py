@@ -277,7 +277,7 @@ CASES = {
     "split must be auditor.UnknownSplit or auditor.RandomSplit or": lambda: models(split=2),
     r"ClopperPearson\(\), got Katz\(\)": lambda: runs(threshold=FixedThreshold(0.5, Katz())),
     "records on each side of a split must be 2 or more, got 1 at fraction 0.1": lambda: runs(threshold=Split(0.1)),
-    "threshold must be .*RankGrid or .*FixedThreshold or .*Split, got 0.5": lambda: runs(threshold=0.5),
+    "threshold must be .*RankGrid or .*FixedThreshold or .*Split or None, got 0.5": lambda: runs(threshold=0.5),
     "must be other runs than those that are judged": lambda: runs(threshold_runs=TEN),
     "threshold must be left out beside threshold_runs": lambda: runs(threshold_runs=TWO, threshold=RankGrid()),
     "adjacency must be one of .*did you mean": lambda: runs(adjacency="add-replace"),

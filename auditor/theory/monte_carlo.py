@@ -43,7 +43,6 @@ def total_variation_monte_carlo(
     training: DPSGD,
     *,
     adjacency: Adjacency = Adjacency.REPLACE_ONE,
-    a: float = 1.0,
     samples: int = 500_000,
     confidence: float = 0.95,
     rng: np.random.Generator,
@@ -53,9 +52,9 @@ def total_variation_monte_carlo(
     """Return an estimate, by simulation, of the largest advantage that DP-SGD allows a membership attacker.
 
     With eta the loss log(in/out) of a run simulated without the record, the paper's Equation 12 is the mean of
-    1 - exp(min(eta, 0)) (its Algorithm 1 prints max, an erratum), and for TV_a the mean of max(0, 1 - a e^eta) less
-    (1 - a)/2. For replaced records the loss has mirrored laws under the two neighbours, so each value is replaced by
-    its mean given |eta|, tanh(|eta|/2) at a = 1 [own]: unbiased too, and never of larger variance (Rao-Blackwell).
+    1 - exp(min(eta, 0)) (its Algorithm 1 prints max, an erratum). For replaced records the loss has mirrored laws under
+    the two neighbours, so each value is replaced by its mean given |eta|, tanh(|eta|/2) [own]: unbiased too, and never of
+    larger variance (Rao-Blackwell).
     For added or removed records the paper's own form stays: others have many times its variance after few steps.
 
     Time grows with ``samples`` times steps, memory with neither; steps at rate 1 are one normal together and cost
@@ -64,7 +63,6 @@ def total_variation_monte_carlo(
     Args:
         training: Noise multiplier and sampling rate, also per step, steps, and how batches are drawn.
         adjacency: Relation between neighbouring training sets.
-        a: Weight in TV_a = 1/2 integral |out - a in|, above 0; 1 is the total variation.
         samples: Number m of simulated runs, 2 or more.
         confidence: Level of the interval, in (0, 1), which is `hoeffding`'s.
         rng: Seeds the simulation.
@@ -72,9 +70,8 @@ def total_variation_monte_carlo(
         progress: Called with the simulated steps done and all of them, a thousand times at most and one at a time.
 
     Returns:
-        ``advantage`` (``tv_a.<a>`` where ``a`` is not 1) with ``lower`` and ``upper``; None, with the reason in
-        ``note``, for added or removed records and batches of a fixed size. TV_a lies between |1 - a|/2 and (1 + a)/2,
-        and estimate and interval are cut to that.
+        ``advantage`` in [0, 1] with ``lower`` and ``upper``; None, with the reason in ``note``, for added or removed
+        records and batches of a fixed size.
 
     Raises:
         InputError: An argument of another kind or out of range.
@@ -90,24 +87,20 @@ def total_variation_monte_carlo(
     relation = relation_of(training, adjacency)
     samples = validate.at_least("samples", samples, least=2)
     workers = (os.cpu_count() or 1) if threads is None else validate.at_least("threads", threads, least=1)
-    weight, level = validate.positive("a", a), validate.confidence(confidence)
+    level = validate.confidence(confidence)
     if not isinstance(rng, np.random.Generator):
         raise InputError(
             f"rng must be a numpy.random.Generator, got {rng!r}; pass numpy.random.default_rng(0)."
         )
-    name = "advantage" if weight == 1 else f"tv_a.{weight:g}"
     method = f"Monte Carlo, {samples:,} runs, Hoeffding interval (Mahloujifar et al. 2022, Equation 12)"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
-        return Claim(name, None, None, relation, method, proven=False, note=FIXED_SIZE)
+        return Claim("advantage", None, None, relation, method, proven=False, note=FIXED_SIZE)
     loss = simulated(training, adjacency=relation)
-    mean = _Run(loss, weight, samples, rng, progress).mean(workers)
+    mean = _Run(loss, samples, rng, progress).mean(workers)
     half_width = hoeffding(samples, confidence=level)
-    value, lower, upper = (
-        min(max(mean + shift + (weight - 1) / 2, abs(1 - weight) / 2), (1 + weight) / 2)
-        for shift in (0.0, -half_width, half_width)
-    )
+    value, lower, upper = (min(max(mean + shift, 0.0), 1.0) for shift in (0.0, -half_width, half_width))
     note = "By simulation: another seed gives another number. The interval holds at its confidence for every number of samples."
-    return Claim(name, value, None, relation, method, False, note, lower, upper, level)
+    return Claim("advantage", value, None, relation, method, False, note, lower, upper, level)
 
 
 # --- Draws of a DP-SGD run's privacy loss, log(in / out) summed over its steps: the inner loop ---
@@ -324,7 +317,6 @@ class _Run:
     """One simulation: blocks of runs, each with random numbers of its own, and one tally of the finished ones."""
 
     loss: _SimulatedLoss
-    weight: float
     samples: int
     rng: np.random.Generator
     progress: _Progress | None
@@ -356,7 +348,7 @@ class _Run:
         size = min(_BLOCK, self.samples - place * _BLOCK)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(place,))))
         loss = self.loss.draw(size, rng=rng, tick=lambda steps: self._tick(steps * size))
-        return size, float(values_of(loss, weight=self.weight, symmetric=self.loss.symmetric).mean())
+        return size, float(values_of(loss, symmetric=self.loss.symmetric).mean())
 
     def _tick(self, work: int) -> None:
         if self.stop.is_set():
@@ -371,15 +363,9 @@ class _Run:
                 self.progress(self.done, total)
 
 
-def values_of(loss: Floats, *, weight: float, symmetric: bool) -> Floats:
-    """Return values in [0, 1] of mean TV_a + (1 - a)/2, the integral of max(0, out - a in)."""
+def values_of(loss: Floats, *, symmetric: bool) -> Floats:
+    """Return values in [0, 1] whose mean is the total variation."""
     far = np.abs(loss) if symmetric else -loss
-    log_weight = math.log(weight)
-    value: Floats = -np.expm1(np.minimum(log_weight - far, 0))
-    if not symmetric:
-        return value
+    value: Floats = -np.expm1(np.minimum(-far, 0))
     # Given |eta|, the world without the record has it negative with probability 1 / (1 + e^-|eta|).
-    odds = np.exp(-far)
-    value -= odds * np.expm1(np.minimum(log_weight + far, 0))
-    value /= 1 + odds
-    return value
+    return value / (1 + np.exp(-far)) if symmetric else value

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.optimize import brentq
@@ -68,12 +68,8 @@ class _Wanted:
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
-        return f"{self.quantity} of {self.side} {self.limit_in_words()}, {self.adjacency}"
-
-    @property
-    def side(self) -> str:
-        """The side of its number on which the quantity stays."""
-        return "at least" if self.toward == "down" else "at most"
+        side = "at least" if self.toward == "down" else "at most"
+        return f"{self.quantity} of {side} {self.limit_in_words()}, {self.adjacency}"
 
     def limit_in_words(self) -> str:
         """Return the number and its quantity."""
@@ -322,16 +318,6 @@ class FoundParameter:
     training: DPSGD
     promise: Claim
 
-    @property
-    def method(self) -> str:
-        """Method that derives the promise from the parameters."""
-        return self.promise.method
-
-    @property
-    def status(self) -> str:
-        """``proven`` or ``approximation``, as the promise is."""
-        return self.promise.status
-
     def in_words(self) -> str:
         """Return the answer as a sentence."""
         if self.name == "steps":
@@ -339,7 +325,7 @@ class FoundParameter:
         else:
             subject = f"{self.name.replace('_', ' ').capitalize()} {as_stated(self.value, digits=6)} keeps"
         reached = _on_its_side(self.target, self.promise.value, digits=6)
-        outcome = f"(reached: {reached}; {self.status}: {self.method})."
+        outcome = f"(reached: {reached}; {self.promise.status}: {self.promise.method})."
         return f"{subject} the wanted {self.target.in_words()} {outcome}"
 
 
@@ -405,7 +391,7 @@ def noise_multiplier_for(
             noise up to 1e12 was found to keep.
 
     >>> result = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000)
-    >>> result.value, result.status
+    >>> result.value, result.promise.status
     (2.82415, 'proven')
     """
     target = _chosen(target)
@@ -664,16 +650,12 @@ def promise(target: _Target, training: DPSGD) -> Claim:
     return claim
 
 
-def _keeps(target: _Target, claim: Claim) -> bool:
-    """Return whether the claim is at least as good as the wanted number."""
-    return claim.value is not None and target.meets(claim.value)
-
-
 def _excess(target: _Target, claim: Claim) -> float:
     """Return the log of the leak over the wanted one, capped: not above 0 if and only if the promise is kept."""
-    leak = target.leak(math.inf if claim.value is None else claim.value)
+    value = cast("float", claim.value)  # of `promise`, which refuses a claim without one
+    leak = target.leak(value)
     ratio = -_FAR if leak <= 0 else max(-_FAR, min(_FAR, math.log(leak) - math.log(target.allowed)))
-    return min(0.0, ratio) if _keeps(target, claim) else max(1e-12, ratio)
+    return min(0.0, ratio) if target.meets(value) else max(1e-12, ratio)
 
 
 def _guess(axis: _Axis, target: _Target) -> float:
