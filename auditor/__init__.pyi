@@ -13,11 +13,7 @@ from auditor import (
     verdicts as verdicts,
 )
 from auditor._version import __version__ as __version__
-from auditor.api import (
-    assert_gates as assert_gates,
-    audit as audit,
-    read_result as read_result,
-)
+from auditor.api import assert_gates as assert_gates, audit as audit, read_result as read_result
 from auditor.collectors.base.tasks import (
     Classification as Classification,
     GaussianLogLoss as GaussianLogLoss,
@@ -37,17 +33,10 @@ from auditor.collectors.streaming.scorers import (
 )
 from auditor.collectors.streaming.summaries import Summary as Summary
 from auditor.collectors.tables.opening import RecordTable as RecordTable
-from auditor.collectors.tables.reading import (
-    read_losses as read_losses,
-)
-from auditor.collectors.texts.models import (
-    load_language_model as load_language_model,
-)
+from auditor.collectors.tables.reading import read_losses as read_losses
+from auditor.collectors.texts.models import load_language_model as load_language_model
 from auditor.collectors.texts.scorer import collect_texts as collect_texts
-from auditor.comparison.compare import (
-    AuditsComparison as AuditsComparison,
-    compare as compare,
-)
+from auditor.comparison.compare import AuditsComparison as AuditsComparison, compare as compare
 from auditor.core.errors import (
     AuditorError as AuditorError,
     InputError as InputError,

@@ -34,7 +34,6 @@ from auditor.core.files import table_content, write_all
 from auditor.core.values import Floats, Losses, PerGroup
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.limits import upper_limit
 from auditor.estimators.rates import auc
 from auditor.records.features import table_of
 
@@ -517,11 +516,10 @@ def _holds(kind: Any, value: Any) -> bool:
 _ROUNDED = 1e-3  # half floats have eleven bits
 
 
-# --- Marked texts for language models, and how far a model gives their secrets away ---
+# --- Marked texts for language models ---
 
 _DIGITS = "0123456789"
 _LARGEST = 2**62  # secrets of a template, so that each has a number of 64 bits
-_MOST_TEXTS = 10**6  # of a template that are listed by default
 
 
 @dataclass(frozen=True)
@@ -558,28 +556,18 @@ class Template:
         """Number of secrets, all equally likely."""
         return int(len(self.alphabet) ** self.text.count("#"))
 
-    def texts(
-        self, size: int | None = None, *, rng: np.random.Generator | None = None
-    ) -> npt.NDArray[np.str_]:
-        """Return different texts of this template: candidates, beside which `exposure` ranks a canary.
-
-        Args:
-            size: So many, drawn uniformly; default: all, in the order of the alphabet.
-            rng: Draws them; default: fresh randomness.
+    def texts(self, size: int, *, rng: np.random.Generator) -> npt.NDArray[np.str_]:
+        """Return so many different texts of this template, drawn uniformly.
 
         Raises:
-            InputError: More than there are, or all of more than a million.
+            InputError: More than there are.
 
-        >>> Template("a#c", alphabet="xy").texts().tolist()
+        >>> sorted(Template("a#c", alphabet="xy").texts(2, rng=np.random.default_rng(0)).tolist())
         ['axc', 'ayc']
         """
-        most = self.space if size is None else validate.at_least("size", size, least=1)
-        if size is None and most > _MOST_TEXTS:
-            raise InputError(f"size must be given: all {most:,} texts of the template are too many.")
-        if most > self.space:
+        if size > self.space:
             raise InputError(f"size must be at most {self.space:,}, the number of secrets, got {size}.")
-        draw = rng or np.random.default_rng()
-        numbers = np.arange(most) if size is None else draw.choice(self.space, most, replace=False)
+        numbers = rng.choice(self.space, size, replace=False)
         return np.array([self._filled(number) for number in numbers.tolist()], dtype=np.str_)
 
     def _filled(self, number: int) -> str:
@@ -610,68 +598,6 @@ def marked_texts(template: Template | str = Template(), *, size: int, seed: int 
     validate.instance("template", chosen, (Template,))
     texts = chosen.texts(validate.at_least("size", size, least=1), rng=_stream(seed, _RECORDS))
     return Canaries.of(texts, seed=seed)
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """Exposure of a secret in bits: 0 if it is the least likely of all, log2 |space| if it is the most likely.
-
-    Attributes:
-        value: log2(scored) - log2(rank). Exact where all of the space was scored; else a point estimate that is cut off at
-            log2(scored), and so too small for a secret that is given away entirely.
-        lower: Exact: the value. Else a lower limit of the exposure, by Clopper-Pearson's of the share of secrets that
-            the model finds at least as likely.
-        rank: Rank of the canary among those scored, 1 for the smallest loss; equal losses count before it.
-        scored: Number of secrets scored, its own included.
-        space: Number of secrets.
-        confidence: Confidence level of ``lower``.
-    """
-
-    value: float
-    lower: float
-    rank: int
-    scored: int
-    space: int
-    confidence: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether all of the space was scored; if not, the value is a point estimate from a sample."""
-        return self.scored == self.space
-
-
-def exposure(loss: float, others: npt.ArrayLike, *, space: int, confidence: float = 0.95) -> Exposure:
-    """Return the exposure of a canary's secret: log2 |space| - log2 of its rank by loss.
-
-    For a secret that the model never saw the exact exposure is t or more with probability 2^-t at most. Other canaries of
-    the same template count too: k of them that a model knows by heart have the ranks 1 to k.
-
-    Args:
-        loss: Loss of the canary's text, smaller for a text that the model finds more likely (the sum over its tokens).
-        others: Losses of other texts of the same template by the same model, shape (k,): of all of them, or of some that
-            were drawn uniformly (`Template.texts`).
-        space: Number of secrets of the template (`Template.space`).
-        confidence: Confidence level of the lower limit, where not all were scored.
-
-    Raises:
-        InputError: Losses that are no finite numbers, none of others, more than the space has, or a confidence outside (0, 1).
-
-    Source: Carlini et al. 2019, Definition 5, and its approximation by sampling (Section 4.4); the limit is [own].
-
-    >>> exposure(0.5, [0.1, 0.9, 0.7], space=4).value
-    1.0
-    """
-    own = validate.number("loss", loss)
-    most, level = validate.at_least("space", space, least=2), validate.confidence(confidence)
-    losses = validate.loss_vector("other", others, least=1)
-    if losses.size >= most:
-        raise InputError(f"others must be fewer than all {most:,} secrets, got {losses.size:,}.")
-    before, scored = int((losses <= own).sum()), losses.size + 1
-    value = math.log2(scored) - math.log2(1 + before)
-    share = float(upper_limit(before, losses.size, 1 - level))
-    # Of the others, this share at most has a loss as small.
-    lower = value if scored == most else math.log2(most) - math.log2(1 + (most - 1) * share)
-    return Exposure(value, lower, 1 + before, scored, most, level)
 
 
 # --- Choice of a canary: on runs that are not judged ---

@@ -358,5 +358,4 @@ pd.DataFrame(
 # So the three theorems stand; three steps of their proofs need mending as the tables say.
 #
 # **Not possible here.** The post has no figure or table with numbers, and our copy ends where its comparison should
-# begin, so Section 4 is ours. What its own algorithm promises, with batches drawn
-# with replacement, is told by `auditor.theory.mechanisms.DrawnWithReplacement`.
+# begin, so Section 4 is ours.

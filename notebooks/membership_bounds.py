@@ -21,7 +21,7 @@
 
 # %%
 import os
-from math import erf, log, sqrt
+from math import ceil, erf, log, sqrt
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -395,7 +395,7 @@ simulation = theory.monte_carlo.total_variation_monte_carlo(
 print(
     f"Algorithm 1, corrected: {simulation.value:.4f} [{simulation.lower:.4f}, {simulation.upper:.4f}], exactly {ms.bound(one):.6f}"
 )
-samples = theory.monte_carlo.Hoeffding().samples_for(0.01, confidence=1 - 1e-5)
+samples = ceil(log(2e5) / (2 * 0.01**2))  # Hoeffding: 2 exp(-2 m d^2) = 1e-5
 asked = 3e4 * log(1e5)
 error = (simulation.upper - simulation.lower) / 2
 beyond = 1 - (erf(0.5 / sqrt(2)) + erf(1.5 / sqrt(2))) / 2  # chance of |loss| > 1 where the loss is N(1/2, 1)

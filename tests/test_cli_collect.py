@@ -146,7 +146,7 @@ def test_served_models_are_refused_before_anything_is_sent(house, capsys, place,
 
 
 def test_an_empty_name_reads_no_ids(house):
-    """`--set id-column=''` reads no ids, as the sentence about ids in both groups says."""
+    """`--set id-column=''` reads no ids."""
     folder, _, _ = house
     command = arguments(folder, "--features", "age,job,income", "--set", "id-column=", "--quiet")
     assert run(*command) == 0

@@ -49,15 +49,3 @@ def test_an_audit_of_a_table_loads_only_what_it_uses(tmp_path):
         f"print(code, [name for name in {unused} if name in sys.modules])"
     )
     assert printed(code, table) == "0 []"
-
-
-def test_a_moved_name_says_where_it_is():
-    """`auditor.theory` offers 40 names at most; one that it offered before is in a module of it, which the error names."""
-    from auditor import theory
-
-    assert len(theory.__all__) <= 40
-    for module, names in theory._MOVED.items():
-        for name in names:
-            assert hasattr(getattr(theory, module), name)
-            with pytest.raises(AttributeError, match=f"it is auditor.theory.{module}.{name}"):
-                getattr(theory, name)

@@ -39,7 +39,7 @@ from auditor.many import (
     audit_runs,
     records_needed,
 )
-from auditor.many.planning import _certifying
+from auditor.many.planning import PlanOptions, _certifying
 from auditor.report import plan_text
 
 CEILINGS = {n: separated_epsilon(n, 0.05) for n in (10**2, 10**3, 10**4, 10**6)}
@@ -56,8 +56,8 @@ def separated(n_member, n_nonmember):
 
 def ceiling(*sizes, delta, members=None, split=None):
     """The most that so many records can certify, by a plan."""
-    audit = _certifying(1.0, delta, 1 - 0.95, members or Sample(), split or UnknownSplit())
-    return audit.ceiling(*sizes)
+    setting = PlanOptions(coverage=members or Sample(), split=split or UnknownSplit())
+    return _certifying(setting, 1.0, delta).ceiling(*sizes)
 
 
 @pytest.mark.parametrize(("n", "expected"), CEILINGS.items())

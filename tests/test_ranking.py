@@ -219,7 +219,7 @@ def hostile(rng):
 
 
 def test_the_table_says_what_it_is_not(rng):
-    """Members come in order, without losses unless requested, and the column of odds carries the warning in its name."""
+    """Members come in order, without losses, and the column of odds carries the warning in its name."""
     found = rank_records(hostile(rng), rng=rng)
     frame = found.to_frame()
     assert list(frame.columns) == ["rank", "row", "id", "group", COLUMN]
@@ -227,10 +227,6 @@ def test_the_table_says_what_it_is_not(rng):
     assert found.note == frame.attrs["note"] == f"{NOTE}; for the data's owner only"
     assert frame["rank"].is_monotonic_increasing
     assert frame[COLUMN].is_monotonic_decreasing
-    whole = found.to_frame(nonmembers=True, with_losses=True)
-    members = whole[whole["member"]]
-    assert (len(whole), len(members)) == (16, 8)
-    np.testing.assert_array_equal(members["loss"], found.losses.member[members["row"]])
     assert [item["rank"] for item in found.top(3)] == frame["rank"].tolist()[:3]
 
 
@@ -253,11 +249,11 @@ def test_files_hold_the_table(rng, tmp_path):
         "ü",
     ]
     np.testing.assert_array_equal([float(row[COLUMN]) for row in rows], frame[COLUMN])
-    found.write(str(tmp_path / "who.parquet"), nonmembers=True, with_losses=True)
+    found.write(str(tmp_path / "who.parquet"))
     table = parquet.read_table(tmp_path / "who.parquet")
     assert table.schema.metadata[b"note"].decode() == f"{NOTE}; for the data's owner only"
     back = table.to_pandas()
-    ids = back[back["member"]].sort_values("row")["id"].tolist()
+    ids = back.sort_values("row")["id"].tolist()
     assert [None if pd.isna(item) else item for item in ids] == HOSTILE
     assert not list(tmp_path.glob(".auditor-*"))
 

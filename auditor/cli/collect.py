@@ -103,7 +103,6 @@ class Scoring(Options, title="The model"):
             under each policy, without further requests, and the audit states the effect.
         repeats: Number of queries for each record, whose outputs are averaged, for a randomised model; default: 1.
         batch_size: Number of records in each call of the model and in each checkpoint.
-        allow_shared_rows: Continue although many rows are in both groups.
     """
 
     model: str = argument("MODEL")
@@ -113,7 +112,6 @@ class Scoring(Options, title="The model"):
     policies: str | None = None
     repeats: int | None = option(rare=True)
     batch_size: int | None = None
-    allow_shared_rows: bool = option(default=False, rare=True)
 
     @property
     def is_served(self) -> bool:
@@ -129,7 +127,6 @@ class Scoring(Options, title="The model"):
             "policies": self.policies or (),
             "repeats": 1 if self.repeats is None else self.repeats,
             "batch_size": self.batch_size,
-            "allow_shared_rows": self.allow_shared_rows,
         }
 
     def labels(self) -> list[str] | None:
@@ -203,7 +200,7 @@ def _header(pair: str) -> tuple[str, str]:
 _CONNECTION = Of(
     Endpoint,
     common=("token_variable", "protocol"),
-    without=("url", "pause", "output", "labels", "columns", "header_variables"),
+    without=("url", "pause", "output", "labels", "header_variables"),
     title="A served model",
     renamed=(("model", "served_model"),),
 )

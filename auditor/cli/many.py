@@ -92,12 +92,10 @@ class _Wish(Options, title="Parameters that keep a promise"):
         solve_for: Compute this parameter from the other two, so that the training keeps the promise of --target.
         target: Promise to keep: advantage:0.05, bayes-security:0.9, epsilon:2,delta=1e-5, tpr:0.1,at_fpr=0.01 or
             success:0.6,prior=0.5, followed by adjacency=add-remove or adjacency=replace-one after a comma.
-        method: Method of --solve-for: exact (default), or closed-form or moment-matched, which are approximations.
     """
 
     solve_for: Literal["noise-multiplier", "sampling-rate", "steps"] | None = None
     target: str | None = None
-    method: str | None = None
 
     def solved(self, training: shared.Training) -> Any:
         """Return the value of the missing parameter that keeps the promise."""
@@ -112,7 +110,7 @@ class _Wish(Options, title="Parameters that keep a promise"):
                 "--solve-for needs --target, the promise to keep, such as --target advantage:0.05; got none."
             )
         find = getattr(theory, f"{name}_for")
-        return find(self.target, **there, sampling=training.sampling(), method=self.method or "exact")
+        return find(self.target, **there, sampling=training.sampling())
 
 
 def claim(

@@ -13,14 +13,7 @@ from auditor.comparison.paired import (
     most_draws,
     same_records,
 )
-from auditor.comparison.runs import (
-    COMPARED,
-    find_run,
-    leakage,
-    measured,
-    read_runs,
-    with_table,
-)
+from auditor.comparison.runs import COMPARED, find_run, leakage, measured, read_runs, with_table
 from auditor.comparison.strategies import (
     MIXED,
     is_on_frontier as is_on_frontier,

@@ -15,7 +15,6 @@ from auditor.core.options import (
     EachRecord,
     FixedSizeSampling,
     FixedThreshold,
-    Jeffreys,
     Katz,
     Melded,
     MembershipSplit,

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
-def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
+def face(package: str) -> Face:
     """Return a package's ``__getattr__``, ``__dir__`` and ``__all__`` from its stub, for type checkers too (SPEC 1).
 
     The stub says ``from package.module import name as name`` of a public name; ``import name`` of a name for the other rooms
@@ -24,7 +24,6 @@ def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
 
     Args:
         package: The package's ``__name__``.
-        moved: Names that one of its modules has, by module; those of the modules in the stub are found without it.
 
     >>> import auditor.theory
     >>> getattribute, _, names = face("auditor.theory")
@@ -44,8 +43,7 @@ def face(package: str, *, moved: Mapping[str, Collection[str]] = {}) -> Face:
     def room_of(name: str) -> str | None:
         if name.startswith("_") or find_spec(f"{package}.{name}"):  # Python itself looks for these here
             return None
-        offered = ((room, _offered(f"{package}.{room}")) for room in rooms)
-        return next((room for room, names in [*moved.items(), *offered] if name in names), None)
+        return next((room for room in rooms if name in _offered(f"{package}.{room}")), None)
 
     def load(name: str) -> Any:
         if name not in home:

@@ -201,11 +201,6 @@ class Katz:
 
 
 @dataclass(frozen=True)
-class Jeffreys:
-    """Limits from Jeffreys' prior on each of the two rates: APPROXIMATE, they can promise too much."""
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """Every rank of both tails at once, calibrated together: the largest epsilon that the whole of the scores refutes.
 
@@ -218,14 +213,13 @@ class Calibrated:
 
 
 _RankInterval = Calibrated | ClopperPearson | Melded
-ThresholdInterval = ClopperPearson | Katz | Jeffreys
+ThresholdInterval = ClopperPearson | Katz
 
 
 def _set_interval(rule: Any, kinds: tuple[type, ...]) -> None:
     """Replace the name of an interval, such as ``clopper-pearson``, by its value, and refuse any other kind."""
     names = {re.sub("(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in kinds}
-    object.__setattr__(rule, "interval", from_text("interval", rule.interval, names))
-    validate.instance("interval", rule.interval, kinds)
+    object.__setattr__(rule, "interval", chosen("interval", rule.interval, names))
 
 
 # --- How a certified bound picks its threshold ----------------------------------------------------
@@ -257,7 +251,7 @@ class RankGrid:
 class FixedThreshold:
     """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
 
-    ``interval`` is `ClopperPearson`, or one of the approximate `Katz` and `Jeffreys`, or its name.
+    ``interval`` is `ClopperPearson`, or the approximate `Katz`, or its name.
 
     >>> FixedThreshold(0.7).threshold
     0.7
@@ -585,6 +579,18 @@ def from_text(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]]) ->
         raise InputError(
             f"{name} {word!r} needs {' and '.join(required)}, as in '{word}:VALUE', got {value!r}."
         ) from None
+
+
+def chosen(name: str, value: Any, kinds: Mapping[str, Callable[..., Any]], *, optional: bool = False) -> Any:
+    """Return one of these choices, also by its name as in `from_text`, or None if it is ``optional``.
+
+    Raises:
+        InputError: As `from_text`; or a value of another type.
+    """
+    result = from_text(name, value, kinds)
+    types: list[Any] = [getattr(kind, "func", kind) for kind in kinds.values()]
+    validate.instance(name, result, [*dict.fromkeys(types), *([type(None)] if optional else [])])
+    return result
 
 
 def name_of(choice: object, kinds: Mapping[str, Any]) -> str:

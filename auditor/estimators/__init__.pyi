@@ -1,18 +1,11 @@
 from auditor.core.options import (
     Calibrated as Calibrated,
     ClopperPearson as ClopperPearson,
-    Jeffreys as Jeffreys,
     Katz as Katz,
     Split as Split,
 )
 from auditor.estimators.band import measured
-from auditor.estimators.certified import (
-    Counts,
-    clopper_pearson,
-    grid_ceiling,
-    most_telling,
-    threshold_bound,
-)
+from auditor.estimators.certified import Counts, clopper_pearson, grid_ceiling, most_telling, threshold_bound
 from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
     QuantileVariance,

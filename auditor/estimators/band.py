@@ -123,11 +123,7 @@ Between = tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]
 
 
 def simultaneous_band(
-    losses: Losses,
-    *,
-    confidence: float,
-    coverage: Coverage,
-    at: Between | None = None,
+    losses: Losses, *, confidence: float, coverage: Coverage, at: Between | None = None
 ) -> Band:
     """Return the band that the whole trade-off curve of the loss lies in, at this confidence.
 

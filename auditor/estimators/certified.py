@@ -59,7 +59,6 @@ _LIMITS: dict[type, str] = {
     options.ClopperPearson: "Clopper-Pearson limits",
     options.Melded: "melded Clopper-Pearson limits",
     options.Katz: "Katz log-ratio limits, an approximation",
-    options.Jeffreys: "Jeffreys limits, an approximation",
 }
 
 
@@ -111,10 +110,10 @@ def clopper_pearson(
     if not (own or isinstance(interval, options.Calibrated)):
         interval = options.ClopperPearson()
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
-    if isinstance(interval, options.Katz | options.Jeffreys):
+    if isinstance(interval, options.Katz):
         details["approximate"] = True
-    if isinstance(interval, options.Katz) and value == 0 and (reason := _empty_cells(result.details)):
-        details["lower_reason"] = reason
+        if value == 0 and (reason := _empty_cells(result.details)):
+            details["lower_reason"] = reason
     estimate = Estimate.at_least(
         "epsilon_bound.clopper_pearson",
         value,
@@ -133,7 +132,7 @@ def clopper_pearson(
 def _assumptions(coverage: options.Coverage, interval: object) -> tuple[str, ...]:
     about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
     result = ("records within each group are independent draws", "membership labels are right", *about)
-    if isinstance(interval, options.Katz | options.Jeffreys):
+    if isinstance(interval, options.Katz):
         return (
             *result,
             "approximate limits: the bound can exceed the truth more often than its confidence says",
@@ -183,13 +182,11 @@ def threshold_bound(
     >>> round(bound.epsilon, 6)
     3.241995
     """
-    sampled = isinstance(limits.coverage, options.Sample)
-    if not sampled and isinstance(interval, options.Katz | options.Jeffreys):
-        raise InputError(
-            f"{type(interval).__name__}() limits are offered for coverage=Sample() only, got {limits.coverage};"
-            " use ClopperPearson() limits."
-        )
     if isinstance(interval, options.Katz):
+        if not isinstance(limits.coverage, options.Sample):
+            raise InputError(
+                f"Katz() limits are offered for coverage=Sample() only, got {limits.coverage}; use ClopperPearson() limits."
+            )
         n1, n0 = counts.members, counts.nonmembers
         hits, alarms = counts.true_positives, counts.false_positives
         z, rates = -float(special.ndtri(alpha / 2)), {}
@@ -198,7 +195,7 @@ def threshold_bound(
             _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z),
         )
     else:
-        tpr, fpr, fnr = _rates(counts, limits, alpha, interval)
+        tpr, fpr, fnr = _rates(counts, limits, alpha)
         # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
         empty = limits.is_census and counts.true_positives == counts.members
         ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
@@ -242,24 +239,12 @@ def _log_ratio(numerator: float, denominator: float, delta: float) -> float:
     return math.inf if denominator == 0 else math.log((numerator - delta) / denominator)
 
 
-def _rates(
-    counts: Counts, limits: MemberLimits, alpha: float, interval: options.ThresholdInterval
-) -> tuple[float, float, float]:
+def _rates(counts: Counts, limits: MemberLimits, alpha: float) -> tuple[float, float, float]:
     """Return the limits of the TPR (lower), the FPR and the FNR (upper)."""
     hits, misses = counts.true_positives, counts.members - counts.true_positives
     level = alpha / limits.limits
-    if isinstance(interval, options.Jeffreys):
-        fnr = _jeffreys_upper(misses, counts.members, level)
-        return 1 - fnr, _jeffreys_upper(counts.false_positives, counts.nonmembers, level), fnr
     fpr = upper_limit(counts.false_positives, counts.nonmembers, level)
     return float(limits.tpr_lower(hits, level)), float(fpr), float(limits.fnr_upper(misses, level))
-
-
-def _jeffreys_upper(successes: int, trials: int, alpha: float) -> float:
-    """Return the upper quantile of Beta(x + 1/2, n - x + 1/2), and 1 at x = n."""
-    if successes == trials:
-        return 1.0
-    return float(special.betainccinv(successes + 0.5, trials - successes + 0.5, alpha))
 
 
 def _empty_cells(counts: dict[str, Any]) -> str:

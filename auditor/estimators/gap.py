@@ -118,10 +118,7 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
         confidence=threshold_advantage.confidence,
         method="1 - advantage of the loss-threshold attacker",
         subject=Subject.MODEL,
-        assumptions=(
-            *threshold_advantage.assumptions,
-            _OF_THRESHOLDS,
-        ),
+        assumptions=(*threshold_advantage.assumptions, _OF_THRESHOLDS),
         details=draws,
     )
 

@@ -108,7 +108,8 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
-            self._set(name, options.from_text(name, getattr(self, name), choices))
+            optional = name in ("persons", "one_run_test")
+            self._set(name, options.chosen(name, getattr(self, name), choices, optional=optional))
         if not isinstance(self.mixture, options.Mixture | None):
             self._set("mixture", options.Mixture(self.mixture))
         if isinstance(self.utility, str | float | int):
@@ -171,13 +172,8 @@ _CHOICES: dict[str, Mapping[str, Any]] = {
     "one_run_test": options.ONE_RUN_TESTS,
 }
 _KINDS: dict[str, tuple[type, ...]] = {
-    "coverage": get_args(options.Coverage),
-    "split": get_args(options.MembershipSplit),
     "claim": (*get_args(options.TrainingClaim), type(None)),
-    "threshold": get_args(options.ThresholdRule),
-    "persons": (*get_args(options.Persons), type(None)),
     "mixture": (options.Mixture, type(None)),
-    "one_run_test": (*get_args(options.OneRunTest), type(None)),
     "features": (Features, type(None)),
     "reference": (Losses, type(None)),
     "utility": (options.Utility, type(None)),

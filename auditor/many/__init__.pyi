@@ -5,12 +5,7 @@ from auditor.many.assumed_attacks import (
 )
 from auditor.many.instances import audit_instances
 from auditor.many.label_audit import audit_labels, draw_labels, label_guesses, label_odds
-from auditor.many.planned_audits import (
-    ModelAudit,
-    OneRunAudit,
-    RunsAudit,
-    SequentialAudit,
-)
+from auditor.many.planned_audits import ModelAudit, OneRunAudit, RunsAudit, SequentialAudit
 from auditor.many.planning import Plan as Plan, records_needed
 from auditor.many.run_cases import Progress as Progress, Reporter, fingerprint, number_of_workers
 from auditor.many.runs import audit_runs

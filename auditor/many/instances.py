@@ -308,10 +308,8 @@ class InstancesOptions:
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
 
     def __post_init__(self) -> None:
-        split = options.from_text("split", self.split, options.SPLITS)
-        together = options.from_text("together", self.together, options.TOGETHER)
-        validate.instance("split", split, get_args(options.MembershipSplit))
-        validate.instance("together", together, (options.IndependentRuns, type(None)))
+        split = options.chosen("split", self.split, options.SPLITS)
+        together = options.chosen("together", self.together, options.TOGETHER, optional=True)
         validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
         checked = {
             "split": split,

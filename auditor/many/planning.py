@@ -1,8 +1,9 @@
 """records_needed() and ceiling(): the certifiable epsilon of an audit of a given size, and the size that a target needs."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
@@ -113,21 +114,23 @@ class PlanOptions:
     labels: int | None = None
 
     def __post_init__(self) -> None:
-        named: dict[str, tuple[Any, tuple[type, ...]]] = {
-            "runs": (RUNS_TESTS, (*get_args(RunsTest), type(None))),
-            "coverage": (options.COVERAGES, get_args(options.Coverage)),
-            "split": (options.SPLITS, get_args(options.MembershipSplit)),
-            "attack": (ATTACKS, get_args(Attack)),
-        }
-        for name, (kinds, types) in named.items():
-            object.__setattr__(self, name, options.from_text(name, getattr(self, name), kinds))
-            validate.instance(name, getattr(self, name), types)
+        for name, kinds in _CHOICES.items():
+            value = options.chosen(name, getattr(self, name), kinds, optional=name == "runs")
+            object.__setattr__(self, name, value)
         if self.adjacency is not None and self.runs is None:
             raise InputError("adjacency is the difference between runs: leave it out, or give runs.")
         between = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
         object.__setattr__(self, "adjacency", between)
         validate.fraction("power", self.power)
         validate.confidence(self.confidence)
+
+
+_CHOICES: dict[str, Mapping[str, Any]] = {
+    "runs": RUNS_TESTS,
+    "coverage": options.COVERAGES,
+    "split": options.SPLITS,
+    "attack": ATTACKS,
+}
 
 
 class _Setting(PlanOptions):
@@ -160,14 +163,13 @@ def records_needed(chosen: PlanOptions) -> Plan:
     """
     setting = cast("_Setting", chosen)
     epsilon, delta, claim, labels = setting.epsilon, setting.delta, setting.claim, setting.labels
-    split, attack, runs, power = setting.split, setting.attack, setting.runs, setting.power
-    alpha = 1 - setting.confidence
+    attack, power = setting.attack, setting.power
     audit: planned.Audit
     if claim is not None and epsilon is None and delta is None and labels is None:
-        audit = _refuting(claim, alpha, split, runs, setting.adjacency)
+        audit = _refuting(setting, claim)
         target = f"refute the claim of {claim.in_words()}"
-    elif claim is None and runs is None and epsilon is not None and delta is not None:
-        audit = _certifying(epsilon, delta, alpha, setting.coverage, split, labels)
+    elif claim is None and setting.runs is None and epsilon is not None and delta is not None:
+        audit = _certifying(setting, epsilon, delta)
         target = f"certify {as_stated(epsilon)} at delta {as_stated(delta)}"
     else:
         raise InputError(
@@ -191,20 +193,16 @@ def records_needed(chosen: PlanOptions) -> Plan:
     )
     if n is None:
         return replace(plan, reason=_why_not(audit, attack, target))
-    sizes = (n, 0) if labels is not None else _sizes(n, split)
+    sizes = (n, 0) if labels is not None else _sizes(n, setting.split)
     chance, ceiling = audit.chance(n, attack), None if bound is None else bound.ceiling(*sizes)
     return replace(plan, n_member=sizes[0], n_nonmember=sizes[1], chance=chance, ceiling=ceiling)
 
 
 def _certifying(
-    epsilon: float,
-    delta: float,
-    alpha: float,
-    coverage: options.Coverage,
-    split: options.MembershipSplit,
-    labels: int | None = None,
+    setting: _Setting, epsilon: float, delta: float
 ) -> planned.ModelAudit | planned.OneRunAudit | planned.LabelsAudit:
     """Return the audit whose bound on epsilon is planned."""
+    split, labels, alpha = setting.split, setting.labels, 1 - setting.confidence
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     if delta and (labels is not None or isinstance(split, options.Propensity)):
         raise InputError(
@@ -216,32 +214,29 @@ def _certifying(
             raise InputError(f"split must be left out in the plan of an audit of labels, got {split}.")
         return planned.LabelsAudit(validate.at_least("labels", labels, least=2), alpha, epsilon)
     if isinstance(split, options.UnknownSplit):
-        return planned.ModelAudit(epsilon, delta, alpha, coverage)
+        return planned.ModelAudit(epsilon, delta, alpha, setting.coverage)
     if isinstance(split, options.Propensity):
         return planned.PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
     return planned.OneRunAudit(split, alpha, epsilon, delta)
 
 
 def _refuting(
-    claim: options.TrainingClaim,
-    alpha: float,
-    split: options.MembershipSplit,
-    runs: RunsTest | None,
-    adjacency: options.Adjacency,
+    setting: _Setting, claim: options.TrainingClaim
 ) -> planned.OneRunAudit | planned.RunsAudit | planned.SequentialAudit:
     """Return the audit that is planned to refute a claim."""
+    split, runs, alpha = setting.split, setting.runs, 1 - setting.confidence
     if isinstance(split, options.NO_CHANCE) == (runs is None):
         raise InputError(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"
             " of the two."
         )
-    claimed = claimed_curve(claim, adjacency=adjacency if runs is not None else planned.neighbours(split))
+    claimed = claimed_curve(claim, adjacency=planned.neighbours(split) if runs is None else setting.adjacency)
     curve = claimed.curve
     if curve is None:
         raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {claimed.note}.")
     if isinstance(split, options.NO_CHANCE):
         audit = planned.SequentialAudit if isinstance(runs, Sequential) else planned.RunsAudit
-        return audit(curve, alpha, adjacency)
+        return audit(curve, alpha, setting.adjacency)
     at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
         return planned.OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)

@@ -396,18 +396,17 @@ class RunsOptions:
     test: RunsTest | str | None = None
 
     def __post_init__(self) -> None:
-        losses, threshold = self.losses, options.from_text("threshold", self.threshold, options.THRESHOLDS)
+        losses, rules = self.losses, options.THRESHOLDS
+        threshold = options.chosen("threshold", self.threshold, rules, optional=True)
         if self.counts is not None:
             beside = ("losses", "threshold", "threshold_runs", "test")
             losses = _scores_of(self.counts, **{name: getattr(self, name) for name in beside})
             threshold = options.FixedThreshold(0.0)
         if self.threshold is not None and self.threshold_runs is not None:
             raise InputError("threshold must be left out beside threshold_runs, which choose it.")
-        test = FixedNumber() if self.test is None else options.from_text("test", self.test, RUNS_TESTS)
+        test = FixedNumber() if self.test is None else options.chosen("test", self.test, RUNS_TESTS)
         threshold = options.Split() if threshold is None else threshold
-        validate.instance("test", test, get_args(RunsTest))
         validate.instance("losses", losses, (Losses,))
-        validate.instance("threshold", threshold, get_args(options.ThresholdRule))
         validate.instance("threshold_runs", self.threshold_runs, (Losses, type(None)))
         between = options.Adjacency.named(self.adjacency)
         claim = _claim_of(self.claim, test, between)

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from auditor.many.run_cases import (
     stored_cases,
     task_name,
 )
+from auditor.many.whole_curve import Sequential, Watch
 
 _SEEDS = 2  # the second way to make the seeds of runs; scores of the first are in other files
 _FILES = 1000  # at most, unless the caller requests more
@@ -35,23 +36,6 @@ _SHARE = 50  # of the runs before it, in a new batch where it may be the last
 _LEAST = 4
 _WORD = 0xFFFFFFFF
 _Train = Callable[[bool, int], float]
-
-
-class Watcher(Protocol):
-    """Looks at pairs of runs, one with the canary and one without, in the order of their numbers."""
-
-    def add(self, with_canary: float, without: float) -> bool:
-        """Add the scores of the next pair, and return whether the evidence is enough."""
-
-    def in_words(self) -> str:
-        """Return a short phrase about the evidence so far, as ``evidence 14 of 20``."""
-
-
-class Stop(Protocol):
-    """A rule for when runs are enough; it depends on the scores alone."""
-
-    def watch(self) -> Watcher:
-        """Return a watcher that has seen no runs."""
 
 
 def collect_runs(
@@ -66,7 +50,7 @@ def collect_runs(
     seed: int = 0,
     batch: int | None = None,
     failed: float | None = None,
-    stop: Stop | None = None,
+    stop: Sequential | None = None,
     progress: Tell | None = None,
 ) -> Losses:
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
@@ -101,7 +85,7 @@ def collect_runs(
         failed: The score of a run whose training raised an error or returned no finite number, in either world; large,
             as 1e9, it says that the canary was not seen. By default such a run ends the collection, so that a mistake is
             noticed. A process that ends ends it always.
-        stop: Stopping rule, such as `Sequential`; after 4 runs at the earliest. By default all are run.
+        stop: `Sequential`, the stopping rule; after 4 runs at the earliest. By default all are run.
         progress: Called with a `Progress` at most once a second and at the end; ``print`` will do.
 
     Returns:
@@ -185,7 +169,7 @@ class _Taken:
 
     most: int
     failed: float | None
-    watcher: Watcher | None
+    watcher: Watch | None
     early: dict[int, tuple[float, str | None, bool] | Exception] = field(default_factory=dict)
     scores: list[float] = field(default_factory=list)
     earlier: int = 0

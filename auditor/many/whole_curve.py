@@ -59,7 +59,7 @@ class Sequential:
         validate.confidence(self.confidence)
         object.__setattr__(self, "adjacency", options.Adjacency.named(self.adjacency))
 
-    def watch(self) -> "_Watch":
+    def watch(self) -> "Watch":
         """Return fresh evidence, to be fed with pairs of runs in the order of their numbers.
 
         Raises:
@@ -71,14 +71,14 @@ class Sequential:
         curve = claimed_curve(self.claim, adjacency=self.adjacency)
         if curve.curve is None:
             raise InputError(f"runs cannot be stopped by evidence against this claim: {curve.note}.")
-        return _Watch(Bets(Lines.of_curve(curve.curve)), 1 - self.confidence)
+        return Watch(Bets(Lines.of_curve(curve.curve)), 1 - self.confidence)
 
 
 RunsTest = FixedNumber | Sequential
 RUNS_TESTS: dict[str, Callable[..., RunsTest]] = {"fixed-number": FixedNumber, "sequential": Sequential}
 
 
-class _Watch:
+class Watch:
     """The evidence of a collection that is under way."""
 
     def __init__(self, bets: Bets, alpha: float) -> None:

@@ -180,9 +180,6 @@ def found_to_json(solution: "FoundParameter") -> str:
         "wanted": solution.target.in_words(),
         "description": described(solution.training),
         "promise": {**vars(solution.promise), "status": solution.promise.status},
-        "exact": None
-        if solution.exact is None
-        else {**vars(solution.exact), "status": solution.exact.status},
     }
     return json.dumps(numbers.plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 

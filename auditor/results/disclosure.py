@@ -32,45 +32,15 @@ _COUNTS = {
     "false_negatives_at_most": "",
 }
 # Counts of what should not be there: 10 stands for 1 to 10.
-_FEW = frozenset(
-    [
-        "across",
-        "within_members",
-        "within_nonmembers",
-        "without_id",
-        "contents_in_both",
-        "nonmembers_with_twin",
-        "repeated_content_members",
-        "repeated_content_nonmembers",
-        "in_both",
-        "unlabelled",
-        "left_out",
-        "saturated",
-        "records_alone",
-    ]
+_FEW = re.compile(
+    r"across|within_(non)?members|without_id|contents_in_both|nonmembers_with_twin|repeated_content_(non)?members"
+    r"|in_both|unlabelled|left_out|saturated|records_alone"
 )
 # What would give such a count away; components of a mixture, which may be of few records; and the moments on the scale of the
 # published transform, from which the smallest and the largest loss would follow; and numbers about one rank or one model.
-_LEFT_OUT = frozenset(
-    [
-        "nonmembers_with_twin_share",
-        "contents_in_both_expected",
-        "more_than_chance_p_value",
-        "fewer_than_chance_p_value",
-        "inclusion_range",
-        "weights",
-        "means",
-        "sds",
-        "sd",
-        "skew",
-        "kurtosis",
-        "distinct",
-        "attack",
-        "error_rate",
-        "mean_hit_rate",
-        "smallest",
-        "median",
-    ]
+_LEFT_OUT = re.compile(
+    r"nonmembers_with_twin_share|contents_in_both_expected|(more|fewer)_than_chance_p_value|inclusion_range|weights|means"
+    r"|sds?|skew|kurtosis|distinct|attack|error_rate|mean_hit_rate|smallest|median"
 )
 # Of a fit, of right and wrong answers, and of several models: the first is left out beside the second.
 _LEFT_OUT_BESIDE = {"mean": "sd", "accuracy": "accuracy_baseline", "largest": "median"}
@@ -174,8 +144,8 @@ def _check_of_before(check: Check) -> Check:
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:
-    hidden = _LEFT_OUT | {key for key, other in _LEFT_OUT_BESIDE.items() if other in details}
-    visible = (key for key in details if key not in hidden)
+    hidden = {key for key, other in _LEFT_OUT_BESIDE.items() if other in details}
+    visible = (key for key in details if key not in hidden and not _LEFT_OUT.fullmatch(key))
     result = {key: _detail(key, details[key], details, partition) for key in visible}
     if "value" in result and {"lower", "upper"} & result.keys():  # of another row
         result["value"] = _between(details["value"], details.get("lower"), details.get("upper"))
@@ -184,13 +154,9 @@ def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[st
 
 def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partition | None) -> Any:
     if isinstance(value, Mapping):
-        # Lower limits of advantage and AUC, which share the error of a headline.
-        down = key == "limits"
-        return (
-            {name: _number(item, "down") for name, item in value.items()}
-            if down
-            else _details(value, partition)
-        )
+        if key == "limits":  # lower ones of advantage and AUC, which share the error of a headline
+            return {name: _number(item, "down") for name, item in value.items()}
+        return _details(value, partition)
     if isinstance(value, list | tuple):
         if "overlap" in beside and key in ("members", "others"):
             return _bars(value)
@@ -204,7 +170,7 @@ def _detail(key: str, value: Any, beside: Mapping[str, Any], partition: Partitio
 def _measured(key: str, value: float, beside: Mapping[str, Any], partition: Partition | None) -> float | None:
     if key in _LOSSES and beside.get("rule") != "FixedThreshold":
         return None if partition is None or "fnr" in beside else partition.nearest(value)
-    if (key in _FEW and value) or (key == "largest" and isinstance(value, int) and value > 1):
+    if (_FEW.fullmatch(key) and value) or (key == "largest" and isinstance(value, int) and value > 1):
         return max(LEAST, STEP * math.ceil(value / STEP))
     if key in _COUNTS:
         most: float = beside.get(_COUNTS[key], math.inf)

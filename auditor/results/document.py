@@ -772,10 +772,4 @@ def input_hash(losses: Losses) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    result = {}
-    for name in _PACKAGES:
-        try:
-            result[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return result
+    return {name: metadata.version(name) for name in _PACKAGES}

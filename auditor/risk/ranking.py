@@ -90,37 +90,19 @@ class Ranking:
             for row in first.tolist()
         ]
 
-    def to_frame(self, *, nonmembers: bool = False, with_losses: bool = False) -> "pd.DataFrame":
-        """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate.
-
-        Args:
-            nonmembers: Whether to list the non-members too, with a column ``member``.
-            with_losses: Whether to add the losses.
-        """
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate."""
         import pandas as pd
 
-        parts = []
-        for side in ("member", "nonmember") if nonmembers else ("member",):
-            rank = getattr(self.rank, side)
-            columns: dict[str, Any] = {"rank": rank, "row": np.arange(rank.size)}
-            if nonmembers:
-                columns["member"] = side == "member"
-            for name in _LABELS:
-                if (pair := getattr(self.losses, name)) is not None:
-                    # Values of different types stay unchanged.
-                    column, alike = getattr(pair, side), pair.member.dtype.kind == pair.nonmember.dtype.kind
-                    columns[name] = _encodable(column) if alike else _encodable(column).astype(object)
-            columns[COLUMN] = getattr(self.odds, side)
-            if with_losses:
-                columns["loss"] = getattr(self.losses, side)
-            parts.append(pd.DataFrame(columns))
-        frame = pd.concat(parts).sort_values("rank", kind="stable", ignore_index=True)
+        labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
+        columns: dict[str, Any] = {"rank": self.rank.member, "row": np.arange(self.rank.member.size)}
+        columns |= {name: _encodable(column) for name, column in labels.items()}
+        frame = pd.DataFrame({**columns, COLUMN: self.odds.member})
+        frame = frame.sort_values("rank", kind="stable", ignore_index=True)
         frame.attrs["note"] = self.note
         return frame
 
-    def write(
-        self, path: str | os.PathLike[str], *, nonmembers: bool = False, with_losses: bool = False
-    ) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write the table of `to_frame` to a ``.csv`` or ``.parquet`` file, whole or not at all.
 
         In a CSV file a label that a spreadsheet would run as a formula gets an apostrophe in front; Parquet keeps labels
@@ -131,16 +113,15 @@ class Ranking:
             OutputError: The path cannot be written.
         """
         file = Path(path)
-        write_all({file: self.as_file(file, nonmembers=nonmembers, with_losses=with_losses)})
+        write_all({file: self.as_file(file)})
 
-    def as_file(self, path: Path, *, nonmembers: bool = False, with_losses: bool = False) -> str | bytes:
+    def as_file(self, path: Path) -> str | bytes:
         """Return the content that `write` writes to a file of this name.
 
         Raises:
             InputError: A path with another ending than ``.csv`` and ``.parquet``.
         """
-        frame = self.to_frame(nonmembers=nonmembers, with_losses=with_losses)
-        plain = _as_text(frame, harmless=path.suffix.lower() == ".csv")
+        plain = _as_text(self.to_frame(), harmless=path.suffix.lower() == ".csv")
         return table_content(plain, path, note=self.note)
 
 

@@ -26,15 +26,7 @@ import numpy.typing as npt
 
 from auditor.core.numbers import LEAST_SHOWN, percent
 from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSplit
-from auditor.core.values import (
-    Estimate,
-    Floats,
-    Losses,
-    OutputPolicy,
-    PerGroup,
-    Subject,
-    weighted,
-)
+from auditor.core.values import Estimate, Floats, Losses, OutputPolicy, PerGroup, Subject, weighted
 from auditor.curves.cells import STEP, Partition
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
@@ -272,11 +264,7 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     confidence, result = evidence.setting.confidence, {}
     level = (1 - confidence) / len(scored)
     stricter = replace(
-        evidence.setting,
-        confidence=1 - level,
-        coverage=Sample(),
-        claim=None,
-        delta=stated_delta(evidence),
+        evidence.setting, confidence=1 - level, coverage=Sample(), claim=None, delta=stated_delta(evidence)
     )
     # No chance decided: nothing of the training algorithm, and no features from which to estimate odds.
     split = UnknownSplit() if isinstance(stricter.split, NO_CHANCE) else stricter.split

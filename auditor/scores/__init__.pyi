@@ -1,9 +1,6 @@
 from auditor.scores.calibrated import (
-    Centre as Centre,
     Gaussian as Gaussian,
     Law as Law,
-    Mean as Mean,
-    Median as Median,
     QuantileScore as QuantileScore,
     StudentT as StudentT,
     class_conditional as class_conditional,

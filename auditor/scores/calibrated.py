@@ -315,25 +315,11 @@ def _prior(variance: Floats, freedom: npt.NDArray[np.int64], *, pooled: float) -
 # --- Difficulty calibration: a loss counts as low when it is low for a record that is so hard ---
 
 
-@dataclass(frozen=True)
-class Mean:
-    """The mean over the reference models, as published."""
-
-
-@dataclass(frozen=True)
-class Median:
-    """The median over the reference models: robust to one model that went wrong."""
-
-
-Centre = Mean | Median
-
-
-def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
-    """Return the transform that subtracts the loss of reference models on each record.
+def difficulty(reference: References) -> Transform:
+    """Return the transform that subtracts the mean loss of reference models on each record.
 
     Args:
         reference: Losses of models that were trained on neither group, on the scale of the target's losses.
-        centre: `Mean` (default) or `Median` over the reference models.
 
     Raises:
         InputError: Arguments of another type; from the transform, reference losses that are not of these records.
@@ -346,29 +332,21 @@ def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
     array([-1. , -0.5])
     """
     validate.instance("reference", reference, (References,))
-    validate.instance("centre", centre, (Mean, Median))
     if reference.trained_on is not None:
         raise InputError(
             "difficulty needs models that were trained on neither group, got some with trained_on; use likelihood_ratio."
         )
-    word = "median" if isinstance(centre, Median) else "mean"
     step = (
-        f"difficulty: minus the {word} loss of {reference.models:,} reference model(s), which must have been trained on"
+        f"difficulty: minus the mean loss of {reference.models:,} reference model(s), which must have been trained on"
         " neither group"
     )
 
     def calibrated(losses: Losses) -> Losses:
-        centres = PerGroup(*(_centre(matrix, centre) for matrix in reference.aligned(losses)))
-        return scored(losses, centres, finite_difference, step=step, attack=Attack.REFERENCE)
+        # Shares keep the sums finite for losses near the largest float.
+        means = ((matrix / matrix.shape[1]).sum(axis=1) for matrix in reference.aligned(losses))
+        return scored(losses, PerGroup(*means), finite_difference, step=step, attack=Attack.REFERENCE)
 
     return calibrated
-
-
-def _centre(matrix: Floats, centre: Centre) -> Floats:
-    # Halves and shares keep the sums finite for losses near the largest float.
-    if isinstance(centre, Median):
-        return np.asarray(np.median(matrix / 2, axis=1) * 2) if matrix.shape[1] > 1 else matrix[:, 0]
-    return np.asarray((matrix / matrix.shape[1]).sum(axis=1))
 
 
 # --- Class-conditional scores: a loss counts as low when it is low for its class ---

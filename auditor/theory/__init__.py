@@ -4,21 +4,10 @@ Start with `overview` (everything at once) or `claims` (the claims that an audit
 for which neighbours it holds, how it was found, and whether it is proven, an approximation or an estimate. Importing
 this package loads nothing heavy; each function imports what it needs.
 
-Less common functions are in their modules: other mechanisms than DP-SGD in `auditor.theory.mechanisms`, simulation in
-`auditor.theory.monte_carlo`, the law of the privacy loss in `auditor.theory.privacy_loss`.
+Less common functions are in their modules: simulation in `auditor.theory.monte_carlo`, the law of the privacy loss in
+`auditor.theory.privacy_loss`.
 """
 
 from auditor.core.lazy import face
 
-_MOVED = {
-    "accountant": ("ClaimedCurve", "for_group"),
-    "attackers": ("posterior_from_epsilon",),
-    "attributes": ("ATTRIBUTE_PRIVACY_NOTE",),
-    "mechanisms": ("DrawnWithReplacement", "FinitePair", "MechanismLoss", "NoisyQuery"),
-    "monte_carlo": ("Hoeffding", "SampleVariance", "total_variation_monte_carlo"),
-    "parameters": ("Exact", "FoundParameter"),
-    "privacy_loss": ("PrivacyLoss", "Unresolved"),
-    "promises": ("in_words",),
-}
-
-__getattr__, __dir__, __all__ = face(__name__, moved=_MOVED)
+__getattr__, __dir__, __all__ = face(__name__)

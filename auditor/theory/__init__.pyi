@@ -1,13 +1,4 @@
-from auditor.theory import (
-    accountant,
-    attackers,
-    attributes,
-    mechanisms,
-    monte_carlo,
-    parameters,
-    privacy_loss,
-    promises,
-)
+from auditor.theory import accountant, attackers, attributes, monte_carlo, parameters, privacy_loss, promises
 from auditor.theory.accountant import (
     claimed_curve as claimed_curve,
     epsilon as epsilon,
@@ -19,26 +10,18 @@ from auditor.theory.attackers import (
     bayes_security_from_advantage as bayes_security_from_advantage,
     gaussian_tpr,
     humphries as humphries,
-    precision_from_tpr,
     rough_epsilon as rough_epsilon,
     success_rate as success_rate,
     success_rate_from_bayes_security,
     total_variation as total_variation,
     total_variation_a,
-    tpr_closed_form as tpr_closed_form,
     tpr_exact as tpr_exact,
     tpr_from_advantage as tpr_from_advantage,
     tpr_from_epsilon as tpr_from_epsilon,
     tpr_metric,
 )
-from auditor.theory.attributes import (
-    attribute_inference as attribute_inference,
-    log_spread,
-    steps_of,
-)
+from auditor.theory.attributes import attribute_inference as attribute_inference, log_spread, steps_of
 from auditor.theory.closed_form import (
-    Corollary7 as Corollary7,
-    MomentMatched as MomentMatched,
     bayes_security_closed_form as bayes_security_closed_form,
     bayes_security_moment_matched as bayes_security_moment_matched,
 )
@@ -60,13 +43,9 @@ from auditor.theory.gaussian import (
     log_mixture,
     mu_clt as mu_clt,
     mu_without_sampling as mu_without_sampling,
-)
-from auditor.theory.mechanisms import (
     shuffled_mu as shuffled_mu,
 )
-from auditor.theory.monte_carlo import (
-    simulated,
-)
+from auditor.theory.monte_carlo import simulated
 from auditor.theory.parameters import (
     WantedAdvantage as WantedAdvantage,
     WantedBayesSecurity as WantedBayesSecurity,
@@ -77,9 +56,7 @@ from auditor.theory.parameters import (
     sampling_rate_for as sampling_rate_for,
     steps_for as steps_for,
 )
-from auditor.theory.privacy_loss import (
-    composed as composed,
-)
+from auditor.theory.privacy_loss import composed as composed
 from auditor.theory.promises import (
     belief_in_words,
     claims as claims,

@@ -15,7 +15,6 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.accountant import delta_of, derived, require_metric
-from auditor.theory.closed_form import ClosedForm, Corollary7, log_half_mu
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, columns, relation_of, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
@@ -324,41 +323,7 @@ def _standing(claim: Claim, note: str) -> str:
     return note if claim.proven else f"{note} From a number that is not proven: {claim.note}".strip()
 
 
-# --- The true positive rate on a training run: by a closed form, by its trade-off curve, and exactly ---
-
-
-def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary7()) -> Claim:  # noqa: B008
-    """Return the true positive rate of the two Gaussians that a closed form takes DP-SGD for.
-
-    APPROXIMATE. The Gaussian stands in for the middle of the privacy loss, and a small rate is decided in its tail,
-    which is heavier: both forms are then on the unsafe side, the published one nearly always.
-
-    Args:
-        training: Noise multiplier, sampling rate, steps.
-        fpr: In (0, 1].
-        form: `Corollary7` (default; mu = 2 p sqrt(T) / s) or `MomentMatched`.
-
-    Returns:
-        ``tpr_at_fpr.<fpr>`` for replace-one neighbours, not proven.
-
-    Raises:
-        InputError: ``fpr`` is outside (0, 1], or the form is not about batches drawn like this.
-
-    Source: Cherubin et al. 2024, Figure 7 (its f-DP bound); own for the matched moment.
-
-    >>> round(tpr_closed_form(DPSGD(2.0, 1e-4, 500_000), fpr=0.1).value, 6)
-    0.112978
-    """
-    rate = _rate_of(fpr)
-    mu = 2 * math.exp(min(log_half_mu(training, form=form), 10.0))
-    note = (
-        "An approximation that is mostly too low, by the more the smaller the false positive rate and the noise."
-        if isinstance(form, Corollary7)
-        else "An approximation that can be too low for very small false positive rates and is mostly too high elsewhere."
-    )
-    method = f"the two Gaussians of the closed form {type(form).__name__}, mu {as_stated(mu)}"
-    value, relation = gaussian_tpr(rate, mu), Adjacency.REPLACE_ONE
-    return Claim(tpr_metric(rate), value, None, relation, method, proven=False, note=note)
+# --- The true positive rate on a training run, exactly ---
 
 
 @as_accounted
@@ -401,7 +366,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     return Claim(bound.metric, value, None, relation, method, proven=True, note=note)
 
 
-# --- Bounds on an attacker with prior knowledge: advantage, success rate, posterior and precision ---
+# --- Bounds on an attacker with prior knowledge: advantage, success rate and posterior ---
 #
 # The prior is the probability, before the attacker looks, that the record was in the training set (for replaced records:
 # that it was the first of the two). The attacker is right without looking in a share max(prior, 1 - prior) of cases.
@@ -550,39 +515,6 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     value = 1 / (1 + (1 - belief) / belief * math.exp(-claim.value))
     note = f"The largest belief that any output can leave, from a prior of {as_stated(belief)}."
     return Claim(name, max(value, belief), 0.0, claim.adjacency, method, proven=claim.proven, note=note)
-
-
-def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
-    """Return how many of the accused records were in the training set, pi TPR / (pi TPR + (1 - pi) FPR).
-
-    It grows with the true positive rate, so the largest rate at this false positive rate gives the largest precision
-    there. At a smaller false positive rate an attacker accuses fewer records and may be more precise.
-
-    Args:
-        claim: A ``tpr_at_fpr.<fpr>`` claim of `auditor.theory.attackers`.
-        fpr: The false positive rate that it is about, in (0, 1].
-        prior: In (0, 1), the share of members among those the attacker looks at.
-
-    Returns:
-        ``precision_at_fpr.<fpr>`` with the adjacency and the standing of the claim; None when that has no value.
-
-    Raises:
-        InputError: The claim is about another rate, or a number is out of range.
-
-    Source: Bayes' rule; Jayaraman et al. 2021, Section 4.
-
-    >>> claim = Claim("tpr_at_fpr.0.01", 0.04, None, Adjacency.REPLACE_ONE, "stated", True)
-    >>> round(precision_from_tpr(claim, fpr=0.01, prior=0.5).value, 6)
-    0.8
-    """
-    metric = tpr_metric(fpr)
-    require_metric(claim, metric)
-    belief, rate = _prior(prior), float(fpr)
-    value = claim.value
-    if value is not None:
-        value = belief * value / (belief * value + (1 - belief) * rate)
-    method = f"Bayes' rule at prior {as_stated(belief)}; {claim.method}"
-    return derived(claim, f"precision_at_fpr.{rate:g}", value, method, claim.note)
 
 
 def _prior(prior: float) -> float:

@@ -6,16 +6,13 @@ and whose two worlds differ in one replaced record.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import erfc
 
 from auditor.core import validate
-from auditor.core.errors import InputError
 from auditor.core.numbers import number
-from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, Sampling
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair
@@ -23,35 +20,9 @@ from auditor.theory.gaussian import StepPair
 # --- The two forms, and the Bayes security of a training run by each ---
 
 
-@dataclass(frozen=True)
-class Corollary7:
-    """The published closed form, k(s) = 1/s^2: can be on the unsafe side (Cherubin et al. 2024, Corollary 7).
-
-    It is about batches drawn by independent coins; batches of a fixed size give more away.
-    """
-
-    caveat: ClassVar[str] = "can be on the unsafe side"
-
-    def in_words(self) -> str:
-        """Return its name as a phrase."""
-        return "closed form of Corollary 7"
-
-
-@dataclass(frozen=True)
-class MomentMatched:
-    """The second moment of one step's log-ratio, k(s) = sinh(1/s^2): on the safe side wherever it was tried [own]."""
-
-    caveat: ClassVar[str] = "was on the safe side wherever it was tried, which is no proof"
-
-    def in_words(self) -> str:
-        """Return its name as a phrase."""
-        return "moment-matched closed form"
-
-
-ClosedForm = Corollary7 | MomentMatched
-UNCOVERED = (
-    "the published form is about batches drawn by independent coins, and batches of a fixed size give away more; use the"
-    " moment-matched form"
+_UNCOVERED = (
+    "The published form is about batches drawn by independent coins, and batches of a fixed size give away more; use the"
+    " moment-matched form."
 )
 _CLOSED_FORM_NOTE = (
     "An approximation that can be on the unsafe side (too high) for a small sampling rate and many steps, the more"
@@ -93,13 +64,15 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     """
     validate.instance("training", training, (DPSGD,))
     method = "closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)"
-    if not _covers(Corollary7(), _pair(training.sampling), sampled=training.sampled):
-        note = f"{UNCOVERED[:1].upper()}{UNCOVERED[1:]}."
-        return Claim("bayes_security", None, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
-    value = float(_overlap(log_half_mu(training, form=Corollary7())))
+    if training.fixed_size and training.sampled:
+        return Claim(
+            "bayes_security", None, None, Adjacency.REPLACE_ONE, method, proven=False, note=_UNCOVERED
+        )
+    noise, rate, steps = gaussian.columns(training)
+    value = _overlap(_log_half(rate, steps, -2 * np.log(noise)))
     note = _NO_SAMPLING_NOTE
     if training.sampled:  # the unsafe regime, and how far into it this setting is
-        excess = value - float(_overlap(log_half_mu(training, form=MomentMatched())))
+        excess = value - _overlap(log_half_matched(noise, rate, steps, pair=_pair(training)))
         here = f"may be too high by up to {number(excess)}, its distance from"
         note = f"{_CLOSED_FORM_NOTE} Here it {here if excess > _AGREEMENT else 'agrees with'} the moment-matched form."
     proven = not training.sampled
@@ -135,51 +108,33 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     method = "moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))"
     if training.fixed_size:
         method = "moment-matched form for batches of a fixed size (variance of the dominating pair)"
-    value, note = float(_overlap(log_half_mu(training, form=MomentMatched()))), _MOMENT_MATCHED_NOTE
+    value = _overlap(log_half_matched(*gaussian.columns(training), pair=_pair(training)))
+    note = _MOMENT_MATCHED_NOTE
     return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
 
 
-def _pair(sampling: Sampling) -> StepPair:
-    return StepPair.FIXED_SIZE if isinstance(sampling, FixedSizeSampling) else StepPair.REPLACE_ONE
-
-
-def _covers(form: ClosedForm, pair: StepPair, *, sampled: bool) -> bool:
-    """Return whether a form is about batches drawn like this; ``sampled``: whether any sampling rate is below 1."""
-    return not (sampled and isinstance(form, Corollary7) and pair is StepPair.FIXED_SIZE)
+def _pair(training: DPSGD) -> StepPair:
+    return StepPair.of(training, Adjacency.REPLACE_ONE)
 
 
 # --- The Gaussian comparison behind them: one number, (mu/2)^2, adds up over steps ---
 #
 # The run is taken for a comparison of N(mu/2, 1) with N(-mu/2, 1), where (mu/2)^2 is the sum over the steps of
-# p^2 k(s): at rate p and noise multiplier s, for one replaced record. A form is a choice of k.
+# p^2 k(s): at rate p and noise multiplier s, for one replaced record. A form is a choice of k: 1/s^2 is the
+# published one, and sinh(1/s^2) the matched second moment of one step's log-ratio.
 
 
-def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
-    """Return log(mu / 2), half the distance of the two Gaussians that the form takes the run for; steps add up.
-
-    Raises:
-        InputError: The form is not about batches drawn like this.
-    """
-    pair = _pair(training.sampling)
-    if not _covers(form, pair, sampled=training.sampled):
-        raise InputError(f"{UNCOVERED}.")
-    return log_half_of(*gaussian.columns(training), form=form, pair=pair)
+def log_half_matched(noise: Floats, rate: Floats, steps: Floats, *, pair: StepPair) -> float:
+    """Return log(mu / 2) by the matched second moment of these kinds of step; added records are for first guesses."""
+    return _log_half(rate, steps, gaussian.log_variance(noise, pair) - math.log(4))
 
 
-def log_half_of(noise: Floats, rate: Floats, steps: Floats, *, form: ClosedForm, pair: StepPair) -> float:
-    """Return the same of kinds of step, whether the form is about batches drawn like this or not."""
-    logs = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair)
-    return float(np.logaddexp.reduce(logs)) / 2
+def _log_half(rate: Floats, steps: Floats, log_k: Floats) -> float:
+    """Return log(mu / 2), half the distance of the two Gaussians that a form takes the run for; steps add up."""
+    return float(np.logaddexp.reduce(2 * np.log(rate) + np.log(steps) + log_k)) / 2
 
 
-def log_k(noise: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
-    """Return log k(s), the logarithm of one step's share of (mu/2)^2 at rate 1; added records are for first guesses."""
-    if isinstance(form, Corollary7):
-        return -2 * np.log(noise)
-    return gaussian.log_variance(noise, pair) - math.log(4)
-
-
-def _overlap(log_half: Any) -> Floats:
+def _overlap(log_half: float) -> float:
     """Return 1 - TV(N(0, 1), N(mu, 1)) = erfc(mu / (2 sqrt2)) from log(mu / 2)."""
     # erfc underflows to 0 from mu/2 = 39 on, so capping the exponent changes nothing.
-    return np.asarray(erfc(np.exp(np.minimum(log_half, 10.0)) / math.sqrt(2)))
+    return float(erfc(np.exp(np.minimum(log_half, 10.0)) / math.sqrt(2)))

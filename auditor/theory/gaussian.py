@@ -15,7 +15,7 @@ from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, Adjacency
+from auditor.core.options import DPSGD, Adjacency, ShuffledBatches
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
 
@@ -401,6 +401,69 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
     mu = math.exp(log_mu) if log_mu < _LARGEST_LOG else math.inf
     method = "central limit theorem of Gaussian differential privacy"
     return Claim("mu", mu, None, relation, method, proven=False, note=_ASYMPTOTIC)
+
+
+# --- Shuffled batches: the proven mu ---
+
+# The order of the records is handed to the attacker: a mixture over orders of pairs of laws has no larger divergence than
+# the worst of the pairs (joint convexity). In a given order a record is in one batch of each pass. So the run is a Gaussian
+# mechanism, as often as passes were begun (Chua et al. 2024, How Private are DP-SGD Implementations: shuffled batches are
+# no less private than fixed ones). Nothing better is proven for them: amplification by random allocation (Feldman and
+# Shenfeld 2025) and balls and bins (Chua et al. 2025) let each record choose its batch by itself, and batches of a fixed
+# size do not.
+
+# Of a number of batches: rounding, not records.
+_NEARLY = 1e-12
+_SHUFFLED_METHOD = "Gaussian composition over passes"
+
+
+def shuffled_mu(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
+    """Return the mu that shuffled batches are proven to have: a Gaussian mechanism, as often as passes were begun.
+
+    It is d sqrt(E)/s for E passes, d = 2 for replaced records and 1 for a record that counts as nothing; with noise by
+    step, that of the E steps of least noise. It holds for batches in any order that has each record once in a pass, also
+    in a fixed order known to the attacker. A pass takes 1/p steps, rounded down: a last batch that is smaller, or left out.
+
+    Args:
+        training: A run with `ShuffledBatches`.
+        adjacency: Relation between neighbouring training sets. A record that is added or removed is one whose gradient counts
+            as 0 in the other world, with the batches of all others as they are.
+
+    Returns:
+        ``mu``, proven. `auditor.StatedClaim.from_mu` makes the claim of it that audits judge, and that `epsilon` and
+        `claimed_curve` describe further.
+
+    Raises:
+        InputError: A run with other batches, or an unknown adjacency.
+
+    Source: Chua et al. 2024 for one order against many; Dong, Roth and Su 2022, Corollary 3.3.
+
+    >>> passes = DPSGD(noise_multiplier=2.0, sampling_rate=0.01, steps=400, sampling=ShuffledBatches())
+    >>> shuffled_mu(passes).value  # 2 sqrt(4) / 2
+    2.0
+    >>> from auditor.core.options import StatedClaim
+    >>> from auditor.theory import epsilon
+    >>> claim = StatedClaim.from_mu(shuffled_mu(passes).value, adjacency="replace-one")
+    >>> round(epsilon(claim, delta=1e-5, adjacency="replace-one").value, 6)  # a Gaussian mechanism of mu 2
+    9.997256
+    """
+    relation = relation_of(training, adjacency)
+    if not isinstance(training.sampling, ShuffledBatches):
+        raise InputError(
+            f"training must have shuffled batches, got {type(training.sampling).__name__}; its promise is by auditor.theory.epsilon."
+        )
+    steps_of_a_pass = math.floor((1 + _NEARLY) / max(phase.sampling_rate for phase in training.phases))
+    left = -(-training.steps // steps_of_a_pass)
+    squares = 0.0
+    for phase in sorted(training.phases, key=lambda phase: phase.noise_multiplier):
+        taken = min(left, phase.steps)
+        squares += taken / phase.noise_multiplier**2
+        left -= taken
+    mu = StepPair.of(training, relation).distance * math.sqrt(squares)
+    note = "Proven for every order of the records, the attacker knowing it: shuffling counts for nothing."
+    if relation is Adjacency.ADD_REMOVE:
+        note += " The record that is added or removed counts as nothing in the other world; the batches of all others stay."
+    return Claim("mu", mu, None, relation, _SHUFFLED_METHOD, proven=True, note=note)
 
 
 # --- The limit for one kind of step: the variance of its loss ---

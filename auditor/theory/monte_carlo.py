@@ -6,9 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import NormalDist
 from threading import Event, Lock
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,71 +25,26 @@ _BLOCK = 32_768
 _REPORTS = 1_000
 
 
-# --- The estimate, and two intervals of a mean ---
+# --- The estimate, and its interval ---
 
 
-@dataclass(frozen=True)
-class Hoeffding:
-    """Hoeffding's inequality, P(|mean - truth| >= d) <= 2 exp(-2 m d^2): holds for every number of samples m.
+def hoeffding(samples: int, *, confidence: float) -> float:
+    """Return half the width of an interval of a mean of values in [0, 1], by P(|mean - truth| >= d) <= 2 exp(-2 m d^2).
 
     The paper's Proposition 8 prints exp(-m d^2 / 3), which differs from the Chernoff-Hoeffding bound (erratum).
+
+    >>> round(hoeffding(500_000, confidence=0.95), 6)
+    0.001921
     """
-
-    words = "Hoeffding interval"
-    note = "The interval holds at its confidence for every number of samples."
-
-    def half_width(self, *, samples: int, variance: float, confidence: float) -> float:  # noqa: ARG002
-        """Return half the width of the interval of a mean of values in [0, 1]; their variance does not matter.
-
-        >>> round(Hoeffding().half_width(samples=500_000, variance=0.0, confidence=0.95), 6)
-        0.001921
-        """
-        return math.sqrt(math.log(2 / (1 - confidence)) / (2 * samples))
-
-    def samples_for(self, half_width: float, *, confidence: float = 0.95) -> int:
-        """Return the number of samples whose interval has this half-width: ln(2 / (1 - confidence)) / (2 d^2).
-
-        Args:
-            half_width: Wanted error d, in (0, 1).
-            confidence: Level of the interval, in (0, 1).
-
-        Raises:
-            InputError: A number out of range.
-
-        >>> Hoeffding().samples_for(0.01, confidence=0.99999)  # the paper takes 500,000 for this
-        61031
-        """
-        width = validate.fraction("half_width", half_width)
-        return math.ceil(math.log(2 / (1 - validate.confidence(confidence))) / (2 * width**2))
-
-
-@dataclass(frozen=True)
-class SampleVariance:
-    """The normal approximation, z sqrt(V / m): APPROXIMATE, it can promise too much where samples are few."""
-
-    words = "sample-variance interval (approximate)"
-    note = "The interval is the large-sample approximation and can promise too much where samples are few."
-
-    def half_width(self, *, samples: int, variance: float, confidence: float) -> float:
-        """Return half the width of the interval of a mean, from the sample variance of its values.
-
-        >>> round(SampleVariance().half_width(samples=500_000, variance=0.01, confidence=0.95), 6)
-        0.000277
-        """
-        return -NormalDist().inv_cdf((1 - confidence) / 2) * math.sqrt(variance / samples)
-
-
-_MeanInterval = Hoeffding | SampleVariance
+    return math.sqrt(math.log(2 / (1 - confidence)) / (2 * samples))
 
 
 def total_variation_monte_carlo(
     training: DPSGD,
     *,
     adjacency: Adjacency = Adjacency.REPLACE_ONE,
-    a: float = 1.0,
     samples: int = 500_000,
     confidence: float = 0.95,
-    interval: _MeanInterval = Hoeffding(),
     rng: np.random.Generator,
     threads: int | None = None,
     progress: _Progress | None = None,
@@ -99,9 +52,9 @@ def total_variation_monte_carlo(
     """Return an estimate, by simulation, of the largest advantage that DP-SGD allows a membership attacker.
 
     With eta the loss log(in/out) of a run simulated without the record, the paper's Equation 12 is the mean of
-    1 - exp(min(eta, 0)) (its Algorithm 1 prints max, an erratum), and for TV_a the mean of max(0, 1 - a e^eta) less
-    (1 - a)/2. For replaced records the loss has mirrored laws under the two neighbours, so each value is replaced by
-    its mean given |eta|, tanh(|eta|/2) at a = 1 [own]: unbiased too, and never of larger variance (Rao-Blackwell).
+    1 - exp(min(eta, 0)) (its Algorithm 1 prints max, an erratum). For replaced records the loss has mirrored laws under
+    the two neighbours, so each value is replaced by its mean given |eta|, tanh(|eta|/2) [own]: unbiased too, and never of
+    larger variance (Rao-Blackwell).
     For added or removed records the paper's own form stays: others have many times its variance after few steps.
 
     Time grows with ``samples`` times steps, memory with neither; steps at rate 1 are one normal together and cost
@@ -110,18 +63,15 @@ def total_variation_monte_carlo(
     Args:
         training: Noise multiplier and sampling rate, also per step, steps, and how batches are drawn.
         adjacency: Relation between neighbouring training sets.
-        a: Weight in TV_a = 1/2 integral |out - a in|, above 0; 1 is the total variation.
         samples: Number m of simulated runs, 2 or more.
-        confidence: Level of the interval, in (0, 1).
-        interval: `Hoeffding` (default) or the approximate `SampleVariance`.
+        confidence: Level of the interval, in (0, 1), which is `hoeffding`'s.
         rng: Seeds the simulation.
         threads: Largest number of threads, by default one for each processor; the result does not depend on it.
         progress: Called with the simulated steps done and all of them, a thousand times at most and one at a time.
 
     Returns:
-        ``advantage`` (``tv_a.<a>`` where ``a`` is not 1) with ``lower`` and ``upper``; None, with the reason in
-        ``note``, for added or removed records and batches of a fixed size. TV_a lies between |1 - a|/2 and (1 + a)/2,
-        and estimate and interval are cut to that.
+        ``advantage`` in [0, 1] with ``lower`` and ``upper``; None, with the reason in ``note``, for added or removed
+        records and batches of a fixed size.
 
     Raises:
         InputError: An argument of another kind or out of range.
@@ -135,27 +85,22 @@ def total_variation_monte_carlo(
     (0.038, 0.036, 0.04, 'estimate')
     """
     relation = relation_of(training, adjacency)
-    validate.instance("interval", interval, get_args(_MeanInterval))
     samples = validate.at_least("samples", samples, least=2)
     workers = (os.cpu_count() or 1) if threads is None else validate.at_least("threads", threads, least=1)
-    weight, level = validate.positive("a", a), validate.confidence(confidence)
+    level = validate.confidence(confidence)
     if not isinstance(rng, np.random.Generator):
         raise InputError(
             f"rng must be a numpy.random.Generator, got {rng!r}; pass numpy.random.default_rng(0)."
         )
-    name = "advantage" if weight == 1 else f"tv_a.{weight:g}"
-    method = f"Monte Carlo, {samples:,} runs, {interval.words} (Mahloujifar et al. 2022, Equation 12)"
+    method = f"Monte Carlo, {samples:,} runs, Hoeffding interval (Mahloujifar et al. 2022, Equation 12)"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
-        return Claim(name, None, None, relation, method, proven=False, note=FIXED_SIZE)
+        return Claim("advantage", None, None, relation, method, proven=False, note=FIXED_SIZE)
     loss = simulated(training, adjacency=relation)
-    mean, variance = _Run(loss, weight, samples, rng, progress).moments(workers)
-    half_width = interval.half_width(samples=samples, variance=variance, confidence=level)
-    value, lower, upper = (
-        min(max(mean + shift + (weight - 1) / 2, abs(1 - weight) / 2), (1 + weight) / 2)
-        for shift in (0.0, -half_width, half_width)
-    )
-    note = f"By simulation: another seed gives another number. {interval.note}"
-    return Claim(name, value, None, relation, method, False, note, lower, upper, level)
+    mean = _Run(loss, samples, rng, progress).mean(workers)
+    half_width = hoeffding(samples, confidence=level)
+    value, lower, upper = (min(max(mean + shift, 0.0), 1.0) for shift in (0.0, -half_width, half_width))
+    note = "By simulation: another seed gives another number. The interval holds at its confidence for every number of samples."
+    return Claim("advantage", value, None, relation, method, False, note, lower, upper, level)
 
 
 # --- Draws of a DP-SGD run's privacy loss, log(in / out) summed over its steps: the inner loop ---
@@ -372,7 +317,6 @@ class _Run:
     """One simulation: blocks of runs, each with random numbers of its own, and one tally of the finished ones."""
 
     loss: _SimulatedLoss
-    weight: float
     samples: int
     rng: np.random.Generator
     progress: _Progress | None
@@ -381,13 +325,12 @@ class _Run:
     lock: Lock = field(default_factory=Lock)
     stop: Event = field(default_factory=Event)
 
-    def moments(self, threads: int) -> tuple[float, float]:
-        """Return mean and sample variance of the values."""
-        size, means, squares = np.array(self._blocks(threads)).T
-        mean = float(size @ means) / self.samples
-        return mean, float(squares.sum() + size @ (means - mean) ** 2) / (self.samples - 1)
+    def mean(self, threads: int) -> float:
+        """Return the mean of the values."""
+        size, means = np.array(self._blocks(threads)).T
+        return float(size @ means) / self.samples
 
-    def _blocks(self, threads: int) -> list[tuple[int, float, float]]:
+    def _blocks(self, threads: int) -> list[tuple[int, float]]:
         seed = self.rng.integers(0, 2**32, size=8, dtype=np.uint32).tolist()
         count = -(-self.samples // _BLOCK)
         with ThreadPoolExecutor(min(threads, count)) as pool:
@@ -400,14 +343,12 @@ class _Run:
                 future.result()  # the first error, if there was one, and not its consequences
         return [future.result() for future in futures]
 
-    def _block(self, place: int, seed: list[int]) -> tuple[int, float, float]:
-        """Return the number of values, their mean, and the sum of squared deviations from the mean."""
+    def _block(self, place: int, seed: list[int]) -> tuple[int, float]:
+        """Return the number of values and their mean."""
         size = min(_BLOCK, self.samples - place * _BLOCK)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(place,))))
         loss = self.loss.draw(size, rng=rng, tick=lambda steps: self._tick(steps * size))
-        values = _values(loss, weight=self.weight, symmetric=self.loss.symmetric)
-        mean = float(values.mean())
-        return size, mean, float(np.square(values - mean).sum())
+        return size, float(values_of(loss, symmetric=self.loss.symmetric).mean())
 
     def _tick(self, work: int) -> None:
         if self.stop.is_set():
@@ -422,15 +363,9 @@ class _Run:
                 self.progress(self.done, total)
 
 
-def _values(loss: Floats, *, weight: float, symmetric: bool) -> Floats:
-    """Return values in [0, 1] of mean TV_a + (1 - a)/2, the integral of max(0, out - a in)."""
+def values_of(loss: Floats, *, symmetric: bool) -> Floats:
+    """Return values in [0, 1] whose mean is the total variation."""
     far = np.abs(loss) if symmetric else -loss
-    log_weight = math.log(weight)
-    value: Floats = -np.expm1(np.minimum(log_weight - far, 0))
-    if not symmetric:
-        return value
+    value: Floats = -np.expm1(np.minimum(-far, 0))
     # Given |eta|, the world without the record has it negative with probability 1 / (1 + e^-|eta|).
-    odds = np.exp(-far)
-    value -= odds * np.expm1(np.minimum(log_weight + far, 0))
-    value /= 1 + odds
-    return value
+    return value / (1 + np.exp(-far)) if symmetric else value

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,11 +20,10 @@ from auditor.core.numbers import as_stated, count, enough_digits, number
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
-from auditor.theory.accountant import derived, epsilon
+from auditor.theory.accountant import epsilon
 from auditor.theory.gaussian import StepPair, columns, gaussian_mu
-from auditor.theory.privacy_loss import only_a_bound
 
-# --- Promises that a training run may have to keep, the methods to check them, and the results ---
+# --- Promises that a training run may have to keep, and the results ---
 #
 # Each names the neighbours it is about: what an attacker finds out about replaced records (train-versus-fresh-record
 # membership inference) unless said otherwise, and an epsilon about added or removed ones, as everywhere in this package.
@@ -59,31 +58,18 @@ class _Wanted:
         """The probability of entering any step up to which the promise holds without any noise."""
         return self.allowed
 
-    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
-        """Return half the distance of two unit normals that just keep the promise.
-
-        For a closed form that is its own equation; for the exact method a first guess. A rate is reached by a closed form
-        through the advantage it allows.
-        """
+    def half_mu(self) -> float:
+        """Return half the distance of two unit normals that just keep the promise: a first guess."""
         return gaussian_mu(0.0, delta=self.allowed) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return the promise of a run by the exact method."""
         return attackers.total_variation(training, adjacency=self.adjacency)
 
-    def by(self, security: Claim) -> Claim:
-        """Return the claim that follows from a Bayes security by a closed form."""
-        value = None if security.value is None else 1 - security.value
-        return derived(security, "advantage", value, f"1 - Bayes security; {security.method}", security.note)
-
     def in_words(self) -> str:
         """Return the promise as a phrase."""
-        return f"{self.quantity} of {self.side} {self.limit_in_words()}, {self.adjacency}"
-
-    @property
-    def side(self) -> str:
-        """The side of its number on which the quantity stays."""
-        return "at least" if self.toward == "down" else "at most"
+        side = "at least" if self.toward == "down" else "at most"
+        return f"{self.quantity} of {side} {self.limit_in_words()}, {self.adjacency}"
 
     def limit_in_words(self) -> str:
         """Return the number and its quantity."""
@@ -123,17 +109,13 @@ class WantedBayesSecurity(_Wanted):
         """The largest advantage."""
         return 1 - self.least
 
-    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
+    def half_mu(self) -> float:
         """Return half the distance of two unit normals that just keep the promise."""
         return math.sqrt(2) * float(erfcinv(self.least))
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return the promise of a run by the exact method."""
         return attackers.bayes_security_from_advantage(super().exactly(training))
-
-    def by(self, security: Claim) -> Claim:
-        """Return the Bayes security itself."""
-        return security
 
     def limit_in_words(self) -> str:
         """Return the number."""
@@ -178,7 +160,7 @@ class WantedEpsilon(_Wanted):
         """The probability of entering any step that delta covers."""
         return self.delta
 
-    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
+    def half_mu(self) -> float:
         """Return half the distance of two unit normals that just keep the promise."""
         return gaussian_mu(self.most, delta=self.delta) / 2
 
@@ -253,17 +235,13 @@ class WantedTPR(_OverGuessing):
         """The false positive rate."""
         return self.at_fpr
 
-    def half_mu(self, *, exact: bool) -> float:
+    def half_mu(self) -> float:
         """Return half the distance of two unit normals that just keep the promise."""
-        return float(ndtri(self.most) - ndtri(self.at_fpr)) / 2 if exact else super().half_mu(exact=exact)
+        return float(ndtri(self.most) - ndtri(self.at_fpr)) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return the promise of a run by the exact method."""
         return attackers.tpr_exact(training, fpr=self.at_fpr, adjacency=self.adjacency)
-
-    def by(self, security: Claim) -> Claim:
-        """Return the rate that a Bayes security allows."""
-        return attackers.tpr_from_advantage(security, fpr=self.at_fpr)
 
 
 @dataclass(frozen=True)
@@ -303,18 +281,13 @@ class WantedSuccess(_OverGuessing):
             return (self.most - 1 + self.prior) / self.prior
         return super().harmless
 
-    def half_mu(self, *, exact: bool) -> float:
-        """Return half the distance of two unit normals that just keep the promise; a closed form has the advantage only."""
-        odds = self.guessing / (1 - self.guessing) if exact else 1.0
-        return gaussian_mu(math.log(odds), delta=super().harmless) / 2
+    def half_mu(self) -> float:
+        """Return half the distance of two unit normals that just keep the promise."""
+        return gaussian_mu(math.log(self.guessing / (1 - self.guessing)), delta=super().harmless) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return the promise of a run by the exact method."""
         return attackers.success_rate(training, prior=self.prior, adjacency=self.adjacency)
-
-    def by(self, security: Claim) -> Claim:
-        """Return the rate that a Bayes security allows."""
-        return attackers.success_rate_from_bayes_security(security, prior=self.prior)
 
 
 _Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR | WantedSuccess
@@ -328,19 +301,6 @@ TARGETS: dict[str, Callable[..., _Target]] = {
 
 
 @dataclass(frozen=True)
-class Exact:
-    """Exact law of the composed privacy loss, rounded up."""
-
-
-_Method = Exact | closed_form.ClosedForm
-METHODS: dict[str, Callable[..., _Method]] = {
-    "exact": Exact,
-    "closed-form": closed_form.Corollary7,
-    "moment-matched": closed_form.MomentMatched,
-}
-
-
-@dataclass(frozen=True)
 class FoundParameter:
     """A parameter that keeps a promise, and the promise that it reaches.
 
@@ -349,11 +309,7 @@ class FoundParameter:
         value: Its value, rounded to the side that protects better.
         target: Wanted promise.
         training: The whole training run.
-        promise: The claim at that value: never worse than wanted, by the chosen method.
-        by: The chosen method.
-        exact: If that is an approximation, the claim of the exact method at that value, which may well be worse
-            than wanted; None if there is no need, where it takes long, and where only a bound is known that
-            does not settle it.
+        promise: The claim at that value: never worse than wanted.
     """
 
     name: str
@@ -361,42 +317,16 @@ class FoundParameter:
     target: _Target
     training: DPSGD
     promise: Claim
-    by: _Method = Exact()
-    exact: Claim | None = None
-
-    @property
-    def method(self) -> str:
-        """Method that derives the promise from the parameters."""
-        return self.promise.method
-
-    @property
-    def status(self) -> str:
-        """``proven`` or ``approximation``, as the promise is."""
-        return self.promise.status
 
     def in_words(self) -> str:
-        """Return the answer as a sentence; for an approximation with its caveat."""
-        reached = _on_its_side(self.target, self.promise.value, digits=6)
-        outcome = f"the wanted {self.target.in_words()} (reached: {reached}; {self.status}: {self.method})."
-        if isinstance(self.by, Exact) or self.promise.proven:
-            subject = self._subject()
-            return f"{subject[:1].upper()}{subject[1:]} {outcome}"
-        return f"By the {self.by.in_words()}, {self._subject()} {outcome} {self._warning(self.by.caveat)}"
-
-    def _subject(self) -> str:
+        """Return the answer as a sentence."""
         if self.name == "steps":
-            return f"{count(int(self.value))} {'step keeps' if self.value == 1 else 'steps keep'}"
-        return f"{self.name.replace('_', ' ')} {as_stated(self.value, digits=6)} keeps"
-
-    def _warning(self, caveat: str) -> str:
-        if self.exact is None or self.exact.value is None:
-            return f"That form {caveat}; whether it is so here was not worked out."
-        what, source = self.target.quantity, self.exact.method
-        if not self.target.meets(self.exact.value):
-            value = _on_its_side(self.target, self.exact.value, toward="nearest")
-            return f"That form {caveat}: exactly, the {what} there is {value}, which does not keep it ({source})."
-        value = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}, which keeps it ({source})"
-        return f"That form {caveat}; by the exact method the {what} there is {value}."
+            subject = f"{count(int(self.value))} {'step keeps' if self.value == 1 else 'steps keep'}"
+        else:
+            subject = f"{self.name.replace('_', ' ').capitalize()} {as_stated(self.value, digits=6)} keeps"
+        reached = _on_its_side(self.target, self.promise.value, digits=6)
+        outcome = f"(reached: {reached}; {self.promise.status}: {self.promise.method})."
+        return f"{subject} the wanted {self.target.in_words()} {outcome}"
 
 
 def _wish(name: str, value: object) -> float:
@@ -442,7 +372,6 @@ def noise_multiplier_for(
     sampling_rate: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008  a frozen value
-    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the smallest noise multiplier that keeps a promise.
 
@@ -453,29 +382,22 @@ def noise_multiplier_for(
         sampling_rate: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
         sampling: Sampling of the batches.
-        method: `Exact` (``exact``, the default; a fraction of a second), or the closed forms `Corollary7` (``closed-form``,
-            Eq. 4) and `MomentMatched` (``moment-matched``), which are approximations and for replaced records.
 
     Returns:
-        The noise multiplier, within about 1e-5 (relatively) of the smallest and never below the method's minimum.
+        The noise multiplier, within about 1e-5 (relatively) of the smallest and never below it.
 
     Raises:
-        InputError: A number out of range; a target that every noise keeps, with what almost no noise gives; one that no
-            noise up to 1e12 was found to keep; a closed form that says nothing about the target.
+        InputError: A number out of range; a target that every noise keeps, with what almost no noise gives; or one that no
+            noise up to 1e12 was found to keep.
 
-    Source: Cherubin et al. 2024, Eq. 4, for the closed form.
-
-    >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.parameters import WantedBayesSecurity
-    >>> result = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000, method=Corollary7())
-    >>> result.value, result.status
-    (2.82066, 'approximation')
+    >>> result = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000)
+    >>> result.value, result.promise.status
+    (2.82415, 'proven')
     """
-    target, method = _chosen(target, method)
-    base = _base(target, method, 1.0, sampling_rate, steps, sampling)
-    if isinstance(method, Exact):
-        _refuse_any_noise(target, base)
-    return _found(_Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12), target, method)
+    target = _chosen(target)
+    base = _base(target, 1.0, sampling_rate, steps, sampling)
+    _refuse_any_noise(target, base)
+    return _found(_Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12), target)
 
 
 def sampling_rate_for(
@@ -484,7 +406,6 @@ def sampling_rate_for(
     noise_multiplier: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the largest sampling rate that keeps a promise; 1 where every rate does.
 
@@ -493,31 +414,24 @@ def sampling_rate_for(
         noise_multiplier: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
         sampling: Sampling of the batches.
-        method: As in `noise_multiplier_for`.
 
     Returns:
-        The sampling rate, within about 1e-5 (relatively) of the largest and never above the method's maximum. By the
-        exact method there is one for every target that is not absurdly small: one so small that the record is hardly
-        ever drawn.
+        The sampling rate, within about 1e-5 (relatively) of the largest and never above it. There is one for every target
+        that is not absurdly small: one so small that the record is hardly ever drawn.
 
     Raises:
-        InputError: A number out of range, or a closed form that says nothing about the target.
+        InputError: A number out of range.
 
-    Source: Cherubin et al. 2024, Eq. 4, for the closed form.
-
-    >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.parameters import WantedBayesSecurity
-    >>> result = sampling_rate_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, steps=5000, method=Corollary7())  # Eq. 4: 0.0003545279
-    >>> result.value
-    0.000354527
+    >>> sampling_rate_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, steps=5000).value
+    0.000327291
     """
-    target, method = _chosen(target, method)
-    base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
+    target = _chosen(target)
+    base = _base(target, noise_multiplier, 1.0, steps, sampling)
     # So seldom drawn at all that the promise holds without any noise; by a union bound, as `epsilon` has it.
     by_union, harmless = isinstance(target, WantedEpsilon), target.harmless
     seldom = harmless / base.steps if by_union else -math.expm1(math.log1p(-harmless) / base.steps)
     axis = _Axis(base, "sampling_rate", upward=False, least=1e-300, most=1.0)
-    return _found(axis, target, method, harmless=min(1.0, seldom))
+    return _found(axis, target, harmless=min(1.0, seldom))
 
 
 def steps_for(
@@ -526,7 +440,6 @@ def steps_for(
     noise_multiplier: float,
     sampling_rate: float,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: _Method | str = Exact(),
 ) -> FoundParameter:
     """Return the largest number of equal steps that keeps a promise.
 
@@ -535,29 +448,23 @@ def steps_for(
         noise_multiplier: Above 0.
         sampling_rate: In (0, 1].
         sampling: Sampling of the batches.
-        method: As in `noise_multiplier_for`.
 
     Returns:
         The number of steps, within about 1e-5 (relatively) of the largest, which is exact below 100,000.
 
     Raises:
-        InputError: A number out of range; a target that one step breaks, with what it gives; a target that 1e12 steps
-            keep; a closed form that says nothing about the target.
+        InputError: A number out of range; a target that one step breaks, with what it gives; or one that 1e12 steps keep.
 
-    Source: Cherubin et al. 2024, Eq. 4, solved for the steps.
-
-    >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.parameters import WantedBayesSecurity
-    >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001, method=Corollary7()).value
-    628
+    >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001).value
+    538
     """
-    target, method = _chosen(target, method)
-    base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
+    target = _chosen(target)
+    base = _base(target, noise_multiplier, sampling_rate, 1, sampling)
     # So few that the record is seldom enough drawn at all.
     rate = base.sampling_rate
     few = math.log1p(-target.harmless) / math.log1p(-rate) if rate < 1 else 0.0
     axis = _Axis(base, "steps", upward=False, least=1.0, most=_MOST_STEPS)
-    result = _found(axis, target, method, harmless=min(_MOST_STEPS, few))
+    result = _found(axis, target, harmless=min(_MOST_STEPS, few))
     if result.value >= _MOST_STEPS - 1:
         raise InputError(
             f"even {number(_MOST_STEPS)} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
@@ -566,17 +473,14 @@ def steps_for(
     return replace(result, value=int(result.value))
 
 
-def _chosen(target: _Target | str, method: _Method | str) -> tuple[_Target, _Method]:
-    """Return the target and the method that texts name."""
-    return options.from_text("target", target, TARGETS), options.from_text("method", method, METHODS)
+def _chosen(target: _Target | str) -> _Target:
+    """Return the target, also one that a text names."""
+    result: _Target = options.chosen("target", target, TARGETS)
+    return result
 
 
-def _base(
-    target: _Target, method: _Method, noise: Any, rate: Any, steps: int | None, sampling: Sampling
-) -> DPSGD:
+def _base(target: _Target, noise: Any, rate: Any, steps: int | None, sampling: Sampling) -> DPSGD:
     """Return a run if the wish is one, and about something that batches drawn like these promise."""
-    validate.instance("target", target, get_args(_Target))
-    validate.instance("method", method, (Exact, *get_args(closed_form.ClosedForm)))
     training = DPSGD(noise, rate, steps, sampling=sampling)
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
@@ -651,29 +555,23 @@ class _Axis:
         return low, high
 
 
-def _found(axis: _Axis, target: _Target, method: _Method, *, harmless: float = 0.0) -> FoundParameter:
+def _found(axis: _Axis, target: _Target, *, harmless: float = 0.0) -> FoundParameter:
     """Return the parameter of least protection that keeps the promise, with the promise it keeps.
 
     Args:
         axis: The parameter.
         target: The promise.
-        method: Method of computation.
         harmless: Up to here the promise holds without any noise.
     """
 
     def above(value: float) -> float:
-        return _excess(target, promise(target, axis.training(value), method=method))
+        return _excess(target, promise(target, axis.training(value)))
 
-    guess = _guess(axis, target, method)
-    if isinstance(method, Exact):
-        guess = max(guess, harmless)
-    value: float | None = axis.safer(guess)
-    if isinstance(method, Exact) or above(axis.safer(guess)) > 0:  # a closed form is its own answer
-        value = _boundary(axis, above, guess=guess)
+    value = _boundary(axis, above, guess=max(_guess(axis, target), harmless))
     if value is None:
         # Which does not say that none exists: the bounds may be loose out there.
         strongest = axis.at(axis.extremes[1])
-        reached = promise(target, axis.training(strongest), method=method)
+        reached = promise(target, axis.training(strongest))
         still = _on_its_side(target, reached.value, toward="nearest")
         name, instead = _ASKED[axis.name]
         raise InputError(
@@ -682,9 +580,7 @@ def _found(axis: _Axis, target: _Target, method: _Method, *, harmless: float = 0
             f" protection, or take {instead}."
         )
     training = axis.training(value)
-    reached_promise = promise(target, training, method=method)
-    exact = _exact_beside(target, training, reached_promise)
-    return FoundParameter(axis.name, value, target, training, reached_promise, method, exact)
+    return FoundParameter(axis.name, value, target, training, promise(target, training))
 
 
 def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) -> float | None:
@@ -739,76 +635,38 @@ _ASKED = {
 
 # Logarithms of ratios beyond this say no more than their sign.
 _FAR = 3.0
-# With more kinds of steps the exact law takes more than a second or two.
-_QUICK_KINDS = 20
-_SMALL_ERROR = 1e-3
 
 
-def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
+def promise(target: _Target, training: DPSGD) -> Claim:
     """Return the claim that the training run makes about the target's quantity.
 
     Raises:
-        InputError: The method has nothing to say about it.
+        InputError: It cannot be computed.
     """
-    if isinstance(method, Exact):
-        claim = target.exactly(training)
-        if claim.value is None:
-            why = claim.note.rstrip(".")
-            raise InputError(f"the wanted {target.in_words()} cannot be worked out here: {why}.")
-        return claim
-    if isinstance(target, WantedEpsilon) or target.adjacency is not Adjacency.REPLACE_ONE:
-        raise InputError(
-            "the closed forms are about replaced records and give no epsilon, got the wanted"
-            f" {target.in_words()}; use method=Exact()."
-        )
-    if isinstance(method, closed_form.Corollary7):
-        security = closed_form.bayes_security_closed_form(training)
-    else:
-        security = closed_form.bayes_security_moment_matched(training)
-    if security.value is None:
-        why = closed_form.UNCOVERED
-        raise InputError(f"the {method.in_words()} does not fit sampled batches of a fixed size: {why}.")
-    return target.by(security)
-
-
-def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | None:
-    """Return the exact claim if the claim is an approximation and the exact one is quick and decisive."""
-    if claim.proven or len(training.phases) > _QUICK_KINDS:
-        return None
-    exact = promise(target, training, method=Exact())
-    if _keeps(target, exact):
-        return exact
-    # Else only where the exact law is known so well that it is the truth and not only a bound.
-    advantage = attackers.total_variation(training, adjacency=target.adjacency)
-    if advantage.lower is None or advantage.upper is None or only_a_bound(training):
-        return None
-    near = min(advantage.upper, 1 - advantage.upper) * _SMALL_ERROR
-    return exact if advantage.upper - advantage.lower <= near else None
-
-
-def _keeps(target: _Target, claim: Claim) -> bool:
-    """Return whether the claim is at least as good as the wanted number."""
-    return claim.value is not None and target.meets(claim.value)
+    claim = target.exactly(training)
+    if claim.value is None:
+        why = claim.note.rstrip(".")
+        raise InputError(f"the wanted {target.in_words()} cannot be worked out here: {why}.")
+    return claim
 
 
 def _excess(target: _Target, claim: Claim) -> float:
     """Return the log of the leak over the wanted one, capped: not above 0 if and only if the promise is kept."""
-    leak = target.leak(math.inf if claim.value is None else claim.value)
+    value = cast("float", claim.value)  # of `promise`, which refuses a claim without one
+    leak = target.leak(value)
     ratio = -_FAR if leak <= 0 else max(-_FAR, min(_FAR, math.log(leak) - math.log(target.allowed)))
-    return min(0.0, ratio) if _keeps(target, claim) else max(1e-12, ratio)
+    return min(0.0, ratio) if target.meets(value) else max(1e-12, ratio)
 
 
-def _guess(axis: _Axis, target: _Target, method: _Method) -> float:
-    """Return where the Gaussian comparison of a closed form just keeps the promise: the answer of that form."""
-    exact = isinstance(method, Exact)
-    form = closed_form.MomentMatched() if isinstance(method, Exact) else method
-    wanted = math.log(target.half_mu(exact=exact))
+def _guess(axis: _Axis, target: _Target) -> float:
+    """Return where the Gaussian comparison of the moment-matched form just keeps the promise."""
+    wanted = math.log(target.half_mu())
     place = ("noise_multiplier", "sampling_rate", "steps").index(axis.name)
     kinds, pair = list(columns(axis.base)), StepPair.of(axis.base, target.adjacency)
 
     def above(log_value: float) -> float:
         kinds[place] = np.full_like(kinds[place], math.exp(log_value))
-        return closed_form.log_half_of(*kinds, form=form, pair=pair) - wanted
+        return closed_form.log_half_matched(*kinds, pair=pair) - wanted
 
     low, high = math.log(axis.least), math.log(axis.most)
     if above(low) * above(high) > 0:

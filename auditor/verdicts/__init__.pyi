@@ -11,11 +11,5 @@ from auditor.verdicts.gates import (
     parse,
 )
 from auditor.verdicts.judging import judge as judge
-from auditor.verdicts.limits import (
-    decision,
-    exit_code,
-    outcomes,
-    parse_policy,
-    with_limits,
-)
+from auditor.verdicts.limits import decision, exit_code, outcomes, parse_policy, with_limits
 from auditor.verdicts.severities import least_advantage, severity

@@ -22,13 +22,8 @@ def cut_points(values: Sequence[float] | str) -> tuple[float, ...]:
     Raises:
         InputError: They are not three numbers that increase, in (0, 1].
     """
-    listed = (
-        values.split(",")
-        if isinstance(values, str)
-        else values
-        if isinstance(values, list | tuple)
-        else [values]
-    )
+    listed: Any = values.split(",") if isinstance(values, str) else values
+    listed = listed if isinstance(listed, list | tuple) else [listed]
     points = tuple(validate.number("severity", value) for value in listed)
     steps = itertools.pairwise((0.0, *points))
     if len(points) != len(_LEVELS) or points[-1] > 1 or not all(low < high for low, high in steps):

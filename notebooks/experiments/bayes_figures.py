@@ -245,7 +245,8 @@ def rates(run: DPSGD) -> tuple[Callable[[float], float], Callable[[float], float
         return float(theory.tpr_from_advantage(closed, fpr=fpr).value)
 
     def by_gauss(fpr: float) -> float:
-        return float(theory.tpr_closed_form(run, fpr=fpr).value)
+        mu = 2 * math.sqrt(2) * float(erfinv(1 - (closed.value or 0.0)))
+        return float(theory.gaussian_tpr(fpr, mu))
 
     figure, axis = plt.subplots()
     fprs = np.geomspace(1e-3, 1, 40).tolist()

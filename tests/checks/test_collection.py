@@ -60,19 +60,6 @@ def test_changed_losses_keep_the_notes(change):
     assert change(noted_losses(person=(owner, 10 + owner))).notes == NOTES
 
 
-def test_twins_by_chance_are_no_warning(tmp_path):
-    """Equal records that a random split explains stay in the history alone."""
-    y = np.arange(200) % 2
-    groups = [RecordTable({"x": y * 0.5 + 0.2, "k": y, "y": y}, label="y", features=["x"]) for _ in range(2)]
-    path = tmp_path / "losses.parquet"
-    collect_to(
-        path, lambda rows: rows["x"], members=groups[0], nonmembers=groups[1], output=Output.PROBABILITIES
-    )
-    losses = read_losses(path)
-    assert "natural twins, which are no more than chance gives" in losses.history[1]
-    assert losses.notes == ()
-
-
 def test_random_answers_reach_the_report():
     """A model that answers at random is warned of in the terminal and in the page, by the same sentence."""
     model, inside, outside = noisy()

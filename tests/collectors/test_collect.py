@@ -90,7 +90,7 @@ def test_outputs_beyond_the_doubles_make_no_noise():
         (np.full((3, 2), 0.5), "have one row for each of 4 records"),
         (np.full((1, 2), 0.5), "have one row for each of 4 records"),
         (np.log(P), "output=Output.LOG_PROBABILITIES"),
-        (np.array([0, 2, 1, 2]), "look like predicted labels: return a probability for each class"),
+        (np.array([0, 2, 1, 2]), "return a probability for each class and not a predicted label"),
         (np.array(["a", "b", "c", "d"]), "an array of type <U1; return a probability for each class"),
         (np.array([{}, {}, {}, {}]), "be numbers .*got ndarray"),
     ],

@@ -41,12 +41,11 @@ def assert_true(losses):
 
 @pytest.mark.parametrize("order", [[2, 0, 1], [1, 0, 2]])
 def test_another_order_is_in_the_losses_and_the_audit(order):
-    """Columns in another order warn, stand in the losses and in a check, and the classes suggested are right."""
+    """Columns in another order warn, stand in the losses and in a check."""
     with pytest.warns(UserWarning, match=ORDER):
         wrong = at_hand(P[:, order])
     [note] = wrong.notes
     assert note in wrong.history
-    assert f"perhaps {','.join(map(str, order))}" in note
     check = next(item for item in auditor.audit(wrong, delta=1e-5).checks if item.name == "collection")
     assert (str(check.status), "another order of the classes" in check.message) == ("warn", True)
     assert_true(at_hand(P[:, order], classes=order))
@@ -68,12 +67,11 @@ def test_functions_are_looked_at_without_batches():
     with pytest.warns(UserWarning, match=ORDER):
         assert auditor.collect(lambda x: x[:, [1, 0, 2]], **groups, output=Output.LOGITS).notes
     with pytest.warns(UserWarning, match=ORDER):
-        two = auditor.collect(
+        auditor.collect(
             lambda x: 1 / (1 + np.exp(3 * x[:, 0])),
             members=(LOGITS, LOGITS[:, 0] > 0),
             nonmembers=(LOGITS[~WAS], LOGITS[~WAS, 0] > 0),
         )
-    assert "perhaps 1,0" in two.notes[0]
 
 
 def test_an_audit_of_labels_looks_too():

@@ -7,9 +7,7 @@ from collectors.common import QUIET, from_logits, refused
 
 from auditor import InputError
 from auditor.collectors import Output, collect
-from auditor.collectors.base import Classification
 from auditor.collectors.models import load_model
-from auditor.collectors.streaming import predictor
 
 # Deprecation is warned of inside TensorFlow, and of distutils.
 pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -150,20 +148,6 @@ def test_the_model_is_left_as_it_was(keras, fails):
     assert int(model.optimizer.iterations) == steps
     assert tf.random.get_global_generator().state.numpy().tolist() == random
     model.fit(X, Y3, epochs=1, verbose=0)
-
-
-def test_identity_is_of_the_weights_and_the_layers(keras):
-    """Another weight or activation is another model."""
-
-    def identity(model):
-        return predictor(model, task=Classification()).identity
-
-    model = dense(keras)
-    first = identity(model)
-    assert identity(model) == first
-    model.layers[-1].set_weights([W, B + 1e-6])
-    assert identity(model) != first
-    assert identity(dense(keras, activation="softmax")) != identity(dense(keras, activation="sigmoid"))
 
 
 def test_two_outputs_are_refused(keras):

@@ -13,7 +13,6 @@ import joblib
 import numpy as np
 import pytest
 from collectors.common import QUIET, Trap, refused
-from command_line import printed
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -32,18 +31,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 from skops import io as skops
 
 from auditor import InputError
-from auditor.collectors import collect
-from auditor.collectors.base import Classification
+from auditor.collectors import ModelFile, RecordTable, collect
 from auditor.collectors.models import load_model
-from auditor.collectors.streaming import predictor
+from auditor.collectors.streaming import ScorerRecipe, ScoringOptions
+from auditor.collectors.tables import open_source
 
 pytestmark = QUIET
 
@@ -263,55 +260,21 @@ def test_a_pickle_is_refused_before_anything_in_it_runs(tmp_path, suffix):
     assert mark.exists()
 
 
-IDENTITY = """
-import sys
-from auditor.collectors.models.loading import load_model
-from auditor.collectors.streaming.scorers import predictor
-from auditor.collectors.base.tasks import Classification
-for path in sys.argv[1:]:
-    print(predictor(load_model(path, trust_pickle=True), task=Classification()).identity)
-"""
+def test_a_model_is_known_by_the_content_of_its_file(tmp_path):
+    """Another file has another hash, by whichever name it is given; an object has none."""
+    source = open_source(
+        RecordTable({"x": [0.0], "y": [0]}, label="y"), task=None, member=True, name="member"
+    )
 
+    def identity(model):
+        return ScorerRecipe(model, ScoringOptions(), [source])().identity
 
-def identity(model):
-    """The identity of a classifier."""
-    return predictor(model, task=Classification()).identity
-
-
-def test_the_identity_of_an_estimator_is_the_same_in_another_process(tmp_path):
-    """A model hashed here has the same hash where the file is loaded, for trees, networks, neighbours and boosting."""
-    models = [
-        make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)),
-        MLPClassifier((4,), max_iter=3, random_state=0),
-        KNeighborsClassifier(),
-        GradientBoostingClassifier(n_estimators=2),
-        HistGradientBoostingClassifier(max_iter=2),
-        CalibratedClassifierCV(LinearSVC(), cv=2),
-        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
-    ]
-    paths = [tmp_path / f"{place}.joblib" for place in range(len(models))]
-    for model, path in zip(models, paths, strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few steps do not converge
-            joblib.dump(model.fit(X, Y), path)
-    for model in models:
-        model.predict_proba(X)
-    here = [identity(model) for model in models]
-    assert printed(IDENTITY, *paths, PYTHONHASHSEED="77").split() == here
-    assert len(set(here)) == len(here)
-
-
-def test_the_identity_of_an_estimator_is_of_its_numbers(tmp_path):
-    """Another coefficient is another model; scoring changes nothing; what cannot be hashed has no identity."""
-    model = LogisticRegression().fit(X, Y)
-    before = identity(model)
-    losses_of(model)
-    assert identity(model) == before is not None
-    skops.dump(model, tmp_path / "m.skops")
-    assert identity(load_model(tmp_path / "m.skops")) == before
-    model.coef_[0, 0] = np.nextafter(model.coef_[0, 0], 9)
-    assert identity(model) != before
-    assert identity(make_pipeline(FunctionTransformer(lambda x: x), model)) is None
+    skops.dump(LogisticRegression().fit([[0.0], [1.0]], [0, 1]), tmp_path / "a.skops")
+    one = identity(tmp_path / "a.skops")
+    assert one == identity(str(tmp_path / "a.skops")) == identity(ModelFile(tmp_path / "a.skops"))
+    skops.dump(LogisticRegression().fit([[0.0], [1.1]], [0, 1]), tmp_path / "a.skops")
+    assert identity(tmp_path / "a.skops") != one is not None
+    assert identity(load_model(tmp_path / "a.skops")) is None
 
 
 # --- PyTorch ---------------------------------------------------------------------------------------
@@ -393,33 +356,6 @@ def test_a_factory_that_does_not_fit_is_one_sentence(tmp_path, torch, factory, s
         load_model(tmp_path / "m.pt", factory=factory)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-def test_the_identity_of_a_torchscript_file_is_of_its_code_and_constants(tmp_path, torch):
-    """Loaded twice it is the same; another constant, attribute or operation, of an inner part too, makes another."""
-
-    class Part(torch.nn.Module):
-        def __init__(self, slope, held):
-            super().__init__()
-            self.slope, self.held = slope, torch.tensor([1.0, 2.0, held])
-
-        def forward(self, x):
-            return self.slope * x * self.held
-
-    class Cut(Part):
-        def forward(self, x):
-            return (self.slope * x * self.held).relu()
-
-    def known(kind=Part, slope=1.0, held=3.0, *, traced=False):
-        net = torch.nn.Sequential(kind(slope, held))
-        made = torch.jit.trace(net, torch.ones(1, 3)) if traced else torch.jit.script(net)
-        made.save(str(tmp_path / "m.ts"))
-        return identity(load_model(tmp_path / "m.ts", trust_pickle=True))
-
-    assert known() == known()
-    assert known(held=4.0, traced=True) == known(held=4.0, traced=True) != known(held=5.0, traced=True)
-    assert len({known(), known(Cut), known(slope=2.0), known(held=4.0), known(traced=True)}) == 5
-
-
 # --- Boosters --------------------------------------------------------------------------------------
 
 
@@ -475,18 +411,13 @@ def test_a_file_or_folder_of_keras_is_the_model(tmp_path, keras, name):
 
 @TF
 def test_a_folder_that_export_wrote_answers_once_it_is_trusted(tmp_path, keras):
-    """A graph without layers gives the probabilities of the model that it was made of; its identity is that of its files."""
-    for name, made in (("here", keras_model(keras)), ("other", keras_model(keras, keras.layers.Dense(3)))):
-        made.export(tmp_path / name)
+    """A graph without layers gives the probabilities of the model that it was made of."""
+    keras_model(keras).export(tmp_path / "here")
     with refused(r"^folder 'here' is a SavedModel, and so could run any code .*--trust-pickle"):
         load_model(tmp_path / "here")
-    here, again, other = (
-        load_model(tmp_path / name, trust_pickle=True) for name in ("here", "here", "other")
-    )
-    losses = losses_of(here)
+    losses = losses_of(load_model(tmp_path / "here", trust_pickle=True))
     np.testing.assert_allclose(losses.member, losses_of(MODEL).member, atol=1e-5)
     assert "float32 probabilities" in losses.history[0]
-    assert identity(here) == identity(again) != identity(other)
 
 
 @TF

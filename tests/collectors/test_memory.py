@@ -98,9 +98,8 @@ def test_records_are_read_in_stretches_that_fit(tmp_path, name):
     with refused(f"^file '.*{name}' would need .*--set memory"):
         read(tmp_path / name, MEGABYTE, 4)
     many = tmp_path / f"many-{name}"
-    parquet_like = name.endswith(".parquet")
     WRITERS[name](many, {"x": MANY["loss"], "y": MANY["member"]})
-    if parquet_like or name.endswith(".npz"):
+    if name.endswith((".parquet", ".npz")):
         assert sum(read(many, 1.3 * MEGABYTE, 1000)) == 200_000
 
 
@@ -154,18 +153,16 @@ def test_every_reader_takes_the_same_option(tmp_path):
         RecordTable(paths[0], memory=-1)
 
 
-@pytest.mark.parametrize("name", ["a.feather", "a.arrow", "b.parquet"])
-def test_nothing_large_is_decoded_before_the_refusal(tmp_path, name):
+def test_nothing_large_of_a_parquet_file_is_decoded_before_the_refusal(tmp_path):
     """Arrow's own count of its memory stays far below what the refused file would have taken."""
-    WRITERS[name](
-        tmp_path / name, {"loss": np.zeros(8 * MEGABYTE), "member": np.zeros(8 * MEGABYTE, dtype=np.int64)}
-    )
+    path = tmp_path / "a.parquet"
+    _plain(path, {"loss": np.zeros(8 * MEGABYTE), "member": np.zeros(8 * MEGABYTE, dtype=np.int64)})
     code = (
         "import json, sys, pyarrow; from auditor.collectors import read_losses\n"
         "try: read_losses(sys.argv[1], memory=1e7)\n"
         "except Exception as error: print(json.dumps([str(error), pyarrow.default_memory_pool().max_memory()]))"
     )
-    words, most = json.loads(printed(code, tmp_path / name))
+    words, most = json.loads(printed(code, path))
     assert "would need" in words
     assert most < 10 * MEGABYTE  # of 128
 

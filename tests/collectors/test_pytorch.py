@@ -223,59 +223,6 @@ def test_a_random_network_answers_differently_and_still_draws_nothing_from_the_c
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_identity_is_of_the_weights_and_the_layers(torch):
-    """Equal networks have equal identities; another weight, type, slope or buffer has another; mode has none."""
-
-    def identity(model):
-        return predictor(model, task=Classification(), sample=()).identity
-
-    one = linear(torch, torch.nn.LeakyReLU(0.1))
-    assert identity(one) == identity(copy.deepcopy(one).eval())
-    changed = copy.deepcopy(one)
-    with torch.no_grad():
-        changed[0].bias[0] += 1e-12
-    others = [changed, copy.deepcopy(one).float(), linear(torch, torch.nn.LeakyReLU(0.2)), linear(torch)]
-    assert len({identity(model) for model in [one, *others]}) == 5
-    norm = torch.nn.BatchNorm1d(3).double()
-    first = identity(norm)
-    norm.running_mean += 1
-    assert identity(norm) != first
-
-
-def test_identity_is_of_what_a_module_holds_beside_its_state(torch):
-    """A plain number, text, list, tensor, function with a name or unsaved buffer of any part counts; a mode does not."""
-
-    class Scaled(torch.nn.Module):
-        def __init__(self, **held):
-            super().__init__()
-            self.register_buffer("shift", torch.zeros(3), persistent=False)
-            whole = {"temperature": 1.0, "how": "sum", "sizes": {"a": [1, (2.0, None)]}, "act": torch.relu}
-            for name, value in {**whole, "scale": torch.ones(3), **held}.items():
-                setattr(self, name, value)
-
-        def forward(self, x):
-            self.seen = x.sum()
-            return self.act(x[:, :3] * self.scale / self.temperature + self.shift)
-
-    def identity(**held):
-        model = torch.nn.Sequential(torch.nn.Identity(), Scaled(**held))
-        return predictor(model, task=Classification(), sample=(Records("member", X, Y3),)).identity
-
-    others = [
-        {"temperature": 2.0},
-        {"how": "mean"},
-        {"sizes": {"a": [1, (2.0, False)]}},
-        {"scale": torch.full((3,), 2.0)},
-        {"shift": torch.ones(3)},
-        {"act": torch.tanh},
-    ]
-    assert len({identity(), *(identity(**held) for held in others)}) == 7
-    assert identity() == identity(training=False)
-    assert identity(act=lambda x: x) == identity(
-        act=lambda x: 2 * x
-    )  # what has no name cannot be distinguished
-
-
 @pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 7), ("float16", 10), ("float32", 23)])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_saturated_probabilities_are_placed_by_the_type_of_the_tensor(torch, dtype, bits, columns):

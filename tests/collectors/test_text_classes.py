@@ -5,10 +5,9 @@ import pytest
 from collectors.common import refused
 from sklearn.linear_model import LogisticRegression
 
-from auditor.collectors import MultiLabel, RecordTable, collect_to
-from auditor.collectors.base import Classification, Records
-from auditor.collectors.streaming import typed_classes
-from auditor.collectors.tables import open_groups, read_losses
+from auditor.collectors import RecordTable, collect_to
+from auditor.collectors.base import Records
+from auditor.collectors.tables import read_losses
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -84,27 +83,3 @@ def test_a_model_of_text_labels_scores_a_csv_of_them(tmp_path, words):
     losses = read_losses(tmp_path / "l.parquet")
     np.testing.assert_allclose(losses.member, want[::2], rtol=1e-9)
     np.testing.assert_allclose(losses.nonmember, want[1::2], rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("cells", "given", "want"),
-    [
-        (("0", "1"), ["1", "0"], [1, 0]),
-        (("0.5", "1.5"), ["1.5", "0.5"], [1.5, 0.5]),
-        (("False", "True"), ["true", "false"], [True, False]),
-        (("False", "True"), ["True", "False"], [True, False]),
-        (("0", "1"), ["0", "other"], ["0", "other"]),
-        (("0", "1"), ["1", "01"], ["1", "01"]),
-        (("a", "b"), ["0", "1"], ["0", "1"]),
-    ],
-)
-def test_classes_of_the_command_line_become_what_the_labels_are(tmp_path, cells, given, want):
-    """Text for numbers and truth values is read as such where all of it can be, and stays text for labels of text."""
-    members, nonmembers = written(tmp_path, np.array(cells)[Y])
-    sources = open_groups(members=members, nonmembers=nonmembers, records=None, task=Classification())
-    found = typed_classes(given, sources)
-    assert found == want
-    assert list(map(type, found)) == list(map(type, want))
-    tables = [RecordTable({"a": [0.5], "p": [0], "q": [1]}, label=("p", "q")) for _ in range(2)]
-    sources = open_groups(members=tables[0], nonmembers=tables[1], task=MultiLabel())
-    assert typed_classes(["p", "q"], sources) == ["p", "q"]  # names of columns, which are no labels

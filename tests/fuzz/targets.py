@@ -69,7 +69,7 @@ def losses(content: bytes, kind: str) -> None:
 def records(content: bytes, kind: str) -> None:
     """Score the records of a table, which holds both groups."""
     with refusing(), file_of(content, f"t{kind}") as path:
-        auditor.collect(_first_feature, records=auditor.RecordTable(path, label="y"), allow_shared_rows=True)
+        auditor.collect(_first_feature, records=auditor.RecordTable(path, label="y"))
 
 
 def _first_feature(features):

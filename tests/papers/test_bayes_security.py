@@ -18,19 +18,14 @@ from scipy.stats import norm
 from auditor import DPSGD, Adjacency
 from auditor.results import Claim
 from auditor.theory import (
-    Corollary7,
-    WantedBayesSecurity,
     attribute_inference,
     bayes_security_closed_form,
     bayes_security_moment_matched,
     humphries,
-    noise_multiplier_for,
     rough_epsilon,
-    sampling_rate_for,
     success_rate_from_bayes_security,
     total_variation,
     total_variation_a,
-    tpr_closed_form,
     tpr_exact,
     tpr_from_advantage,
 )
@@ -47,9 +42,7 @@ def stated(value):
 
 def noise_for(records, batch):
     """The noise for a Bayes security of 0.9 after 20 epochs, by Equation 4."""
-    wanted, steps = WantedBayesSecurity(0.9), round(20 * records / batch)
-    found = noise_multiplier_for(wanted, sampling_rate=batch / records, steps=steps, method=Corollary7())
-    return found.value
+    return batch / records * math.sqrt(round(20 * records / batch) / 2) / float(erfinv(1 - 0.9))
 
 
 def delta_by_fft(run, level, other=-1.0):
@@ -84,11 +77,9 @@ def test_section_4_example():
     assert success_rate_from_bayes_security(stated(0.98)).value == pytest.approx(0.51, abs=1e-12)
     assert success_rate_from_bayes_security(stated(0.90)).value == pytest.approx(0.55, abs=1e-12)
     for noise in (0.5, 1.0, 3.0):
-        found = sampling_rate_for(
-            WantedBayesSecurity(0.98), noise_multiplier=noise, steps=5000, method=Corollary7()
-        )
-        assert found.value / noise == pytest.approx(0.00035, abs=5e-6)  # last digit printed
-        assert erf(found.value * math.sqrt(5000 / 2) / noise) == pytest.approx(0.02, rel=1e-5)
+        rate = math.sqrt(2 / 5000) * noise * float(erfinv(0.02))
+        assert rate / noise == pytest.approx(0.00035, abs=5e-6)  # last digit printed
+        assert bayes_security_closed_form(DPSGD(noise, rate, 5000)).value == pytest.approx(0.98, rel=1e-9)
 
 
 @pytest.mark.parametrize(("noise", "kept"), [(0.5, False), (1.0, False), (3.0, True)])
@@ -150,7 +141,7 @@ def test_figure_7_is_tight_at_one_rate_only():
     security = bayes_security_closed_form(run)
 
     def gap(fpr):
-        return tpr_from_advantage(security, fpr=fpr).value - tpr_closed_form(run, fpr=fpr).value
+        return tpr_from_advantage(security, fpr=fpr).value - norm.cdf(norm.ppf(fpr) + mu)
 
     assert 1 - security.value == pytest.approx(erf(mu / math.sqrt(8)), rel=1e-12)
     touch = norm.cdf(-mu / 2)

@@ -214,7 +214,7 @@ def test_people_are_called_people(overfitted):
 
 
 def test_an_approximate_bound_is_not_called_certified(overfitted):
-    """Katz and Jeffreys limits are shown as approximate, in the row, the tile and the headline."""
+    """Katz limits are shown as approximate, in the row, the tile and the headline."""
     name = "epsilon_bound.clopper_pearson"
     details = {**overfitted.estimate(name).details, "approximate": True}
     result = changed(overfitted, name, details=details)

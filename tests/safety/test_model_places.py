@@ -179,19 +179,18 @@ def test_an_older_runtime_is_refused(house, require_extra, monkeypatch, version,
         load_model(onnx_model(folder, "w.bin"))
 
 
-def test_the_identity_of_an_onnx_model_is_of_its_weights_wherever_they_lie(tmp_path, require_extra):
-    """Another number in the file of weights makes another model, the same numbers elsewhere the same; bytes have no folder."""
+def test_the_weights_of_an_onnx_model_are_those_beside_it(tmp_path, require_extra):
+    """Another number in the file of weights makes another model; bytes have no folder."""
     require_extra("onnx")
     paths = []
-    for name, scale in (("a", 1), ("b", 1), ("c", 2)):
+    for name, scale in (("a", 1), ("b", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "w.bin").write_bytes((scale * WEIGHTS).tobytes())
         paths.append(onnx_model(tmp_path / name, "w.bin"))
     assert len({path.read_bytes() for path in paths}) == 1
     sample = (Records("member", X, Y),)
-    one, same, other = (predictor(path, task=Classification(), sample=sample) for path in paths)
+    one, other = (predictor(path, task=Classification(), sample=sample) for path in paths)
     np.testing.assert_allclose(2 * one.predict(sample[0]), other.predict(sample[0]), rtol=1e-6)
-    assert one.identity == same.identity != other.identity
     with refused(r"model keeps weights in 'w.bin', so it must be the path of its file"):
         collect(paths[0].read_bytes(), members=(X[:20], Y[:20]), nonmembers=(X[20:], Y[20:]))
 

@@ -22,7 +22,6 @@ def build(name, losses, calibration, features, held_features):
         return scores.fit_quantile_regression(features, **given, rng=np.random.default_rng(0)).transform
     steps = {
         "difficulty": lambda: scores.difficulty(reference),
-        "difficulty, median": lambda: scores.difficulty(reference, centre=scores.Median()),
         "rmia": lambda: scores.rmia(reference, population=calibration),
         "rmia, online": lambda: scores.rmia(shadows, population=calibration),
         "likelihood_ratio": lambda: scores.likelihood_ratio(shadows),
@@ -32,7 +31,7 @@ def build(name, losses, calibration, features, held_features):
 
 
 CALIBRATED = ["rmia", "rmia, online", "class_conditional", "fit_quantile_regression"]
-EVERY = ["difficulty", "difficulty, median", "likelihood_ratio", *CALIBRATED]
+EVERY = ["difficulty", "likelihood_ratio", *CALIBRATED]
 
 
 def world(member, nonmember, held, *, labels=LABELS):

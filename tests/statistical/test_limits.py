@@ -15,7 +15,6 @@ from auditor.core import (
     Census,
     ClopperPearson,
     FixedThreshold,
-    Jeffreys,
     Katz,
     Losses,
     RankGrid,
@@ -114,8 +113,7 @@ def miss_rate(interval, *, sizes, rates):
     )
 
 
-@pytest.mark.parametrize(("interval", "rates"), [(Katz(), (0.0547, 0.0547)), (Jeffreys(), (0.834, 0.0834))])
-def test_approximate_limits_deserve_their_label(interval, rates):
-    """With 1000 members and 30 non-members each approximate bound misses in over 6% of all outcomes, the exact one in 5%."""
-    assert miss_rate(interval, sizes=(1000, 30), rates=rates) > 0.06
-    assert miss_rate(ClopperPearson(), sizes=(1000, 30), rates=rates) <= ALPHA
+def test_approximate_limits_deserve_their_label():
+    """With 1000 members and 30 non-members the approximate bound misses in over 6% of all outcomes, the exact one in 5%."""
+    assert miss_rate(Katz(), sizes=(1000, 30), rates=(0.0547, 0.0547)) > 0.06
+    assert miss_rate(ClopperPearson(), sizes=(1000, 30), rates=(0.0547, 0.0547)) <= ALPHA

@@ -1,4 +1,4 @@
-"""Attackers with prior knowledge: success, advantage, posterior and precision."""
+"""Attackers with prior knowledge: success, advantage and posterior."""
 
 import math
 
@@ -12,7 +12,6 @@ from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
 from auditor.theory import (
     advantage_under_prior,
     bayes_security_from_advantage,
-    precision_from_tpr,
     success_rate,
     success_rate_from_bayes_security,
     total_variation,
@@ -86,14 +85,3 @@ def test_posterior_needs_delta_zero():
     assert posterior_from_epsilon(stated("epsilon", None, 0.0), prior=0.5).note == "By hand."
     with pytest.raises(InputError, match="needs its delta"):
         posterior_from_epsilon(stated("epsilon", 1.0), prior=0.5)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_precision_is_bayes_rule(prior):
-    """Precision is pi TPR / (pi TPR + (1 - pi) FPR), and the prior itself for an attacker who guesses."""
-    found = precision_from_tpr(stated("tpr_at_fpr.0.01", 0.2), fpr=0.01, prior=prior).value
-    assert found == pytest.approx(prior * 0.2 / (prior * 0.2 + (1 - prior) * 0.01))
-    guess = precision_from_tpr(stated("tpr_at_fpr.0.01", 0.01), fpr=0.01, prior=prior)
-    assert guess.value == pytest.approx(prior)
-    assert guess.metric == "precision_at_fpr.0.01"
-    assert precision_from_tpr(stated("tpr_at_fpr.0.01", None), fpr=0.01, prior=prior).value is None

@@ -2,7 +2,6 @@ from auditor.collectors.base.outputs import Output, Widened, agreement
 from auditor.collectors.base.records import (
     Batch,
     Records,
-    bad_value,
     column_array,
     matrix,
     sampled,
@@ -18,9 +17,8 @@ from auditor.collectors.base.scorer import (
 from auditor.collectors.base.tasks import (
     BatchLosses,
     Classification,
-    better_order,
     concatenated,
     finite_pair,
-    reordered,
+    misordered,
     true_class_loss,
 )

@@ -23,6 +23,10 @@ NAME_SCORES = (
 )
 _NO_LOGITS = "they are probabilities: pass output=Output.PROBABILITIES (--output probabilities)"
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+_RANGE_HINT = (
+    "return a probability for each class and not a predicted label; if the model returns logits or log-probabilities, pass"
+    " output=Output.LOGITS or output=Output.LOG_PROBABILITIES"
+)
 _SUM_HINT = (
     "pass a function that calls the model and divides each row by its sum (a row of zeros, as of one-vs-rest, becomes equal"
     " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS"
@@ -129,7 +133,7 @@ def checked_outputs(outputs: Array, *, output: Output, records: Records, start: 
         return values
     if output is Output.PROBABILITIES:
         bad = (values < -_RANGE_TOLERANCE) | (values > 1 + _RANGE_TOLERANCE)
-        refuse(bad, "outputs must be probabilities in [0, 1]", got=values, fix=_range_hint(values))
+        refuse(bad, "outputs must be probabilities in [0, 1]", got=values, fix=_RANGE_HINT)
         np.clip(values, 0, 1, out=values)
     else:
         bad = values > _SUM_TOLERANCE
@@ -198,14 +202,6 @@ def sorted_hint(values: Array) -> str:
 def in_range(values: Floats) -> bool:
     """Return whether all values can be probabilities."""
     return bool(np.all((values >= -_RANGE_TOLERANCE) & (values <= 1 + _RANGE_TOLERANCE)))
-
-
-def _range_hint(values: Floats) -> str:
-    if values.ndim == 1 and bool(np.all(values == np.round(values))):
-        return "these look like predicted labels: return a probability for each class"
-    if bool(np.all(values <= 0)):
-        return "if the model returns log-probabilities, pass output=Output.LOG_PROBABILITIES"
-    return _LOGITS_HINT
 
 
 # --- Are these the logits of those probabilities? Checked before an output that keeps going replaces one that rounds ---

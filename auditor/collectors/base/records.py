@@ -1,7 +1,6 @@
 """Records to score: their features, their labels and their place in error sentences; stretches, samples, matrices."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,7 +97,8 @@ class Records:
         """
         import pandas as pd
 
-        text = all(isinstance(name, str) for name in classes) and not _any_text(self.labels)
+        text = all(isinstance(name, str) for name in classes)
+        text = text and not any(isinstance(label, str) for label in self.labels.tolist())
         options = pd.Index(spelled(classes) if text else list(classes), dtype=object)
         if not options.is_unique:
             raise InputError(f"classes must be distinct, got {listed(options.tolist())}.")
@@ -163,12 +163,6 @@ def _value(text: str) -> Any:
             continue
         return value if math.isfinite(value) and "_" not in word else text
     return text
-
-
-def _any_text(labels: npt.NDArray[Any]) -> bool:
-    if labels.dtype.kind == "O":
-        return any(isinstance(label, str) for label in labels.tolist())
-    return labels.dtype.kind not in "fiub"
 
 
 def plain_labels(name: str, target: Any) -> npt.NDArray[Any]:
@@ -444,47 +438,6 @@ def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
     except TypeError as error:
         raise InputError(f"{what} must be numbers, got {validate.one_line(error)}; {_ENCODE}.") from error
     return stacked.reshape(array.shape + stacked.shape[1:])
-
-
-# --- Place of a value that a model refused: the model's own sentence names the value, and seldom the place ---
-
-
-_MISSING = re.compile(r"\bnan\b|\bmissing values?\b", re.IGNORECASE)
-_INFINITE = re.compile(r"\binf(inity|inite)?\b|too large", re.IGNORECASE)
-_TEXT = re.compile(r"\bstrings?\b", re.IGNORECASE)
-
-
-def bad_value(records: Records, *, reason: str) -> str | None:
-    """Return the place of the first value of the kind that a model complains of; none if no such value is found.
-
-    Args:
-        records: Records that the model refused.
-        reason: Error message of the model.
-
-    >>> records = Records("member", np.array([[1.0, 2.0], [3.0, np.nan]]), np.zeros(2), first_row=10)
-    >>> bad_value(records, reason="Input X contains NaN.")
-    'row 11, counting from 0, column 1'
-    """
-    import pandas as pd
-
-    features = records.features
-    try:
-        table = features.to_pandas() if hasattr(features, "to_pandas") else pd.DataFrame(features)
-    except ValueError:  # a sparse matrix, images, rows of different lengths
-        return None
-    largest = np.finfo(np.float32 if "float32" in reason else np.float64).max
-    for words, is_bad in (
-        (_MISSING, pd.isna),
-        (_INFINITE, lambda column: np.abs(pd.to_numeric(column, errors="coerce")) > largest),
-        # Of text only what the model quotes: other text may be a category that it knows.
-        (_TEXT, lambda column: [isinstance(value, str) and repr(value) in reason for value in column]),
-    ):
-        if words.search(reason):
-            bad = np.array([is_bad(table.iloc[:, place]) for place in range(table.shape[1])], dtype=bool)
-            if bad.any():
-                row, column = np.argwhere(bad.T)[0]
-                return f"{records.row(row)}, column {table.columns[column]!r}"
-    return None
 
 
 # --- Records into the inputs that a model names: one that takes all columns, or one for each column by its name ---

@@ -1,7 +1,5 @@
 """Scorers, which turn a batch of records into their losses; every way of collecting runs one."""
 
-import hashlib
-import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
-from auditor.collectors.base.records import Records, listed, spelled
+from auditor.collectors.base.records import Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
@@ -35,8 +33,6 @@ class Predictor:
         source: Description of the outputs, for the history of the losses: "logits of Net (PyTorch)".
         output: Kind of output; None for a regression.
         classes: The label of each output column, where the model knows.
-        identity: A hash of everything that decides the outputs (weights, settings); None if it cannot be known, as
-            for a callable or an endpoint.
         records_at_once: Preferred number of records in one call; None if it makes no difference.
         fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
     """
@@ -45,7 +41,6 @@ class Predictor:
     source: str
     output: Output | None = None
     classes: tuple[Any, ...] | None = None
-    identity: str | None = None
     records_at_once: int | None = None
     fixed_columns: bool = True
 
@@ -63,7 +58,7 @@ class Scorer(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """A hash of everything that decides the losses of a record; None if it cannot be computed."""
+        """A hash of the files or the address of the model; None of one in memory."""
 
     @property
     def records_at_once(self) -> int | None:
@@ -90,6 +85,7 @@ class ModelScorer:
         classes: The label of each output column; default those that the model knows, or else the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
         policies: Restricted answers, under which the same outputs are scored too.
+        identity: A hash of the files or the address of the model; None of one in memory.
 
     Raises:
         InputError: The classes that the model knows, in another order; or policies that the task does not have.
@@ -100,6 +96,7 @@ class ModelScorer:
     classes: Names = None
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
+    identity: str | None = None
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
@@ -115,11 +112,6 @@ class ModelScorer:
     def scale(self) -> LossScale:
         """Scale of the loss."""
         return self.task.scale
-
-    @property
-    def identity(self) -> str | None:
-        """The identity of the model."""
-        return self.predictor.identity
 
     @property
     def records_at_once(self) -> int | None:
@@ -173,16 +165,13 @@ class ModelScorer:
 
 def refuse_other_order(classes: Names, *, own: Names) -> None:
     """Refuse the classes that a model knows (its own), if there are any, in another order than its own."""
-    if classes is None or own is None:
+    if classes is None or own is None or len(classes) != len(own):
         return
-    as_text = all(isinstance(name, str) for name in classes) and not any(
-        isinstance(name, str) for name in own
-    )
-    names = spelled(classes) if as_text else list(classes)
-    if names != list(own) and len(names) == len(own) and set(names) == set(own):
+    order, same = places(classes, own), list(range(len(own)))
+    if order != same and sorted(order) == same:
         raise InputError(
             f"classes must be in the order of the output columns, which the model itself says is {listed(own)}, got"
-            f" {listed(names)}; leave classes= (--classes) out."
+            f" {listed(classes)}; leave classes= (--classes) out."
         )
 
 
@@ -277,17 +266,17 @@ def collection_history(
     return tuple(steps)
 
 
-def distinct_classes(classes: Sequence[Any]) -> list[Any]:
-    """Return the classes as a list of different labels."""
+def distinct_classes(name: str, classes: Sequence[Any]) -> list[Any]:
+    """Return the classes, an argument of that name, as a list of different labels."""
     try:
         flat = np.ndim(classes) == 1
     except ValueError:  # rows of different lengths
         flat = False
     if not flat:
-        raise InputError(f"classes must be a list of labels, one for each output column, got {classes!r}.")
+        raise InputError(f"{name} must be a list of labels, one for each output column, got {classes!r}.")
     names = list(np.asarray(classes).tolist())
     if len(set(names)) != len(names):
-        raise InputError(f"classes must be distinct, got {names!r}.")
+        raise InputError(f"{name} must be distinct, got {names!r}.")
     return names
 
 
@@ -428,50 +417,3 @@ def is_a(model: Any, package: str, name: str) -> bool:
     return any(
         cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
     )
-
-
-# --- A hash of everything that decides the answers of a model, the same in every process that loads it ---
-
-
-def identity(model: Any) -> str | None:
-    """Return a hash of an object and all that it holds; none where it cannot be pickled, as a lambda.
-
-    It is joblib's hash but for what differs without making another model: how an array or tensor lies in memory, the gaps
-    between the fields of an array of records (the nodes of trees), random states (of the whole process, if none was
-    given), and the calls that a search tree of neighbours counts.
-
-    >>> identity([1.0, {"a": np.ones(2)}]) == identity([1.0, {"a": np.ones(4)[::2]}]) != identity([1.0])
-    True
-    """
-    hashing = importlib.import_module("joblib.hashing")
-
-    class Hasher(hashing.NumpyHasher):  # type: ignore[name-defined,misc]
-        def save(self, obj: Any) -> None:
-            if isinstance(obj, np.ndarray) and obj.dtype.names:
-                obj = [(name, np.ascontiguousarray(obj[name])) for name in obj.dtype.names]
-            elif isinstance(obj, np.ndarray) and not obj.dtype.hasobject:
-                content = hashlib.sha256(np.ascontiguousarray(obj).tobytes()).hexdigest()
-                obj = ("array", obj.dtype.str, obj.shape, content)
-            elif hasattr(obj, "detach") and hasattr(obj, "untyped_storage"):
-                obj = ("tensor", str(obj.dtype), tuple(obj.shape), _bytes_of(obj))
-            elif isinstance(obj, np.random.RandomState | np.random.Generator):
-                obj = type(obj).__name__
-            elif hasattr(obj, "get_arrays") and hasattr(obj, "get_n_calls"):
-                obj = [type(obj).__name__, *map(np.asarray, obj.get_arrays())]
-            super().save(obj)
-
-    try:
-        return f"{type(model).__name__}:{Hasher(hash_name='sha1').hash(model)}"
-    except Exception:  # noqa: BLE001 - whatever cannot be pickled, in whatever way
-        return None
-
-
-def _bytes_of(tensor: Any) -> Any:
-    """Return the content of a tensor as an array of bytes."""
-    import torch
-
-    tensor = tensor.detach()
-    tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()
-    tensor = tensor.dequantize() if tensor.is_quantized else tensor
-    flat = tensor.resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy()

@@ -601,16 +601,16 @@ _LEAST_GAIN = 0.2  # nats for each record
 _LEAST_SEEN = 2  # classes
 
 
-def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp] | None:
-    """Return the column of each class in an order that explains the labels far better, or none.
+def misordered(probabilities: Floats, *, codes: Codes) -> bool:
+    """Return whether another order of the columns explains the labels far better.
 
     With q the model's probabilities, a tenth of them spread evenly, the best assignment s of columns to classes is the
     one of the largest likelihood, sum over the records of log q[s(label)]. Were the given order true and labels drawn
     from q, each other order would have an expected likelihood ratio of 1, so by Markov's inequality any of the K! / (K - m)!
     orders of the m classes seen is ahead by more than log(K! / (K - m)!) + log(1e6) with a chance below 1e-6. Only then,
-    and if the gain is 0.2 nats a record at least, an order is returned.
+    and if the gain is 0.2 nats a record at least, the given order is doubted.
 
-    Rows of a sorted table are no such draw: they may be of few classes, or of one. So an order is only returned where two
+    Rows of a sorted table are no such draw: they may be of few classes, or of one. So the order is only doubted where two
     classes at least were seen, and where it gives one of them the column of a class that was not, all but the class that
     gains most must have such a gain too: a single column can stand for one class alone.
 
@@ -618,14 +618,9 @@ def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp]
         probabilities: Shape (n, K).
         codes: Shape (n,), the column of each label in the given order.
 
-    Returns:
-        Shape (K,), or none where the given order stands.
-
     >>> swapped = np.tile([[0.95, 0.05], [0.05, 0.95]], (20, 1))
-    >>> better_order(swapped, codes=np.tile([1, 0], 20))
-    array([1, 0])
-    >>> better_order(swapped, codes=np.tile([0, 1], 20)) is None
-    True
+    >>> misordered(swapped, codes=np.tile([1, 0], 20)), misordered(swapped, codes=np.tile([0, 1], 20))
+    (True, False)
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -639,33 +634,10 @@ def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp]
     gain = gains.sum()
     orders = math.lgamma(width + 1) - math.lgamma(width - seen.size + 1)
     if gain < max(orders - math.log(_CHANCE), _LEAST_GAIN * n) or seen.size < _LEAST_SEEN:
-        return None
+        return False
     most = int(np.argmax(gains))
     others = n - int((codes == seen[most]).sum())
-    if not np.isin(columns, seen).all() and gain - gains[most] < _LEAST_GAIN * others:
-        return None
-    return _with_unseen_classes(seen, columns, width)
-
-
-def _with_unseen_classes(
-    seen: npt.NDArray[np.intp], columns: npt.NDArray[np.intp], width: int
-) -> npt.NDArray[np.intp]:
-    """Return an order of all columns: classes that were not seen keep theirs where it is free."""
-    order = np.full(width, -1)
-    order[seen] = columns
-    own = np.setdiff1d(np.arange(width), [*seen, *columns])
-    order[own] = own
-    order[order < 0] = np.setdiff1d(np.arange(width), order)
-    return order
-
-
-def reordered(names: Sequence[Any], order: npt.NDArray[np.intp]) -> list[Any]:
-    """Return the class of each column, from the column of each class.
-
-    >>> reordered(["a", "b", "c"], np.array([2, 0, 1]))
-    ['b', 'c', 'a']
-    """
-    return [names[code] for code in np.argsort(order).tolist()]
+    return bool(np.isin(columns, seen).all() or gain - gains[most] >= _LEAST_GAIN * others)
 
 
 TASKS = {

@@ -9,7 +9,6 @@ preferred, but only after a numerical test that it is the same model:
 3. ``predict_proba``.
 """
 
-import hashlib
 import inspect
 import json
 import re
@@ -23,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
-from auditor.collectors.base.records import Records, bad_value, is_frame, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor, explained, identity, is_a, own_words
+from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
+from auditor.collectors.base.scorer import Predictor, explained, is_a
 from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
-from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Array
 
@@ -116,7 +114,7 @@ class _Method:
         kind = type(self.model).__name__
         refused = f"{records.name} X must suit the model, but {kind}.{self.name} refused it"
         # predict_log_proba is often the log of an exact 0.
-        with explained(refused, reason=partial(_reason, records)), np.errstate(divide="ignore"):
+        with explained(refused), np.errstate(divide="ignore"):
             try:
                 with warnings.catch_warnings():
                     # Of names that an array, a sparse matrix or a list cannot have.
@@ -124,15 +122,6 @@ class _Method:
                     return self.ask(_as_fitted(self.model, records))
             except NotFittedError as error:
                 raise InputError(f"model must be fitted, got an unfitted {kind}; call fit first.") from error
-
-
-def _reason(records: Records, error: Exception) -> str:
-    """Return the model's error about features, with the place of the refused value if one is found."""
-    place = bad_value(records, reason=str(error))
-    if place is None:
-        return own_words(error)
-    first = validate.one_line(InputError(str(error).strip().splitlines()[0]))
-    return f"{first} (first at {place}); correct it, or leave that record out"
 
 
 def _method(model: Any, name: str) -> _Method:
@@ -219,9 +208,8 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
             f"model must hold a fitted estimator, got {type(model).__name__} with refit=False, which keeps none; search with"
             " refit=True, or fit sklearn.base.clone(model.estimator).set_params(**model.best_params_) and pass that."
         )
-    digest = identity(model)  # before the model is used, for a few count their calls
     if not task.has_output:
-        return _regression(model, task, digest)
+        return _regression(model, task)
     several, name = isinstance(task, MultiLabel), type(model).__name__
     if several and not hasattr(model, "predict_proba"):
         raise InputError(
@@ -237,17 +225,17 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         logits = _method(model, "predict_log_proba")
         kind = Output.LOG_PROBABILITIES
         words = f"predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
-    return Predictor(predict=logits or plain, source=words, output=kind, classes=classes, identity=digest)
+    return Predictor(predict=logits or plain, source=words, output=kind, classes=classes)
 
 
-def _regression(model: Any, task: Task, digest: str | None) -> Predictor:
+def _regression(model: Any, task: Task) -> Predictor:
     name = type(model).__name__
     # CatBoost's regressors have empty classes_.
     if not hasattr(model, "predict") or (hasattr(model, "classes_") and not _is_regressor(model)):
         raise InputError(f"task {type(task).__name__} needs a regression model, got {name}.")
     alone = not (isinstance(task, GaussianLogLoss) and task.standard_deviation is None)
     method = _method(model, "predict") if alone else _mean_and_deviation(model)
-    return Predictor(predict=method, source=f"{method.name} of {name}", identity=digest)
+    return Predictor(predict=method, source=f"{method.name} of {name}")
 
 
 def _is_regressor(model: Any) -> bool:
@@ -359,8 +347,6 @@ def booster_predictor(
     """Return a booster as the collectors see it."""
     of_xgboost = is_a(model, "xgboost", "Booster")
     name = "an XGBoost booster" if of_xgboost else "a LightGBM booster"
-    content = bytes(model.save_raw("ubj")) if of_xgboost else model.model_to_string().encode()
-    digest = hashlib.sha256(content).hexdigest()
     width = int(model.num_features() if of_xgboost else model.num_feature())
     ask = _ask_xgboost if of_xgboost else _ask_lightgbm
 
@@ -376,14 +362,14 @@ def booster_predictor(
 
     plain, margin = asking(margin=False), asking(margin=True)
     if not task.has_output:
-        return Predictor(predict=plain, source=f"predictions of {name}", identity=digest)
+        return Predictor(predict=plain, source=f"predictions of {name}")
     if not isinstance(task, Classification):
         raise InputError(f"task {type(task).__name__} is not supported for {name}.")
     if output is None:
         true = (of_xgboost and _only_labels(model)) or reproduces(margin, plain, spread(sample))
         output = Output.LOGITS if true else Output.PROBABILITIES
     scored, word = (margin, "raw margin") if output is Output.LOGITS else (plain, "predictions")
-    return Predictor(predict=scored, source=f"{word} of {name}", output=output, identity=digest)
+    return Predictor(predict=scored, source=f"{word} of {name}", output=output)
 
 
 def _only_labels(model: Any) -> bool:

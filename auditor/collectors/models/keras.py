@@ -6,7 +6,6 @@ also run without it, and if that reproduces its answers (`agreement`) the logits
 
 import json
 import os
-import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -63,19 +62,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         predict=predict,
         source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
-        identity=_identity(model),
         records_at_once=_AT_ONCE,
-    )
-
-
-def _identity(model: Any) -> str | None:
-    """Return a hash of the class, the layers with their settings, and every weight."""
-    try:
-        config = json.dumps(model.get_config(), sort_keys=True, default=repr)
-    except Exception:  # noqa: BLE001 - a subclass need not know its settings, and says so in many ways
-        config = ""
-    return scorer.identity(
-        [type(model).__name__, re.sub(r" at 0x[0-9a-f]+", "", config), model.get_weights()]
     )
 
 
@@ -242,14 +229,10 @@ def _exported(path: Path, keras: Any) -> Any:
     graph = _imported("tensorflow").saved_model.load(str(path))
     signature = graph.signatures["serving_default"]
     (name,) = signature.structured_input_signature[1]
-    content = scorer.identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
 
     class Exported(keras.Model):  # type: ignore[misc]
         def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras
             return signature(**{name: features})
-
-        def get_config(self) -> dict[str, Any]:
-            return {"content": content}
 
     return Exported()
 
@@ -286,7 +269,11 @@ def _refuse_weights(path: Path, *, most: int) -> None:
             place = weights.visititems_links(
                 lambda name, link: None if isinstance(link, h5py.HardLink) else name
             )
-            place = place or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
+            place = place or weights.visititems(
+                lambda name, item: (
+                    name if getattr(item, "is_virtual", 0) or getattr(item, "external", 0) else None
+                )
+            )
             large = weights.visititems(lambda name, item: name if getattr(item, "nbytes", 0) > most else None)
     if place is not None:
         raise InputError(
@@ -297,10 +284,6 @@ def _refuse_weights(path: Path, *, most: int) -> None:
         raise InputError(
             f"{named(path)} declares more numbers at {large!r} than any weight of its model has; save the model again."
         )
-
-
-def _lies_elsewhere(item: Any) -> bool:
-    return bool(getattr(item, "is_virtual", 0) or getattr(item, "external", 0))
 
 
 # --- Parts that a configuration may name: those in ``keras_parts.toml`` ---

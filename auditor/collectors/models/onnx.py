@@ -1,13 +1,11 @@
 """ONNX models: an open onnxruntime session, the bytes of a model, or the path of a file.
 
 One input takes all columns, or each input takes the column of its name. Of several outputs the scores are taken and the
-predicted labels left. Classes are those that the graph names; elsewhere they are found by setting the predicted labels
-beside the largest score of some records.
+predicted labels left. Classes are those that the graph names.
 
 A graph that ends in float32 probabilities keeps nothing of the rounded digits, and the history says so.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +20,7 @@ from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
 from auditor.collectors.base.scorer import Predictor, explained, is_a, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.models.trust import file_within, named, readable, refuse_elsewhere
+from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.values import Array
 
@@ -45,7 +43,6 @@ class _Session:
     Attributes:
         halved: Whether of two columns of scores, -s and s, only s is returned.
         output: The name of the output with the scores.
-        labels: The name of the output with the predicted labels, if there is one.
         keys: The classes by which the scores were named, where they come as dictionaries, after the first call.
         dtype: The type of the scores.
     """
@@ -57,7 +54,7 @@ class _Session:
         first = next((item.shape[0] for item in session.get_inputs() if item.shape), None)
         self._fixed = first if isinstance(first, int) and first > 0 else None
         self.halved = False
-        self.output, self.labels = _chosen(session.get_outputs())
+        self.output = _chosen(session.get_outputs())
         kind = next(item.type for item in session.get_outputs() if item.name == self.output)
         self.dtype = "float64" if "double" in kind else "float16" if "float16" in kind else "float32"
         self.keys: tuple[Any, ...] | None = None
@@ -98,24 +95,23 @@ def _input(item: Any) -> Input:
     return Input(item.name, sizes if item.shape else None, dtype)
 
 
-def _chosen(outputs: list[Any]) -> tuple[str, str | None]:
-    """Return the names of the output with scores and of that with predicted labels, if there is one."""
-    scores = [
+def _chosen(outputs: list[Any]) -> str:
+    """Return the name of the output with scores."""
+    scores: list[str] = [
         item.name
         for item in outputs
         if item.type.startswith("seq(map(") or re.sub(r"tensor\((.*)\)", r"\1", item.type) in _FLOATS
     ]
-    labels = next((item.name for item in outputs if item.name not in scores), None)
     for word in _PREFERRED:
         preferred = [name for name in scores if word in name.lower()]
         if len(preferred) == 1:
-            return preferred[0], labels
+            return preferred[0]
     if len(scores) != 1:
         raise InputError(
             f"model must have one output of scores, got {len(scores)} among {listed([item.name for item in outputs])};"
             " export it with probabilities or logits as its one output of floats (in skl2onnx, zipmap=False)."
         )
-    return scores[0], labels
+    return scores[0]
 
 
 # --- Metadata of a model: its classes, and the files of its weights ---
@@ -150,17 +146,6 @@ class _Content:
         """The names of the files with the weights, as text; empty if there are none."""
         names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
         return sorted(names, key=repr)
-
-    @property
-    def identity(self) -> str | None:
-        """A hash of the bytes and of the files of weights; None if they cannot be found."""
-        digest = hashlib.sha256(self.data)
-        for name in self.files:
-            if self.path is None or (place := file_within(self.path.parent, name)) is None:
-                return None
-            with place.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
 
 
 def _content(model: Any) -> _Content | None:
@@ -261,7 +246,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     graph = None if content is None else content.message.graph
     tried = spread(sample)
     answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
-    if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph, session):
+    if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph):
         session.halved = True
         answers = [values[:, 1] for values in answers]
     kind, remark = recognised_output(answers, task=task, output=output)
@@ -270,49 +255,23 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         predict=session,
         source=f"{dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
-        classes=_classes(session, graph, tried, answers) if isinstance(task, Classification) else None,
-        identity=None if content is None else content.identity,
+        classes=_classes(session, graph, answers) if isinstance(task, Classification) else None,
     )
 
 
-def _two_halves(answers: Sequence[Any], graph: Any, session: _Session) -> bool:
+def _two_halves(answers: Sequence[Any], graph: Any) -> bool:
     """Return whether a classifier of two classes gives its score twice, as -s and s, which is one logit and not two."""
     classifies = any(node.op_type in _CLASSIFIERS for node in _classifiers(graph))
-    return bool(answers and classifies and session.labels) and all(
+    return bool(answers and classifies and len(graph.output) > 1) and all(
         values.ndim == 2 and values.shape[1] == 2 and np.array_equal(values[:, 0], -values[:, 1])  # noqa: PLR2004
         for values in answers
     )
 
 
-def _classes(
-    session: _Session, graph: Any, tried: Sequence[Records], answers: Sequence[Any]
-) -> tuple[Any, ...] | None:
-    """Return the labels of the output columns: those that the graph names, or that go with the largest score of each column.
-
-    None where a column goes with several labels, or each with its own number.
-    """
+def _classes(session: _Session, graph: Any, answers: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Return the labels of the output columns that the graph names, if there is one for each."""
     if session.keys is not None:
         return session.keys
     width = 0 if not answers else (2 if answers[0].ndim == 1 else answers[0].shape[1])
     own = None if graph is None else _named_classes(graph)
-    if own is not None and (not answers or len(own) == width):
-        return own
-    if not session.labels or not answers:
-        return None
-    labels_of: dict[int, set[Any]] = {}
-    for part, values in zip(tried, answers, strict=True):
-        labels = np.asarray(session.run(part, session.labels)).reshape(-1).tolist()
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        for column, label in zip(best.tolist(), labels, strict=True):
-            labels_of.setdefault(column, set()).add(label)
-    if any(len(labels) > 1 for labels in labels_of.values()):
-        return None
-    names = {column: next(iter(labels)) for column, labels in labels_of.items()}
-    if all(label == column for column, label in names.items()):
-        return None  # the column numbers, as without names
-    if len(names) < width:
-        raise InputError(
-            f"classes must be given for this ONNX model, which predicted only {len(names)} of its {width} classes on the"
-            " sample and does not name them; name the label of each output column with classes= (--classes)."
-        )
-    return tuple(names[column] for column in range(width))
+    return own if own is not None and (not answers or len(own) == width) else None

@@ -8,9 +8,6 @@ Outputs are logits unless their values say otherwise (`recognised_output`). Wher
 Sigmoid layer, its input is used instead, because it does not saturate.
 """
 
-import io
-import re
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,47 +24,6 @@ from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError, import_optional
 from auditor.core.values import Array
-
-# --- A hash of everything that decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
-#
-# Objects that a module holds, and functions without a name, are left out; the trial of a model detects their effect.
-
-
-_NOT_DECIDING = {"name_or_path", "warnings_issued"}  # of transformers: where it lies, what it has warned of
-
-
-def module_identity(model: Any) -> str | None:
-    """Return a hash of the class, the layers with their settings and plain attributes, and every tensor by name."""
-    import torch
-
-    if isinstance(model, torch.jit.ScriptModule):
-        with evaluating(model):
-            return scorer.identity(_saved_script(model))
-    skipped = {*vars(torch.nn.Module()), *_NOT_DECIDING}
-    held = [
-        (place, name, scorer.identity(value))
-        for place, part in model.named_modules()
-        for name, value in sorted(vars(part).items())
-        if name not in skipped and type(value).__module__.partition(".")[0] in {"builtins", "numpy", "torch"}
-    ]
-    layers = re.sub(r" at 0x[0-9a-f]+", "", repr(model))
-    tensors = [*model.state_dict().items(), *model.named_buffers()]
-    return scorer.identity([f"{type(model).__module__}.{type(model).__qualname__}", layers, tensors, held])
-
-
-def _saved_script(model: Any) -> list[tuple[str, bytes]]:
-    """Return the saved form of a TorchScript module, without the numbers that loading puts into names."""
-    import torch
-
-    buffer, mangled = io.BytesIO(), r"___torch_mangle_\d+\.?"
-    torch.jit.save(model, buffer)
-    with zipfile.ZipFile(buffer) as archive:
-        return sorted(
-            (re.sub(mangled, "", name), re.sub(mangled.encode(), b"", archive.read(name)))
-            for name in archive.namelist()
-            if not name.endswith((".debug_pkl", "serialization_id"))
-        )
-
 
 # --- One call of a PyTorch module that leaves no trace in it, and its output ---
 
@@ -233,7 +189,7 @@ def _tensor_of(output: Any, model: Any, torch: ModuleType) -> Any:
 
 
 _AT_ONCE = 4096
-_FEW = 2  # records on which types of input are tried
+_FEW = 2  # records whose type is looked at
 
 
 def accepts(model: Any) -> bool:
@@ -244,7 +200,6 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
-    digest = module_identity(model)  # before it runs, for it may remember what it saw
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
     whole = _takes_integers(network, tried)
@@ -279,7 +234,6 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         predict=predict,
         source=f"{dtype} {kind or 'predictions'} of {name} (PyTorch){where}",
         output=kind,
-        identity=digest,
         records_at_once=_AT_ONCE,
     )
 
@@ -320,18 +274,9 @@ def _stacked(records: Records, torch: ModuleType) -> Any:
 
 
 def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
-    """Return whether the network looks its input up, as an embedding does: tried where both are possible."""
+    """Return whether the network looks its input up, as an embedding does, and the records are whole numbers."""
     embeds = any("Embedding" in _name(part) for part in network.model.modules())
-    if not tried:
-        return embeds
-    few = tried[0].part(0, _FEW)
-    if not _is_whole(few, network.torch):
-        return False
-    for whole in (embeds, not embeds):
-        with suppress(InputError):
-            network.run(_tensor(network, few, whole=whole), few)
-            return whole
-    return embeds  # it will report the fault itself
+    return embeds and all(_is_whole(part.part(0, _FEW), network.torch) for part in tried[:1])
 
 
 def _is_whole(records: Records, torch: ModuleType) -> bool:

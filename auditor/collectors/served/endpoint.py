@@ -1,6 +1,5 @@
 """Description of a served model: address, protocol, requests and answers."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -10,7 +9,7 @@ import numpy as np
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import Predictor, identity
+from auditor.collectors.base.scorer import Predictor, distinct_classes
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
@@ -28,14 +27,13 @@ class Endpoint(Connection):
     ``allow_plain_http``.
 
     Attributes:
-        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default found out from the
-            address, or from the server's own metadata.
-        model: The name of the model on the server, where the address has none and the server has several.
+        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default as the
+            path of the address says.
+        model: The name of the model on the server, where the address has none.
         output: Kind of output that the server returns; default probabilities.
         output_name: Output to use, of several; default one that is named after probabilities.
         labels: The classes, for a server that answers with labels and cannot be made to return probabilities; what is
             collected is then the weaker 0/1 loss.
-        columns: The names of the columns of an array, for a server that wants names.
 
     Raises:
         InputError: A url that is none or holds credentials, or a value out of its range.
@@ -49,7 +47,6 @@ class Endpoint(Connection):
     output: Output | None = None
     output_name: str | None = None
     labels: Sequence[Any] | None = None
-    columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,17 +58,8 @@ class Endpoint(Connection):
             raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
         if self.output is not None:
             object.__setattr__(self, "output", Output.named(self.output))
-        for name in ("labels", "columns"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _distinct(name, getattr(self, name)))
-
-
-def _distinct(name: str, values: Any) -> tuple[Any, ...]:
-    is_list = not isinstance(values, str) and np.ndim(values) == 1
-    listed = tuple(np.asarray(values, dtype=np.object_)) if is_list else ()
-    if not listed or len(set(listed)) != len(listed):
-        raise InputError(f"{name} must be a list of different names, got {values!r}.")
-    return listed
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(distinct_classes("labels", self.labels)))
 
 
 # --- Answers that are predicted labels: named as such, or taken as certain probabilities where the caller accepts that ---
@@ -127,7 +115,6 @@ def _quoted(label: str | float) -> str:
 # --- A served model as a predictor: batches become requests, and answers become outputs in the order of the records ---
 
 
-_SAMPLE = 100  # records whose size says how many go into a request
 _LEAST_BATCH = 100  # records between two checkpoints, where few are under way at once
 
 
@@ -138,30 +125,27 @@ class ServedModel:
         endpoint: The endpoint.
         task: Task that the model was trained for.
         output: Kind of its outputs; default as declared by the endpoint.
-        sample: Some records, whose size says how many go into one request.
 
     Attributes:
-        records_per_request: About how many records go into one request.
+        records_per_request: Most records in one request.
         fix: How to make the server return probabilities instead of labels.
 
     Raises:
         InputError: A server that is down, refuses the credentials, or does not say which protocol it speaks.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, *, task: Task, output: Output | None, sample: Sequence[Records]
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, task: Task, output: Output | None) -> None:
         self.endpoint = endpoint
         self.output = (output or endpoint.output or Output.PROBABILITIES) if task.has_output else None
         self._classifies = isinstance(task, Classification)
         self._wanted = Wanted(endpoint.output_name, probabilities=task.has_output)
         self._transport = Transport(endpoint)
         target = protocols.located(self._transport, self._wanted, model=endpoint.model)
-        protocol, target = (endpoint.protocol, target) if endpoint.protocol else protocols.detected(target)
+        protocol = endpoint.protocol or protocols.detected(target)
         self.protocol_name = type(protocol).__name__
         self._wire: protocols.Wire = protocol.opened(target)
         self.fix = self._wire.fix
-        self.records_per_request = self._per_request(sample)
+        self.records_per_request = 1 if self._wire.single else endpoint.max_request_records
 
     def __call__(self, records: Records) -> Array | NamedOutputs:
         """Return the outputs of a batch.
@@ -183,7 +167,7 @@ class ServedModel:
             raise self._transport.refused(error, place=place, path=wire.path) from None
 
     def _answers(self, records: Records, wire: protocols.Wire) -> list[Array]:
-        payload = json_payload(records, columns=self.endpoint.columns)
+        payload = json_payload(records)
 
         def body(start: int, stop: int) -> bytes:
             return wire.body(payload.part(start, stop))
@@ -191,7 +175,7 @@ class ServedModel:
         def read(start: int, stop: int, answer: Any) -> Array:
             return answer_rows(wire.outputs(answer, self._wanted), n=stop - start)
 
-        most = 1 if wire.single else self.endpoint.max_request_records
+        most = self.records_per_request
         return self._transport.batch(records, wire.path, most=most, body=body, read=read)
 
     def _joined(self, arrays: Sequence[Array]) -> Array | NamedOutputs:
@@ -207,18 +191,6 @@ class ServedModel:
             outputs, labels=self.endpoint.labels, probabilities=probabilities, fix=self.fix
         )
 
-    def _per_request(self, sample: Sequence[Records]) -> int:
-        """Return how many records fit into one request, by the size of some."""
-        some = [records.part(0, _SAMPLE) for records in sample if len(records)]
-        if self._wire.single or not some:
-            return 1
-        payloads = [json_payload(records, columns=self.endpoint.columns) for records in some]
-        with contextlib.suppress(UnusableError):  # raised with its rows when they are sent
-            size = sum(len(self._wire.body(payload)) for payload in payloads)
-            fits = self.endpoint.max_request_bytes * sum(map(len, some)) // size
-            return max(1, min(self.endpoint.max_request_records, fits))
-        return 1
-
 
 # --- Served models among the kinds of models that are scored ---
 
@@ -229,29 +201,24 @@ def accepts(model: Any) -> bool:
 
 
 def predictor(
-    endpoint: Endpoint, *, task: Task, output: Output | None, sample: Sequence[Records]
+    endpoint: Endpoint,
+    *,
+    task: Task,
+    output: Output | None,
+    sample: Sequence[Records],  # noqa: ARG001 - every kind of model has the same arguments
 ) -> Predictor:
-    """Return a served model as the collectors see it.
-
-    Args:
-        endpoint: The endpoint.
-        task: Task that the model was trained for.
-        output: Kind of its outputs, if known.
-        sample: Some records, whose size says how many go into one request.
+    """Return a served model as the collectors see it; the server is not tried on the sample.
 
     Raises:
         InputError: A server that cannot be queried.
     """
-    model = ServedModel(endpoint, task=task, output=output, sample=sample)
+    model = ServedModel(endpoint, task=task, output=output)
     # One round of requests: if the server dies, only the requests under way are lost.
-    batch = max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request)
-    unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that no byte of the sample moves it
     return Predictor(
         predict=model,
         source=f"the {model.output or 'predictions'} that an endpoint returned ({model.protocol_name.replace('V', ' V')})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
-        records_at_once=batch // unit * unit,
+        records_at_once=max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request),
         fixed_columns=endpoint.labels is not None,
-        identity=identity([endpoint.display_url, endpoint.model]),  # for no result shows the address
     )

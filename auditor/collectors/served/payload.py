@@ -58,8 +58,8 @@ def json_text(value: Any) -> str:
     return _WRITER.encode(value)
 
 
-def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> Payload:
-    """Return the features of a batch; ``columns`` names those of an array.
+def json_payload(records: Records) -> Payload:
+    """Return the features of a batch.
 
     Raises:
         InputError: Cells that JSON cannot carry; the sentence names the first row and column.
@@ -69,13 +69,8 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
     ([[0.5, 2.0]], (2,))
     """
     features = records.features
-    if is_frame(features):
-        columns = [str(name) for name in features.columns]
+    columns = tuple(map(str, features.columns)) if is_frame(features) else None
     array = _array(features, records)
-    if columns is not None and array.shape[1:] != (len(columns),):
-        raise InputError(
-            f"columns must name each column of {records.name} X, got {len(columns)} names for shape {array.shape}."
-        )
     if array.dtype.kind in "OM" or (array.dtype.kind == "f" and np.isnan(array).any()):
         # Not np.frompyfunc, which warns wherever Python's own comparison with a NaN sets the processor's flag.
         cells = map(_plain, array.astype(np.object_).flat)
@@ -94,7 +89,7 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
             " other types: convert them, or leave those records out."
         )
     text = array.dtype.kind == "O" and any(isinstance(cell, str) for cell in array.flat)
-    return Payload(array.tolist(), None if columns is None else tuple(columns), array.shape[1:], text)
+    return Payload(array.tolist(), columns, array.shape[1:], text)
 
 
 def _array(features: Any, records: Records) -> Array:

@@ -250,12 +250,12 @@ def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) ->
     """
     listed = ", ".join(f"'{name}'" for name in inputs)
     if payload.columns is None and payload.shape != (len(inputs),):
-        fix = "give columns=, or a table with these names"
+        fix = "give a table with these names"
         raise UnusableError("has the inputs {said}, and the columns of X have no names", said=listed, fix=fix)
     columns = payload.columns or tuple(inputs)
     cells = dict(zip(columns, zip(*payload.rows, strict=True), strict=True))
     if not set(inputs) <= set(columns):
-        fix = "rename the columns, or name them with columns="
+        fix = "rename the columns"
         raise UnusableError("has the inputs {said}, and X has no column for each", said=listed, fix=fix)
     return [_tensor(name, cells[name], None, inputs.get(name, {})) for name in inputs or columns]
 
@@ -358,7 +358,7 @@ class Template:
     Attributes:
         request: JSON with one of ``{{rows}}`` (a list of lists of cells), ``{{records}}`` (a list of objects by column
             name), ``{{row}}`` or ``{{record}}`` (one record for each request), quoted or not.
-        response: Names and positions separated by dots ("outputs.0.scores"), or a JSON pointer ("/outputs/0/scores");
+        response: Names and positions separated by dots ("outputs.0.scores");
             ``*`` goes through a list ("results.*.probs"). Empty is the whole answer. It leads to one output for each
             record of the request, in their order.
 
@@ -389,8 +389,6 @@ class Template:
     @property
     def steps(self) -> list[str]:
         """The names and positions that lead to the outputs."""
-        if self.response.startswith("/"):
-            return [step.replace("~1", "/").replace("~0", "~") for step in self.response[1:].split("/")]
         return [step for step in self.response.removeprefix("$").strip(".").split(".") if step]
 
     def opened(self, target: Target) -> Wire:
@@ -402,8 +400,7 @@ class Template:
             by_name = kind in ("records", "record")
             if by_name and payload.columns is None:
                 raise InputError(
-                    "columns must name the features where the request has {{records}}, got an array without names;"
-                    " give columns=, or use {{rows}}."
+                    "X must be a table where the request has {{records}}, got an array without names; use {{rows}}."
                 )
             rows = payload.objects() if by_name else payload.rows
             text = json_text(rows[0] if single else rows)
@@ -435,60 +432,29 @@ def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
     return answer
 
 
-# --- Protocol of an address: by its path, or else by the server's documented read-only addresses ---
+# --- Protocol of an address, by its path ---
 
 
 Protocol = KServeV2 | KServeV1 | MLflow | Template
 
 # By their short names, as the command line spells them; a template needs more than a name.
 PROTOCOLS: Mapping[str, Callable[[], Protocol]] = {"v2": KServeV2, "v1": KServeV1, "mlflow": MLflow}
-_VERSION = re.compile(rb"\s*\"?\d+\.\d+[\w.+-]*\"?\s*")
 
 
-def detected(target: Target) -> tuple[Protocol, Target]:
-    """Return the protocol of a server, and the model on it.
-
-    Only the server itself is queried, and only for its metadata: ``/v2/models/NAME``, ``/v1/models/NAME``,
-    the lists of models, and MLflow's ``/ping`` and ``/version``.
+def detected(target: Target) -> Protocol:
+    """Return the protocol that the path of an address says.
 
     Raises:
-        InputError: It is not known; the sentence says which argument to give.
+        InputError: It says none; the sentence says which argument to give.
     """
     if target.kind is not None:
-        return PROTOCOLS[target.kind](), target
+        return PROTOCOLS[target.kind]()
     if target.path.endswith("completions"):
         raise InputError(
             "url must be that of a model of records, got completions; use CompletionsEndpoint for texts."
         )
-    for kind in ("v2", "v1"):
-        candidate = replace(target, model=target.model or _only_model(kind, target))
-        if candidate.model and _metadata(candidate, candidate.root(kind)) is not None:
-            return PROTOCOLS[kind](), candidate
-    connection, get = target.transport.connection, target.transport.get
-    if get(f"{target.base}/ping") is not None and _VERSION.fullmatch(get(f"{target.base}/version") or b""):
-        return MLflow(), target
-    if (
-        isinstance(_metadata(target, f"{target.base}/v2"), dict) and target.model is None
-    ):  # as MLServer's root
-        raise InputError(
-            f"endpoint {connection.display_url!r} speaks the Open Inference Protocol, and does not list its models; give the address"
-            f" of one, {connection.at(f'{target.base}/v2/models/NAME')!r}, or name it with model=."
-        )
-    named = "" if target.model is None else f" for the model {target.model!r}"
+    connection = target.transport.connection
     raise InputError(
-        f"endpoint {connection.display_url!r} does not say which protocol it speaks{named}: it has neither"
-        " /v2/models, /v1/models nor MLflow's /version; name the protocol with protocol=, and the model with model=."
+        f"endpoint {connection.display_url!r} does not say which protocol it speaks; give the address of the model, such as"
+        f" {connection.at(f'{target.base}/v2/models/NAME')!r}, or name the protocol with protocol=, and the model with model=."
     )
-
-
-def _only_model(kind: str, target: Target) -> str | None:
-    """Return the model of a server that has one only, and lists it."""
-    items = _list(_metadata(target, f"{target.base}/{kind}/models"), "models")
-    names = [str(item.get("name") if isinstance(item, dict) else item) for item in items]
-    if len(names) > 1:
-        said = ", ".join(f"'{name}'" for name in names)
-        several = UnusableError(
-            "has the models {said}, of which one must be named", said=said, fix="give model="
-        )
-        raise target.transport.refused(several)
-    return quote(names[0], safe="") if names else None

@@ -12,15 +12,14 @@ import numpy.typing as npt
 
 from auditor.collectors.base.named import NamedOutputs, column_names
 from auditor.collectors.base.outputs import Output
-from auditor.collectors.base.records import Records, count_records, labels_beside, spelled
+from auditor.collectors.base.records import Records, count_records, labels_beside
 from auditor.collectors.base.scorer import Scorer, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.scorers import ScorerRecipe, ScoringOptions, is_scorer, opened_scorer
 from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
-from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
+from auditor.collectors.tables.opening import RecordTable, open_groups
 from auditor.collectors.tables.reading import read_losses
-from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -52,7 +51,6 @@ def collect(
     persons: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     batch_size: int | None = None,
     repeats: int = 1,
-    allow_shared_rows: bool = False,
     policies: str | Iterable[str] = (),
 ) -> Losses:
     """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
@@ -80,7 +78,6 @@ def collect(
         batch_size: Records for each call of the model; default all of a group at once, or as the model requires. A
             function that gets each group at once is not tried on a few records before, and is called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
-        allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
         policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``: the same
             outputs are scored under each too, without further requests, and `auditor.audit` reports their effect.
 
@@ -113,7 +110,7 @@ def collect(
                     f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
                 )
         with temporary("losses.parquet") as path:
-            report = collect_to(path, model, **tables, **vars(options), allow_shared_rows=allow_shared_rows)
+            report = collect_to(path, model, **tables, **vars(options))
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=3)
             return read_losses(report.path, memory=_OWN)
@@ -246,7 +243,6 @@ def collect_to(
     output: Output | str | None = None,
     repeats: int = 1,
     batch_size: int | None = None,
-    allow_shared_rows: bool = False,
     policies: str | Iterable[str] = (),
     engine: Engine | None = None,
     overwrite: bool = False,
@@ -272,7 +268,6 @@ def collect_to(
         output: Kind of output that the model returns; detected by default.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         batch_size: Records for each call of the model; default as the model requires, or 10,000.
-        allow_shared_rows: Whether to go on where many rows are in both groups.
         policies: Restricted answers, as for `collect`; a column of losses for each. Texts have none.
         engine: Executor of the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.
@@ -283,7 +278,7 @@ def collect_to(
         Place and number of the losses, the number scored by this call, and warnings for readers.
 
     Raises:
-        InputError: As for `collect`; rows that are in both groups, or a file or folder of another collection.
+        InputError: As for `collect`, or a file or folder of another collection.
         OutputError: A file that cannot be written, or that another process is writing.
         MissingExtraError: A package that the model or the engine needs is not installed.
 
@@ -314,52 +309,30 @@ def collect_to(
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
     refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
     sources = open_groups(**tables, task=task)
-    if options.classes is not None:
-        options = replace(options, classes=typed_classes(list(options.classes), sources))
-    shared = SharedRows(sources)
+
+    # As text, since it goes into the file's metadata; the batches stand there by themselves.
+    setting: dict[str, Any] = {
+        name: str(value) for name, value in vars(options).items() if name != "batch_size"
+    }
+    setting["features"] = [list(source.roles.features) for source in sources]
+    setting["alone"] = [source.roles.alone for source in sources]
+    setting["scores"] = [score.name for score in getattr(model, "also", ())]
 
     def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
-        shared_rows = shared.finish(allow=allow_shared_rows)
         result = preflight(scorer, groups, batch_size=options.batch_size)
-        sentences = (*shared_rows, *result.warnings, *result.provisional)
-        for sentence in (result.in_words(sum(map(len, sources))), *sentences):
+        for sentence in (*result.warnings, *result.provisional):
             announce(sentence)
-        return replace(result, warnings=(*shared.notes, *result.warnings), by_chance=tuple(shared.by_chance))
+        return result
 
     return Collection(
         path=target,
         scorer=ScorerRecipe(model, options, sources),
         sources=sources,
         batch_size=options.batch_size,
-        setting={"task": None if task is None else task.words, **_setting(options, sources)},
-        watch=shared.add,
+        setting=setting,
         trial=trial,
         engine=LocalEngine() if engine is None else engine,
         overwrite=overwrite,
         announce=announce,
         progress=progress,
     ).run()
-
-
-def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[Any]:
-    """Return classes that came as text, as on a command line, as the numbers or truth values that the labels are."""
-    labels = sources[0].read(0, 1).records.labels
-    if labels.dtype.kind not in "fiub" or not all(isinstance(name, str) for name in classes):
-        return classes
-    result = spelled(classes)
-    # Where one spells neither, all stay text, which is matched label by label.
-    return classes if any(isinstance(name, str) for name in result) else result
-
-
-def _setting(options: ScoringOptions, sources: Sequence[TableSource]) -> dict[str, Any]:
-    """Return the settings that decide the numbers besides the model and the data, by name."""
-    names = None if options.classes is None else [str(name) for name in np.asarray(options.classes).tolist()]
-    return {
-        "output": None if options.output is None else str(options.output),
-        "classes": names,
-        "repeats": options.repeats,
-        "features": [list(source.roles.features) for source in sources],
-        "alone": [source.roles.alone for source in sources],
-        # Named only where there are any: other collections go on as before.
-        **({"policies": [item.name for item in options.policies]} if options.policies else {}),
-    }

@@ -100,10 +100,6 @@ class Scoring(Work):
         )
         return tuple(Unit(index, *stretch) for index, stretch in enumerate(stretches))
 
-    @cached_property
-    def _key(self) -> str:
-        return self.manifest.key
-
     def prepare(self) -> None:
         """Build the scorer.
 
@@ -170,7 +166,7 @@ class Scoring(Work):
         return table
 
     def _seal(self, content: bytes, unit: Unit) -> bytes:
-        return hashlib.sha256(f"{self._key} {unit}\n".encode() + content).digest()
+        return hashlib.sha256(f"{self.manifest.key} {unit}\n".encode() + content).digest()
 
 
 def parts_in(folder: Path) -> list[Path]:
@@ -193,12 +189,9 @@ def _table(batch: Batch, losses: BatchLosses) -> Any:
     """Return the columns of a part; infinite losses stay infinite.
 
     Raises:
-        InputError: A loss that is missing, or a column that is there twice.
+        InputError: A loss that is missing.
     """
-    n, name = len(batch.records), batch.records.name
-    for values in (losses.loss, losses.saturated, *losses.more.values()):
-        if values.shape != (n,):
-            raise InputError(f"{name} must get one loss for each of {n} records, got shape {values.shape}.")
+    name = batch.records.name
     bad = np.isnan(losses.loss)
     if bad.any():
         where = f"{int(bad.sum())} NaN (first at {batch.records.row(int(np.argmax(bad)))})"
@@ -207,9 +200,6 @@ def _table(batch: Batch, losses: BatchLosses) -> Any:
     columns |= {own: batch.columns[own] for own in OWN_COLUMNS[2:] if own in batch.columns}
     columns |= {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
     columns["saturated"] = losses.saturated
-    twice = {*columns} & {*losses.more}
-    if twice:
-        raise InputError(f"{name} must have each column once, got {min(twice)!r} twice.")
     columns |= losses.more
     return pa.table({name: _arrow(np.asarray(values)) for name, values in columns.items()})
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from auditor.collectors.base.records import Batch, Records, Source, sampled_groups
+from auditor.collectors.base.records import Records, Source, sampled_groups
 from auditor.collectors.base.scorer import Scorer, attacks_of, collection_history, differences, output_notes
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming import parts
@@ -81,7 +81,6 @@ class Collection:
         engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
-        watch: Called with each stretch of records, in order, before any is scored.
         trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
             scored; not called when going on.
         announce: Called with a sentence about each event.
@@ -95,7 +94,6 @@ class Collection:
     engine: Engine = LocalEngine()  # noqa: RUF009 - a frozen value
     setting: Mapping[str, Any] = field(default_factory=dict)
     overwrite: bool = False
-    watch: Callable[[Batch], None] = lambda _: None
     trial: Callable[[Scorer, Sequence[Records]], Preflight] | None = None
     announce: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None
@@ -156,7 +154,6 @@ class Collection:
             for start in range(0, len(source), rows):
                 batch = read_stretch(source, start=start, stop=min(start + rows, len(source)))
                 scorer.check(batch.records)
-                self.watch(batch)
                 columns = {"labels": batch.records.labels, **batch.columns}
                 digests.add({name: _words(column) for name, column in columns.items() if name != "label"})
                 digests.add(_content(batch.member, batch.fingerprint))
@@ -207,8 +204,7 @@ class Collection:
             manifest = work.manifest
             if self.trial is not None:
                 tried = self.trial(scorer, sampled_groups(self.sources))
-                about = {name: getattr(tried, name) for name in ("warnings", "by_chance", "deterministic")}
-                manifest = replace(manifest, **about)
+                manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
                 answer = tried.answer
             parts.clear(work.folder)
             collected.write_manifest(work.folder / parts.MANIFEST, manifest)
@@ -354,24 +350,23 @@ def _refused_output(target: Path, reason: str) -> InputError:
 
 
 def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scoring, scorer: Scorer) -> None:
-    """Refuse an output that is not the result of this work, or was changed since."""
+    """Refuse an output that is not the result of this work; whether its losses were altered since is checked when they are read."""
     manifest = complete.manifest or work.manifest
     changed = collected.what_changed(manifest, work.manifest)
     if changed:
         raise _refused_output(target, f"holds other losses: {changed}")
-    content, source = None, next(source for source in work.sources if len(source))
-    with (
-        suppress(pa.ArrowException, OSError, KeyError, ValueError, TypeError),
-        parquet.ParquetFile(str(target), page_checksum_verification=True) as file,
-    ):
-        rows = min(manifest.batch_size, len(source))
-        losses = next(file.iter_batches(batch_size=rows, columns=["loss"]))["loss"].to_numpy()
-        content = collected.content_of(file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]))
-    if content != dict(complete.content):
-        raise _refused_output(target, "holds losses that were changed since they were collected")
-    if manifest.deterministic:
-        records = read_stretch(source, start=0, stop=losses.size).records
-        refuse_other_losses(scorer, records=records, expected=losses, place=target, eps=complete.placing[0])
+    if not manifest.deterministic:
+        return
+    source = next(source for source in work.sources if len(source))
+    rows = min(manifest.batch_size, len(source))
+    try:
+        with parquet.ParquetFile(str(target), page_checksum_verification=True) as file:
+            first = next(file.iter_batches(batch_size=rows, columns=["loss"]))["loss"]
+        losses = first.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, OSError, KeyError, StopIteration):
+        raise _refused_output(target, "holds losses that cannot be read") from None
+    records = read_stretch(source, start=0, stop=losses.size).records
+    refuse_other_losses(scorer, records=records, expected=losses, place=target, eps=complete.eps)
 
 
 # --- The parts become the output, in constant memory: infinite losses get their place in the end ---
@@ -459,13 +454,12 @@ class _Merging:
         steps = collection_history(scorer.words, saturated=saturated, **outputs)
         return CollectedMetadata(
             scale=scorer.scale,
-            history=(*steps, *manifest.by_chance, *manifest.warnings, *([alone] if self._left else [])),
+            history=(*steps, *manifest.warnings, *([alone] if self._left else [])),
             notes=(*output_notes(**outputs), *manifest.warnings),
             attacks=attacks_of(scorer, hard=outputs["hard"]),
             saturated=saturated,
-            scores=tuple(name for name in self._schema.names if name not in OWN_COLUMNS),
             counts=manifest.counts,
-            placing=(self._eps, *self._ranges["loss"]),
+            eps=self._eps,
             content=content,
             manifest=manifest,
         )

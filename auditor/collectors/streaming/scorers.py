@@ -1,6 +1,6 @@
 """Conversion of any model into a scorer; the recipe of a scorer can be sent to another process, the scorer cannot."""
 
-import importlib
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,12 +15,13 @@ from auditor.collectors.base.scorer import (
     Scorer,
     distinct_classes,
     explained,
-    is_a,
     with_kind,
 )
 from auditor.collectors.base.tasks import TASKS, Task
+from auditor.collectors.models import estimators, keras, onnx, torch
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
+from auditor.collectors.served import endpoint
 from auditor.collectors.streaming.trial import Preflight, caching, preflight
 from auditor.collectors.texts.models import LongTexts, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
@@ -88,15 +89,15 @@ class LanguageModelFile:
 # --- A model of any kind becomes a predictor ---
 
 
-# Each module has accepts(model) and predictor(model, task=, output=, sample=); the first that accepts is used. Every
-# kind is recognised without importing its library, which is loaded by then if the object is there.
-_KINDS = (
-    ("served.endpoint", "accepts", "predictor"),
-    ("models.torch", "accepts", "predictor"),
-    ("models.keras", "accepts", "predictor"),
-    ("models.onnx", "accepts", "predictor"),
-    ("models.estimators", "accepts_booster", "booster_predictor"),
-    ("models.estimators", "accepts", "predictor"),
+# Functions that accept a model of a kind, and that make a predictor of it; the first that accepts is used. Every kind is
+# recognised without importing its library, which is loaded by then if the object is there.
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., Predictor]], ...] = (
+    (endpoint.accepts, endpoint.predictor),
+    (torch.accepts, torch.predictor),
+    (keras.accepts, keras.predictor),
+    (onnx.accepts, onnx.predictor),
+    (estimators.accepts_booster, estimators.booster_predictor),
+    (estimators.accepts, estimators.predictor),
 )
 
 
@@ -119,7 +120,7 @@ def predictor(
             f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
         )
     makes = _maker(model)
-    if makes is not None and is_a(model, "auditor", "Endpoint"):
+    if makes is not None and isinstance(model, endpoint.Endpoint):
         return makes(model, task=task, output=output, sample=sample)
     if makes is not None:
         result = quietly()(makes)(model, task=task, output=output, sample=sample)
@@ -135,12 +136,7 @@ def predictor(
 
 def _maker(model: Any) -> Callable[..., Predictor] | None:
     """Return the function that makes a predictor of a model of this kind; None if the kind is unknown."""
-    for kind, accepts, makes in _KINDS:
-        module = importlib.import_module(f"auditor.collectors.{kind}")
-        if getattr(module, accepts)(model):
-            result: Callable[..., Predictor] = getattr(module, makes)
-            return result
-    return None
+    return next((makes for accepts, makes in _KINDS if accepts(model)), None)
 
 
 def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
@@ -186,7 +182,7 @@ class ScoringOptions:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "task": from_text("task", self.task or "classification", TASKS),
-            "classes": None if self.classes is None else distinct_classes(self.classes),
+            "classes": None if self.classes is None else distinct_classes("classes", self.classes),
             "output": None if self.output is None else Output.named(self.output),
             "batch_size": None
             if self.batch_size is None
@@ -207,16 +203,13 @@ class ScoringOptions:
 
 def is_scorer(model: Any) -> bool:
     """Return whether a model turns records into losses by itself, as a `TextScorer` does."""
-    parts = ("score", "records_at_once", "scale")
-    return isinstance(model, LanguageModelFile) or all(hasattr(model, name) for name in parts)
+    return isinstance(model, LanguageModelFile | TextScorer)
 
 
 def opened_model(model: Any) -> Any:
     """Return the model of a file or an address; any other as it is."""
     if isinstance(model, str) and model.lower().startswith(("http://", "https://")):
-        from auditor.collectors.served.endpoint import Endpoint
-
-        return Endpoint(model)
+        return endpoint.Endpoint(model)
     if isinstance(model, str | os.PathLike):
         model = ModelFile(model)
     return model.load() if isinstance(model, ModelFile | LanguageModelFile) else model
@@ -251,9 +244,27 @@ class ScorerRecipe:
     sources: Sequence[Source]
 
     def __call__(self) -> Scorer:
-        """Return the scorer."""
+        """Return the scorer, with a hash of the model's files or address."""
         model = opened_model(self.model)
-        if is_scorer(model):
-            scorer: Scorer = model
-            return scorer
-        return self.options.scorer(model, [sampled(source)[0] for source in self.sources])
+        identity = _identity(model if isinstance(model, endpoint.Endpoint) else self.model)
+        scorer: Any = model
+        if not is_scorer(model):
+            scorer = self.options.scorer(model, [sampled(source)[0] for source in self.sources])
+        result: Scorer = scorer if identity is None else replace(scorer, identity=identity)
+        return result
+
+
+def _identity(model: Any) -> str | None:
+    """Return a hash of a model's file, of all files in its folder, or of its address; None of an object in memory."""
+    digest = hashlib.sha256()
+    if isinstance(model, endpoint.Endpoint):
+        digest.update(f"{model.display_url} {model.model}".encode())  # for no result shows the address
+        return digest.hexdigest()
+    place = model.path if isinstance(model, ModelFile | LanguageModelFile) else model
+    if not isinstance(place, str | os.PathLike):
+        return None
+    path = Path(place)
+    for file in filter(Path.is_file, sorted(path.rglob("*")) if path.is_dir() else [path]):
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()

@@ -131,7 +131,8 @@ class Summary:
                 raise InputError(f"{name} must hold whole numbers of a summary, got type {column.dtype}.")
             object.__setattr__(self, name, column.astype(np.int64))
         validate.same_length(_COLUMNS, [getattr(self, name).size for name in _COLUMNS])
-        if np.diff(self.bin).min(initial=1) < 1 or abs(self.bin).max(initial=0) >= _infinite(self.bits):
+        beyond = 0x7FF << (self.bits - SIGN_AND_EXPONENT)  # the first bin of no finite number
+        if np.diff(self.bin).min(initial=1) < 1 or abs(self.bin).max(initial=0) >= beyond:
             raise InputError(
                 f"bin must ascend and number bins of finite losses by {self.bits} bits, got others; make the summary again."
             )
@@ -393,11 +394,6 @@ def _checked_bits(bits: object) -> int:
             f"bits must be at most {_MOST}, got {result}: the counts of all bins would not fit in memory."
         )
     return result
-
-
-def _infinite(bits: int) -> int:
-    """Return the first bin of no finite number."""
-    return 0x7FF << (bits - SIGN_AND_EXPONENT)
 
 
 def _told_by(bins: _Integers, bits: int) -> Floats:

@@ -1,9 +1,8 @@
-"""Trial on a few records before many are scored: whether it works, how long it takes, and whether to trust the answers."""
+"""Trial on a few records before many are scored: whether it works, and whether to trust the answers."""
 
-import shlex
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,11 @@ from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_ou
 from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
 from auditor.collectors.served.endpoint import ServedModel
-from auditor.collectors.streaming.engines import duration
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 
-# --- A few records scored on trial: outputs, losses and the time that they took ---
-
-
-_BATCH = 10_000  # records of a batch, where the model does not say
+# --- A few records scored on trial: outputs and losses ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,45 +30,21 @@ class Answer:
     losses: tasks.BatchLosses
 
 
-class _Prober:
-    """Scores a few records, in batches as the collection will, and measures the time."""
+def _tried(scorer: Scorer, records: Records, *, batch_size: int | None) -> Answer:
+    """Return one answer of a scorer, without averaging, in batches as the collection will have them."""
+    step = batch_size or scorer.records_at_once or len(records)
+    parts = [_answer(scorer, records.part(start, start + step)) for start in range(0, len(records), step)]
+    outputs = [part.outputs for part in parts if part.outputs is not None]
+    losses = tasks.concatenated([part.losses for part in parts])
+    return Answer(records, joined(outputs) if outputs else None, losses)
 
-    def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
-        self._scorer = scorer
-        self._most = batch_size or scorer.records_at_once
-        # By the number of records; the last call counts, for the first warms up.
-        self._seconds: dict[int, float] = {}
 
-    def score(self, records: Records) -> Answer:
-        """Return one answer of the model, without averaging."""
-        n = len(records)
-        step = self._most or n
-        parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
-        outputs = [part.outputs for part in parts if part.outputs is not None]
-        losses = tasks.concatenated([part.losses for part in parts])
-        return Answer(records, joined(outputs) if outputs else None, losses)
-
-    def _answer(self, records: Records) -> Answer:
-        scorer, begun = self._scorer, time.perf_counter()
-        model = scorer if isinstance(scorer, ModelScorer) else None
-        answer = model.answer(records) if model else scorer.score(records)
-        self._seconds[len(records)] = time.perf_counter() - begun
-        if model is None:
-            return Answer(records, None, answer)
-        losses = model.task.losses(answer, records=records, output=model.output, classes=model.known_classes)
-        return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
-
-    def seconds_per_record(self) -> float:
-        """Return the time of a record in a long collection: a call costs something, and each record in it."""
-        times, served = self._seconds, _server(self._scorer)
-        least, most = min(times), max(times)
-        each = max(0.0, (times[most] - times[least]) / (most - least)) if most > least else times[most] / most
-        call = max(0.0, times[least] - least * each)
-        if served is not None:
-            one = (call / served.records_per_request + each) / served.endpoint.concurrency
-        else:
-            one = call / (self._scorer.records_at_once or _BATCH) + each
-        return one * (self._scorer.repeats if isinstance(self._scorer, ModelScorer) else 1)
+def _answer(scorer: Scorer, records: Records) -> Answer:
+    if not isinstance(scorer, ModelScorer):
+        return Answer(records, None, scorer.score(records))
+    answer, classes = scorer.answer(records), scorer.known_classes
+    losses = scorer.task.losses(answer, records=records, output=scorer.output, classes=classes)
+    return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
@@ -96,12 +67,11 @@ def _gap(first: tasks.BatchLosses, second: tasks.BatchLosses, scale: LossScale) 
 _FEW = 10  # records that are scored twice
 _ALIKE = 1e-3  # relative, between two answers about a record
 _DIFFERENT = 3  # answers that do not change places by chance
-_SOME = 200  # records of all groups on which the order of the labels is judged, and the time
+_SOME = 200  # records of all groups on which the order of the labels is judged
 _SORTED = 30  # records whose scores all fall from left to right, so that they look sorted
 _SURPLUS = 1.5  # three standard errors of a share, at most, times the root of the records
 _LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
-_SHOWN = 30  # classes; a longer list is no help
 
 
 @dataclass(frozen=True)
@@ -109,35 +79,16 @@ class Preflight:
     """Results of the trial on a few records.
 
     Attributes:
-        records: Number of records tried.
         deterministic: Whether the same records, scored again, had the same losses.
-        suggested_classes: The class of each output column in an order that explains the labels far better than the
-            given one; none where that stands.
-        seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: Warnings for readers of the losses, a sentence each.
         provisional: Warnings from these records alone, for the caller; the history has those of all records.
-        by_chance: Findings that chance explains, for the history alone.
         answer: The outputs and losses of the first of them, to be compared in the end.
     """
 
-    records: int
     deterministic: bool
-    suggested_classes: tuple[Any, ...] | None
-    seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
-    by_chance: tuple[str, ...] = ()
     answer: Answer | None = field(default=None, repr=False)
-
-    def in_words(self, n: int) -> str:
-        """Return the time in a sentence.
-
-        >>> Preflight(10, True, None, 0.002, ()).in_words(300_000)
-        '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
-        """
-        each = self.seconds_per_record
-        rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
-        return f"{n:,} records will take about {duration(n * each)} ({rate}); {self.records} were tried."
 
 
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
@@ -165,27 +116,23 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     (True, (), ())
     """
     some = spread(groups, most=_SOME // len(groups))
-    trial = _Prober(scorer, batch_size=batch_size)
+    tried = partial(_tried, scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
-    first, again = trial.score(few), trial.score(few)
-    alone = trial.score(few.part(0, 1))
+    first, again = tried(few), tried(few)
+    alone = tried(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
-    most = [trial.score(group) for group in some] if more else [first]
+    most = [tried(group) for group in some] if more else [first]
     of_texts = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     if _server(scorer) is not None:
         _refuse_other_rows(first, scorer)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
-    order, warned = _columns(scorer, [(item.records, item.outputs) for item in most])
-    tried = sum(len(answer.records) for answer in most)
+    warned = _columns(scorer, [(item.records, item.outputs) for item in most])
     hard = tasks.concatenated([answer.losses for answer in most]).hard
     return Preflight(
-        records=tried,
         deterministic=apart is None,
-        suggested_classes=order,
-        seconds_per_record=trial.seconds_per_record(),
         warnings=(*of_texts, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
-        provisional=tuple(_provisional(scorer, tried)) if hard else (),
+        provisional=tuple(_provisional(scorer, sum(len(answer.records) for answer in most))) if hard else (),
         answer=first,
     )
 
@@ -197,7 +144,7 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
     fewer, such as labels drawn at random, may move by chance.
     """
     n = len(first.records)
-    again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
+    again = _tried(scorer, first.records.take(np.arange(n)[::-1]), batch_size=(n + 1) // 2)
     before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
     same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
     moved = ~np.diagonal(same)
@@ -209,16 +156,14 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
         )
 
 
-def _columns(
-    scorer: Scorer, answers: Sequence[tuple[Records, Any]]
-) -> tuple[tuple[Any, ...] | None, list[str]]:
-    """Return the classes in an order that explains the labels far better, if there is one, and a warning for readers.
+def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str]:
+    """Return warnings for readers: of rounded probabilities, and of columns that another order explains far better.
 
     Raises:
         InputError: Scores that are sorted without their classes.
     """
     if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, tasks.Classification):
-        return None, []
+        return []
     outputs, warned = joined([result for _, result in answers]), []
     named = getattr(outputs, "classes", ())
     options = named or scorer.known_classes
@@ -239,20 +184,17 @@ def _columns(
                 f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the"
                 " losses; have the model return all digits."
             )
-    order = tasks.better_order(probabilities, codes=codes)
-    if order is None:
-        return None, warned
-    result = tuple(tasks.reordered(list(names), order))
-    fix = f"check classes= (--classes){_perhaps(result)}"
-    if scorer.predictor.classes is not None:
-        fix = "the model itself says its order, so check how the labels were encoded"
-    elif named:
-        fix = "the names of the columns say their order, so check how the labels were encoded"
-    warned.append(
-        "the labels look as if the output columns were in another order of the classes, which explains them far better:"
-        f" {fix}."
-    )
-    return result, warned
+    if tasks.misordered(probabilities, codes=codes):
+        fix = "check classes= (--classes)"
+        if scorer.predictor.classes is not None:
+            fix = "the model itself says its order, so check how the labels were encoded"
+        elif named:
+            fix = "the names of the columns say their order, so check how the labels were encoded"
+        warned.append(
+            "the labels look as if the output columns were in another order of the classes, which explains them far better:"
+            f" {fix}."
+        )
+    return warned
 
 
 def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
@@ -290,7 +232,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
         outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
         [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED)
         answers.append((some, outputs[some.features]))
-    return tuple(_columns(scorer, answers)[1])
+    return tuple(_columns(scorer, answers))
 
 
 def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:
@@ -323,12 +265,3 @@ def _provisional(scorer: Scorer, tried: int) -> Iterator[str]:
             f"all outputs for {tried} records are exactly 0 or 1, as of a model that returns labels, which leaves"
             f" a weaker 0/1-loss audit; {fix}."
         )
-
-
-def _perhaps(names: Sequence[Any]) -> str:
-    """Return classes as a shell and --classes take them; nothing where they are too many."""
-    if len(names) > _SHOWN:
-        return ""
-    texts = [str(name) for name in names]
-    pasteable = all("," not in text and text == text.strip() for text in texts)
-    return f", perhaps {shlex.quote(','.join(texts)) if pasteable else list(names)}"

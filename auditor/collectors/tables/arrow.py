@@ -6,7 +6,6 @@ All are read onwards in record batches, of which stretches from anywhere are mad
 import itertools
 import json
 import math
-import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc, types
 
-from auditor.collectors.tables.sources import WORD, Column, Kind, OnceOpened, Table, readable
+from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -75,22 +74,6 @@ def _in_type(column: Any, plain: Any) -> Any:
     if types.is_run_end_encoded(column.type):
         column = run_end_decode(column)
     return column if column.type == plain else column.cast(plain)
-
-
-def _longest(values: Any) -> int:
-    """Return how many bytes the longest of some values takes beyond a number."""
-    import pyarrow.compute as pc
-
-    return (pc.max(pc.binary_length(values)).as_py() or 0) if _is(values.type, (*_TEXTS, *_BYTES)) else 0
-
-
-def _decoded_size(column: Any) -> int:
-    """Return how many bytes a column takes at most in its plain type, where one value may stand for many cells."""
-    if types.is_dictionary(column.type):
-        return len(column) * (WORD + _longest(column.dictionary))
-    if types.is_run_end_encoded(column.type):
-        return len(column) * (WORD + _longest(column.values))
-    return int(column.nbytes)
 
 
 def plain_array(column: Any) -> Column:
@@ -326,9 +309,10 @@ class BatchReader:
     def _from_block(self, block: int) -> Iterator[Any]:
         """Yield the record batches from a block on, in the types that are settled."""
         for batch in self.table.batches(list(self.plans), block):
-            self.table.hold(sum(map(_decoded_size, batch.columns)))
             columns = [plan.typed(batch[name], self.place(name)) for name, plan in self.plans.items()]
-            yield pa.RecordBatch.from_arrays(columns, names=list(self.plans))
+            typed = pa.RecordBatch.from_arrays(columns, names=list(self.plans))
+            self.table.hold(typed.nbytes)
+            yield typed
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,92 +467,55 @@ class ParquetTable(SchemaTable):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the row groups from this one on, in batches that are small, however large the groups are."""
         for file, groups in itertools.groupby(self._groups[first:], key=attrgetter("file")):
-            schema = self._schemas[f"file {str(file)!r}"]
-            texts = [name for name in names if _is(_plain_type(schema.field(name).type), (*_TEXTS, *_BYTES))]
-            with self._opened(file) as opened, self._opened(file, listed=texts) as listed:
+            with self._opened(file) as opened:
                 for group in groups:
-                    rows = self._rows_at_once(group, names, texts, listed)
+                    rows = max(_LEAST, min(_ROWS, _AT_ONCE * group.rows // max(1, group.bytes)))
+                    self.hold(group.bytes * min(1.0, rows / max(1, group.rows)))
                     yield from opened.iter_batches(
                         rows, row_groups=[group.at], columns=list(names), use_threads=False
                     )
 
-    def _rows_at_once(self, group: _RowGroup, names: Sequence[str], texts: list[str], listed: Any) -> int:
-        """Return how many rows of a row group are decoded at a time; refuse it if even a few are too large."""
-        size = group.bytes if texts else group.bytes * len(names) // len(self.names)
-        rows = max(_LEAST, min(_ROWS, _AT_ONCE * group.rows // max(1, size)))
-        self.hold(size * min(1.0, rows / max(1, group.rows)))
-        # A text that is listed once may stand for every row: one row, and the list with it, says how long they are.
-        few = {"row_groups": [group.at], "columns": texts, "use_threads": False}
-        first = next(listed.iter_batches(1, **few), None) if texts else None
-        lists = (
-            [] if first is None else [column for column in first.columns if types.is_dictionary(column.type)]
-        )
-        longest = sum(_longest(column.dictionary) for column in lists)
-        rows = min(rows, max(_LEAST, _AT_ONCE // max(1, longest)))
-        self.hold(min(rows, group.rows) * longest)
-        return rows
-
     @contextmanager
-    def _opened(self, file: Path, *, listed: Sequence[str] = ()) -> Iterator[Any]:
-        """Yield a file, of which the texts in some columns may be read as they are listed."""
+    def _opened(self, file: Path) -> Iterator[Any]:
+        """Yield an open file."""
         from pyarrow import parquet
 
         # Neither prefetched nor mapped: only the pages that are being decoded are in memory.
         few: dict[str, Any] = {"pre_buffer": False, "buffer_size": 2**16, "page_checksum_verification": True}
         with readable(file):
             if file not in self._open:
-                handle = OnceOpened(file).handle
-                self._open[file] = handle, parquet.ParquetFile(handle, **few)
-            handle, opened = self._open[file]
-            if listed:
-                few |= {"metadata": opened.metadata, "read_dictionary": list(listed)}
-                opened = parquet.ParquetFile(handle, **few)
-            yield opened
+                self._open[file] = parquet.ParquetFile(OnceOpened(file).handle, **few)
+            yield self._open[file]
         if len(self._open) > _MOST_OPEN:
             self._open.pop(file, None)
 
 
-# --- Files in the IPC formats, which say of their batches how large they become before any is decoded ---
+# --- Files in the IPC formats ---
 
 
 _MAGIC = b"ARROW1"
-_START = 8  # where the messages of a file begin
-_MARK = 0xFFFFFFFF  # before the length of a message; not yet there in the oldest files
-_LISTED, _BATCH = 2, 3  # kinds of messages: values that are listed once, and a record batch
 
 
 class IpcTable(SchemaTable):
-    """A ``.arrow`` or ``.feather`` file, in the file format or, as one block, the stream format."""
+    """A ``.arrow`` or ``.feather`` file, in the file format or the stream format; in one block."""
 
     path: Path
 
     def __init__(self, path: Path, *, place: str) -> None:
-        """Read the schema, and the file's description of its batches."""
+        """Read the schema."""
         self._file = OnceOpened(path)
-        stream = self._file.handle
-        self._is_file = stream.read(len(_MAGIC)) == _MAGIC
-        stream.seek(_START if self._is_file else 0)
-        self._rows, self._largest, self._listed = [], 0, 0
-        for kind, rows, size in _messages(stream):
-            if kind == _LISTED:
-                self._listed += size
-            else:
-                self._rows.append(rows)
-                self._largest = max(self._largest, size)
+        self._is_file = self._file.handle.read(len(_MAGIC)) == _MAGIC
         with self._opened(()) as opened:
             super().__init__({place: opened.schema}, place=place, path=path)
 
     def sizes(self) -> list[int]:
-        """Return how many rows each block has."""
-        return self._rows if self._is_file else [sum(self._rows)]
+        """Return how many rows there are, counted in the first column."""
+        return [sum(batch.num_rows for batch in self.batches(self.names[:1]))]
 
-    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
-        """Yield the record batches from a block on, each checked: damaged offsets would lead anywhere."""
-        self.hold(self._largest + self._listed)
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
+        """Yield all record batches of some columns, each checked: damaged offsets would lead anywhere."""
         with self._opened([self.names.index(name) for name in names]) as opened:
-            blocks = (
-                map(opened.get_batch, range(first, opened.num_record_batches)) if self._is_file else opened
-            )
+            blocks = map(opened.get_batch, range(opened.num_record_batches)) if self._is_file else opened
             for batch in blocks:
                 batch.validate(full=True)
                 yield from (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
@@ -577,73 +524,6 @@ class IpcTable(SchemaTable):
     def _opened(self, fields: Sequence[int]) -> Iterator[Any]:
         """Yield a reader of some columns; of all, if none is named."""
         options = ipc.IpcReadOptions(included_fields=list(fields), use_threads=False)
-        file = self._file
-        with (
-            ipc.open_file(file.handle, options=options)
-            if self._is_file
-            else ipc.open_stream(file.stream(), options=options)
-        ) as opened:
+        opening = ipc.open_file if self._is_file else ipc.open_stream
+        with opening(self._file.handle if self._is_file else self._file.stream(), options=options) as opened:
             yield opened
-
-
-class _Flat(NamedTuple):
-    """A table in a FlatBuffer: the bytes, and where it begins in them; its fields have numbers."""
-
-    content: bytes
-    at: int
-
-    def read(self, form: str, at: int) -> int:
-        """Return the number at a place."""
-        return int(struct.unpack_from(form, self.content, at)[0])
-
-    def place(self, field: int) -> int:
-        """Return where a field is; 0 if it is left out."""
-        head = self.at - self.read("<i", self.at)
-        inside = 4 + 2 * field
-        offset = self.read("<H", head + inside) if inside < self.read("<H", head) else 0
-        return self.at + offset if offset else 0
-
-    def number(self, field: int, form: str) -> int:
-        """Return a number; 0 if it is left out."""
-        place = self.place(field)
-        return self.read(form, place) if place else 0
-
-    def target(self, field: int) -> int:
-        """Return the position that a field refers to; 0 if it is left out."""
-        place = self.place(field)
-        return place + self.read("<I", place) if place else 0
-
-
-def _messages(stream: Any) -> Iterator[tuple[int, int, int]]:
-    """Yield kind, rows and decoded size of the batches and lists in a file, without their content.
-
-    Source: the Arrow columnar format, "Encapsulated message format" and its FlatBuffers schema Message.fbs.
-    """
-    while len(head := stream.read(8)) == 8:  # noqa: PLR2004 - the mark and the length
-        length, after = struct.unpack("<II", head)
-        if length != _MARK:
-            stream.seek(stream.tell() - 4)
-            after = length
-        if after == 0:
-            return
-        content = stream.read(after)
-        message, start = _Flat(content, struct.unpack_from("<I", content)[0]), stream.tell()
-        kind, at, body = message.number(1, "<B"), message.target(2), message.number(3, "<q")
-        if kind == _LISTED and at:
-            at = _Flat(content, at).target(1)
-        if kind in (_LISTED, _BATCH) and at:
-            batch = _Flat(content, at)
-            yield kind, batch.number(0, "<q"), sum(_buffer_sizes(stream, start, batch))
-        stream.seek(start + max(0, body))
-
-
-def _buffer_sizes(stream: Any, start: int, batch: _Flat) -> Iterator[int]:
-    """Yield the decoded size of each buffer of a batch; a compressed one begins with it."""
-    at = batch.target(2)
-    for place in range(at + 4, at + 4 + 16 * (batch.read("<I", at) if at else 0), 16):
-        offset, length = struct.unpack_from("<qq", batch.content, place)
-        size = length
-        if length and batch.place(3):
-            stream.seek(start + offset)
-            size = struct.unpack("<q", stream.read(8))[0]
-        yield length if size < 0 else size  # -1: not compressed after all

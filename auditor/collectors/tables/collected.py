@@ -3,12 +3,11 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from enum import EnumType
+from functools import cached_property
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,7 @@ from auditor.core.values import LossScale
 _FORMAT = 1
 _LARGEST_MANIFEST = 2**24  # bytes
 _SHOWN = 80  # characters of a value in an error
-_Described = TypeVar("_Described", "Manifest", "CollectedMetadata")
-_FREE = ("warnings", "by_chance", "deterministic")  # found out about the model, and decide nothing
+_FREE = ("warnings", "deterministic")  # found out about the model, and decide nothing
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ class Manifest:
         batch_size: Records in each call of the model.
         unit_size: Records in each part.
         warnings: Warnings before the first record was scored.
-        by_chance: Findings there that chance explains.
         deterministic: Whether the model answers alike to the same records again, as far as is known.
         version: Version of this package.
         format: Format of the working folder.
     """
 
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
     model: str | None
     losses: str
     data: Mapping[str, str]
@@ -60,12 +58,11 @@ class Manifest:
     batch_size: int
     unit_size: int
     warnings: tuple[str, ...] = ()
-    by_chance: tuple[str, ...] = ()
     deterministic: bool = True
     version: str = __version__
     format: int = _FORMAT
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of all that decides the numbers."""
         decisive = {name: value for name, value in asdict(self).items() if name not in _FREE}
@@ -89,47 +86,30 @@ def read_manifest(path: Path) -> Manifest | None:
     try:
         with path.open("rb") as file:
             # Longer ones are cut off, and so no JSON.
-            return _checked(json.loads(file.read(_LARGEST_MANIFEST)))
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            return _checked(file.read(_LARGEST_MANIFEST))
+    except (OSError, ValueError) as error:
         raise InputError(
             f"file {str(path)!r} is damaged or of another version; delete its folder to start again, or name another"
             " output."
         ) from error
 
 
-def _checked(values: Any) -> Manifest:
-    """Return a manifest from parsed JSON.
+def _checked(text: str | bytes) -> Manifest:
+    """Return a manifest from JSON.
 
     Raises:
-        ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
+        ValueError: Fields that are missing, unknown or of another type.
     """
-    if not isinstance(values, dict) or values.keys() != get_type_hints(Manifest).keys():
-        raise ValueError
-    manifest = _from_json(Manifest, values)
-    texts = all(isinstance(value, str) for value in manifest.data.values())
-    sizes = min(manifest.batch_size, manifest.unit_size) > 0 and len(manifest.counts) == 2  # noqa: PLR2004
-    if manifest.format != _FORMAT or not texts or not sizes:
+    manifest: Manifest = _from_json(Manifest, text)
+    if manifest.format != _FORMAT or min(manifest.batch_size, manifest.unit_size) < 1:
         raise ValueError
     return manifest
 
 
-def _from_json(cls: type[_Described], values: Mapping[str, Any]) -> _Described:
-    """Return a description from parsed JSON: an audit of a collected file needs no library for that."""
-    return cls(**{name: _of_kind(hint, values[name]) for name, hint in get_type_hints(cls).items()})
+def _from_json(cls: Any, text: str | bytes) -> Any:
+    from pydantic import TypeAdapter
 
-
-def _of_kind(hint: Any, value: Any) -> Any:
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind is tuple and isinstance(value, list):
-        return tuple(_of_kind(parts[0], item) for item in value)
-    if kind is UnionType:
-        return None if value is None else _of_kind(parts[0], value)
-    if isinstance(kind, EnumType):
-        return kind(value)
-    kinds = {float: (int, float), Mapping: (dict,)}.get(kind, (kind,))
-    if type(value) not in kinds:
-        raise TypeError
-    return value
+    return TypeAdapter(cls).validate_json(text, strict=True)
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
@@ -181,10 +161,8 @@ class CollectedMetadata:
         attacks: Attacks that the losses come from, and those that cannot apply to them.
         saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
-        scores: The columns of other scores of the same records, whose scale is unknown.
         counts: Members and non-members, when the file was written.
-        placing: The spacing of the model's floats and the range of the finite losses, which gave the infinite ones
-            their place.
+        eps: The spacing near 1 of the model's floats, which gave infinite losses their place.
         content: The SHA-256 of each of the columns ``loss`` and ``member``, as they were written.
         manifest: The collection that the file is the result of, as this version writes it; none otherwise.
     """
@@ -194,9 +172,8 @@ class CollectedMetadata:
     notes: tuple[str, ...]
     attacks: Attacks
     saturated: tuple[int, int]
-    scores: tuple[str, ...]
     counts: tuple[int, int]
-    placing: tuple[float, float, float]
+    eps: float
     content: Mapping[str, str]
     manifest: Manifest | None
 
@@ -249,25 +226,18 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     if values["format"] != _FORMAT:
         raise ValueError
     values = {"attacks": former_attacks(map(str, values["history"])), **values}
-    metadata = _from_json(CollectedMetadata, {**values, "manifest": None})
-    (members, nonmembers), (eps, low, high) = metadata.counts, metadata.placing
+    metadata: CollectedMetadata = _from_json(CollectedMetadata, json.dumps({**values, "manifest": None}))
     saturated = zip(metadata.saturated, metadata.counts, strict=True)
-    sound = (
-        all(type(some) is type(all_) is int and 0 <= some <= all_ for some, all_ in saturated)
-        and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
-        and all(isinstance(value, str) for value in metadata.content.values())
-    )
-    if not sound:
+    if not (all(0 <= some <= every for some, every in saturated) and 0 < metadata.eps < 1):
         raise ValueError
-    whole = members + nonmembers == rows
+    whole = sum(metadata.counts) == rows
     return replace(
         metadata,
         history=printable_lines(metadata.history),
         notes=printable_lines(metadata.notes),
-        scores=printable_lines(metadata.scores),
         attacks=attack_states(metadata.attacks),
         saturated=metadata.saturated if whole else (0, 0),
-        manifest=_manifest(values["manifest"]) if whole else None,
+        manifest=_manifest(json.dumps(values["manifest"])) if whole else None,
     )
 
 
@@ -278,10 +248,10 @@ def printable_lines(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("".join(sign if sign.isprintable() else "?" for sign in value) for value in values)
 
 
-def _manifest(values: Any) -> Manifest | None:
+def _manifest(text: str) -> Manifest | None:
     try:
-        return _checked(values)
-    except (ValueError, TypeError, KeyError):
+        return _checked(text)
+    except ValueError:
         return None
 
 
@@ -313,14 +283,6 @@ class Digests(defaultdict[str, Any]):
         return {name: digest.hexdigest() for name, digest in self.items()}
 
 
-def content_of(stretches: Iterable[Any]) -> dict[str, str]:
-    """Return the hashes of losses and members that come in stretches of rows."""
-    content = Digests()
-    for rows in stretches:
-        content.add_content(rows)
-    return content.result()
-
-
 def refuse_altered(
     columns: Mapping[str, npt.NDArray[Any]], metadata: CollectedMetadata, *, place: str
 ) -> bool:
@@ -342,8 +304,10 @@ def refuse_altered(
     both = {name: columns[name] for name in ("loss", "member")}
     sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
     starts = range(0, both["loss"].size if sound else 0, _ROWS)
-    stretches = ({name: column[at : at + _ROWS] for name, column in both.items()} for at in starts)
-    if content_of(stretches) != dict(metadata.content):
+    content = Digests()
+    for at in starts:
+        content.add_content({name: column[at : at + _ROWS] for name, column in both.items()})
+    if content.result() != dict(metadata.content):
         raise InputError(
             f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"
             " purpose, write the columns to a new file without the metadata 'auditor'."

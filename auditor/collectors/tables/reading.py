@@ -397,17 +397,7 @@ def _loss_name(name: str, table: Table) -> str:
         hint = "The columns must be separated by commas, or in a .tsv by tabulators."
     elif {"bin", "nonmember"} <= {*table.names}:
         hint = "A summary holds no losses: audit it as it is, or read it with auditor.Summary.read."
-    elif table.names and all(map(_is_number, table.names)):
-        hint = "The first line must hold the names of the columns."
     return table.named(name, what="losses", hint=hint, argument="loss_column")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001

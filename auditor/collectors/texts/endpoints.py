@@ -298,13 +298,11 @@ class CompletionsReader:
 
     Attributes:
         endpoint: Where and how.
-        identity: None: a server may change its model under the same name.
         eps: The spacing of float32, in which servers compute.
         knows_text: True: nothing is cut.
     """
 
     endpoint: CompletionsEndpoint
-    identity: ClassVar[None] = None
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
     knows_text: ClassVar[bool] = True
     _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one

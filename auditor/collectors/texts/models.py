@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, identity, with_kind
-from auditor.collectors.models.torch import evaluating, logits_of, module_identity
+from auditor.collectors.base.scorer import explained, with_kind
+from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
@@ -170,13 +170,11 @@ class _Encoder:
         encode: From texts to tokens, whole and without padding.
         has_ends: Whether it says where tokens end.
         longest: The most tokens of a text, where the tokenizer knows.
-        identity: A hash of everything that decides the tokens; none where it cannot be known.
     """
 
     encode: Callable[[list[str]], list[_Encoded]]
     has_ends: bool = False
     longest: int | None = None
-    identity: str | None = None
 
 
 def _encoder(tokenizer: Any) -> _Encoder:
@@ -221,9 +219,7 @@ def _of_tokenizers(tokenizer: Any) -> _Encoder:
     def encode(texts: list[str]) -> list[_Encoded]:
         return [_Encoded(text.ids, [end for _, end in text.offsets]) for text in own.encode_batch(texts)]
 
-    return _Encoder(
-        encode=_guarded(encode), has_ends=True, identity=identity([type(own).__name__, own.to_str()])
-    )
+    return _Encoder(encode=_guarded(encode), has_ends=True)
 
 
 def _rows(encoded: Any) -> Any:
@@ -317,12 +313,6 @@ class Network:
         ]
         return min((int(item) for item in limits if isinstance(item, int) and item > 0), default=None)
 
-    @property
-    def identity(self) -> str | None:
-        """A hash of the weights and the settings; None if they cannot be hashed."""
-        digest = module_identity(self._module)
-        return None if digest is None else identity([digest, _settings(self._module)])
-
     def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
         """Return the log-probability of every token but the first, for texts that are run at once."""
         with evaluating(self._module):
@@ -390,13 +380,6 @@ class Network:
         return int(logits.shape[-1]), eps
 
 
-def _settings(module: Any) -> dict[str, Any]:
-    """Return the configuration of a model of transformers, without where it was loaded from."""
-    config: Any = getattr(module, "config", None)
-    settings = config.to_dict() if hasattr(config, "to_dict") else {}
-    return {key: settings[key] for key in settings if key not in {"_name_or_path", "transformers_version"}}
-
-
 # --- A network with its tokenizer reads texts ---
 
 
@@ -462,12 +445,6 @@ class CausalModel:
         """The source of the log-probabilities."""
         limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
         return f"{self.network.name} (PyTorch){limit}"
-
-    @cached_property
-    def identity(self) -> str | None:
-        """A hash of the weights, the settings, the tokenizer and the limit."""
-        parts = (self.network.identity, self.encoder.identity, str(self.longest), str(self.long_texts))
-        return None if None in parts else "-".join(map(str, parts))
 
     @property
     def eps(self) -> float:

@@ -75,6 +75,7 @@ class TextScorer:
         reader: The model.
         loss: The score that becomes the loss.
         also: Other scores of the same texts.
+        identity: A hash of the files or the address of the model; None of one in memory.
 
     Raises:
         InputError: A zlib ratio of cut texts whose tokenizer does not report the cut.
@@ -83,6 +84,7 @@ class TextScorer:
     reader: TokenReader
     loss: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
     also: tuple[TextScore, ...] = ()
+    identity: str | None = None
 
     def __post_init__(self) -> None:
         needed = any(isinstance(item, ZlibRatio) for item in (self.loss, *self.also))
@@ -102,12 +104,6 @@ class TextScorer:
     def scale(self) -> LossScale:
         """Scale of the loss."""
         return self.loss.scale
-
-    @property
-    def identity(self) -> str | None:
-        """The identity of the model, with the names of the scores."""
-        model, scores = self.reader.identity, (self.loss, *self.also)
-        return None if model is None else " ".join((model, *(score.name for score in scores)))
 
     @property
     def records_at_once(self) -> int | None:

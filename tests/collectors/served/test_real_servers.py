@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 
 import auditor
 from auditor.collectors.base import Output
-from auditor.collectors.served import Endpoint, KServeV1, KServeV2
+from auditor.collectors.served import Endpoint, KServeV1, KServeV2, MLflow
 
 FEATURES, LABELS = load_iris(return_X_y=True)
 MEMBERS, NONMEMBERS = (FEATURES[::2], LABELS[::2]), (FEATURES[1::2], LABELS[1::2])
@@ -76,12 +76,12 @@ def mlflow_labels(tmp_path_factory, require_extra):
     [
         ("mlserver", "/v2/models/described", {}),
         ("mlserver", "/v2/models/bare", {}),
-        ("mlserver", "", {"model": "described"}),
+        ("mlserver", "", {"protocol": KServeV2(), "model": "described"}),
         ("mlserver", "/v2/models/bare/infer", {"max_request_records": 7}),
         ("kserve", "/v1/models/probabilities:predict", {}),
         ("kserve", "", {"protocol": KServeV1(), "model": "probabilities"}),
         ("mlflow", "/invocations", {}),
-        ("mlflow", "", {}),
+        ("mlflow", "", {"protocol": MLflow()}),
     ],
 )
 def test_the_losses_are_those_of_the_model_in_process(request, kind, path, options):

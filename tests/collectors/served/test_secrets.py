@@ -36,8 +36,6 @@ PLACES = {
     "class": (V1, {}, {"predictions": [{TOKEN: 0.5, "b": 0.5}] * 3}, "a credential as the name of a class"),
     "piece": (V1, {}, {"predictions": [{TOKEN[4:12]: 0.5, "b": 0.5}] * 3}, "a credential as the name of a class"),
     "outputs": (V1, {}, {"outputs": {ECHO: [0.5] * 3, "b": [0.5] * 3}}, "answered with the outputs"),
-    "models": ("", {"models": ["n", ECHO]}, {}, "of which one must be named"),
-    "model": ("", {"models": [TOKEN], "inputs": []}, (400, {}, {}), "answered 400"),
     "inputs": (V2, tensors("a", ECHO), {}, "has the inputs (not quoted"),
     "input": (V2, tensors(ECHO), (400, {}, {}), "answered 400"),
     "shape": (V2, {}, {"outputs": [{**TENSOR, "shape": ECHO}]}, "no tensor of the shape"),
@@ -66,7 +64,7 @@ def by_library(url, files):  # noqa: ARG001 - as the other
 
 def by_command(url, files):
     """Everything that the command line prints and writes."""
-    line = ["--members", files / "in.csv", "--nonmembers", files / "out.csv", "--set", "allow-shared-rows"]
+    line = ["--members", files / "in.csv", "--nonmembers", files / "out.csv"]
     line += [
         "--out",
         files / "losses.parquet",

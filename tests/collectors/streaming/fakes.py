@@ -112,7 +112,7 @@ def stream_to(path, *, scorer, sources, deterministic=True, warnings=(), tried=l
 
     def trial(*arguments):
         tried(*arguments)
-        return Preflight(1, deterministic, None, 1.0, warnings)
+        return Preflight(deterministic, warnings)
 
     return Collection(path=Path(path), scorer=lambda: scorer, sources=sources, trial=trial, **settings).run()
 

@@ -103,27 +103,15 @@ def test_columns_of_any_type_are_kept(tmp_path, values, stored, kind):
     assert (column.to_pylist(), column.type) == (stored, kind)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            {"loss": np.array([0.0, np.nan, 1.0])},
-            r"members losses must be numbers, got 1 NaN \(first at row 4,",
-        ),
-        ({"loss": np.zeros(2)}, r"members must get one loss for each of 3 records, got shape \(2,\)"),
-        ({"more": {"other": np.zeros((3, 2))}}, r"got shape \(3, 2\)"),
-        ({"more": {"member": np.zeros(3)}}, "must have each column once, got 'member' twice"),
-    ],
-)
-def test_what_a_scorer_must_not_return_is_not_written(tmp_path, change, words):
-    """NaN, another number of losses than records, and a score named as a column never get into a part."""
+def test_what_a_scorer_must_not_return_is_not_written(tmp_path):
+    """NaN never gets into a part."""
 
     class Bad(FakeScorer):
         def score(self, records):
-            return replace(super().score(records), **change)
+            return replace(super().score(records), loss=np.array([0.0, np.nan, 1.0]))
 
     work = scoring(tmp_path, Bad(), tables(), batch_size=3, unit_size=3)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=r"members losses must be numbers, got 1 NaN \(first at row 4,"):
         work(work.units[1])
     assert list(tmp_path.iterdir()) == []
 

@@ -107,35 +107,6 @@ def test_the_tokenizer_may_pad_and_cut_by_habit():
     assert own.to_str() == before
 
 
-def test_one_identity_for_one_model():
-    """The same weights and tokenizer have the same identity; another weight, limit or tokenizer has another."""
-    import torch
-
-    first = causal_model(world.model(), tokenizer=world.tokenizer())
-    same = causal_model(copy.deepcopy(world.model()), tokenizer=world.tokenizer().backend_tokenizer)
-    assert first.network.identity == same.network.identity
-    again = causal_model(copy.deepcopy(world.model()), tokenizer=copy.deepcopy(world.tokenizer()))
-    assert again.identity == first.identity is not None
-    other = copy.deepcopy(world.model())
-    with torch.no_grad():
-        other.lm_head.weight[0, 0] += 1e-9
-    heads, moved = copy.deepcopy(world.model()), copy.deepcopy(world.model())
-    heads.config.n_head = 4  # equal weights in another number of heads are another model
-    moved.config._name_or_path = "elsewhere"
-    assert causal_model(moved, tokenizer=world.tokenizer()).identity == first.identity
-    changed = [
-        causal_model(other, tokenizer=world.tokenizer()),
-        causal_model(heads, tokenizer=world.tokenizer()),
-        causal_model(world.model(), tokenizer=world.tokenizer(), longest=10),
-        causal_model(world.model(), tokenizer=world.tokenizer(bos=True)),
-        causal_model(copy.deepcopy(world.model()).float(), tokenizer=world.tokenizer()),
-    ]
-    assert len({first.identity, *(model.identity for model in changed)}) == 6
-    assert causal_model(net(lambda ids: ids[..., None] * 0.0), tokenizer=letters).identity is None
-    scorers = [text_scorer(world.model(), tokenizer=world.tokenizer(), score=MinK(percent=k)) for k in (5, 6)]
-    assert scorers[0].identity != scorers[1].identity
-
-
 def test_texts_that_run_at_once_keep_their_logits_within_the_limit(monkeypatch):
     """Padding included, no call holds more logits than allowed, unless for one text alone."""
     import torch
