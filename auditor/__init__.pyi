@@ -10,6 +10,7 @@ from auditor import (
     scores as scores,
     sensitivity as sensitivity,
     theory as theory,
+    training as training,
     verdicts as verdicts,
 )
 from auditor._version import __version__ as __version__

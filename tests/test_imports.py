@@ -16,6 +16,7 @@ HEAVY = (*NEVER, "scipy", "statsmodels", "pyarrow", "jinja2", "rich", "cyclopts"
         ("auditor.theory", NEVER),
         ("auditor.canaries", NEVER),
         ("auditor.sensitivity", NEVER),
+        ("auditor.training", NEVER),
         ("auditor.collectors", NEVER),
         ("auditor.core.values", NEVER),
         ("auditor.cli.app", (*NEVER, "scipy", "pyarrow")),

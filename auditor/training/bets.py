@@ -73,7 +73,7 @@ class StepBets:
     >>> for _ in range(60):
     ...     coins = rng.random(64) < 0.5
     ...     bets.add(coins + rng.normal(0, 0.5, 64), coins, noise=1.0)  # half of the noise
-    >>> bool(bets.most > math.log(20)), 0.5 < bets.at_most(0.05)[0] < 0.8
+    >>> bool(bets.most > math.log(20)), bool(0.5 < bets.at_most(0.05)[0] < 0.8)
     (True, True)
     """
 

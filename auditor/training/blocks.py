@@ -1,5 +1,6 @@
 """The directions of canary gradients: disjoint blocks of coordinates with random signs, so that canaries are orthogonal [own]."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,9 +66,7 @@ class Blocks:
         else:
             share = np.maximum(np.floor(sizes / sizes.sum() * canaries), 1)
             starts = np.concatenate([[0], np.cumsum(np.minimum(share, sizes))]).astype(np.intp)
-            kinds = tensors = [
-                np.arange(low, high) for low, high in zip(starts[:-1], starts[1:], strict=True)
-            ]
+            kinds = tensors = [np.arange(low, high) for low, high in itertools.pairwise(starts)]
             whole = np.arange(starts[-1])
         parts = [
             (one, part.size)
@@ -103,21 +102,24 @@ class Blocks:
         if self.by_tensor != isinstance(clipping_norm, Mapping):
             raise InputError("clipping_norm must stay one number, or one for each tensor, in every step.")
         values = [clipping_norm.get(name) for name in names] if isinstance(clipping_norm, Mapping) else None
-        if values is not None and (None in values or len(clipping_norm) != len(names)):
+        if values is not None and (None in values or set(clipping_norm) != set(names)):  # type: ignore[arg-type]
             raise InputError(f"clipping_norm must have one number for each tensor: {', '.join(names)}.")
         result = np.array([clipping_norm] * len(names) if values is None else values, dtype=np.float64)
         if not (np.isfinite(result) & (result > 0)).all():
             raise InputError(f"clipping_norm must be above 0 and finite, got {clipping_norm!r}.")
         return result
 
+    @cached_property
+    def _inside(self) -> npt.NDArray[np.bool_]:
+        """Whether a canary has a block in a tensor; shape (tensors, m)."""
+        result = np.zeros((len(self.shapes), self.canaries), dtype=bool)
+        for place, part in enumerate(self.slices.values()):
+            result[place, self.owner[part]] = True
+        return result
+
     def squares(self, limits: Floats) -> Floats:
         """Return the squared norm that clipping leaves of each canary, shape (m,)."""
-        if not self.by_tensor:
-            return np.full(self.canaries, limits[0] ** 2)
-        result = np.zeros(self.canaries)
-        for part, limit in zip(self.slices.values(), limits, strict=True):
-            result[np.unique(self.owner[part])] += limit**2
-        return result
+        return limits**2 @ self._inside if self.by_tensor else np.full(self.canaries, limits[0] ** 2)
 
     def shares(self, limits: Floats) -> Floats:
         """Return the share of the clipping norm of all tensors together that clipping leaves of each canary, shape (m,)."""
@@ -142,4 +144,5 @@ class Blocks:
 
     def scores(self, flat: npt.NDArray[np.floating], limits: Floats) -> Floats:
         """Return the projection of a flat vector on each canary, in units of what a clipped canary adds; shape (m,)."""
-        return np.bincount(self.owner, weights=flat * self.readers(limits), minlength=self.canaries)
+        weights = flat * self.readers(limits)
+        return np.bincount(self.owner, weights=weights, minlength=self.canaries).astype(np.float64)

@@ -146,7 +146,7 @@ def check_step(
         InputError: Another shape of the gradients, or two calls on one batch that differ.
 
     >>> check_step(lambda rows: rows.sum(axis=0), {"weights": (3, 2), "bias": (2,)}).message
-    'Without clipping enough in weights, bias: one canary changes the sum by up to 10 times the clipping norm.'
+    'Without clipping enough in weights, bias: one canary changes the sum by up to 14.1 times the clipping norm.'
     """
     by_tensor = not isinstance(clipping_norm, int | float)
     rng = np.random.default_rng(seed)
@@ -198,9 +198,7 @@ def _flat(rows: dict[str, npt.NDArray[np.float32]]) -> Floats:
 
 def _clipped(rows: Floats, blocks: Blocks, limits: Floats) -> Floats:
     """Return the gradients clipped as claimed."""
-    if not blocks.by_tensor:
-        return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True) / limits[0])
-    result = rows.copy()
-    for part, limit in zip(blocks.slices.values(), limits, strict=True):
+    result, parts = rows.copy(), blocks.slices.values() if blocks.by_tensor else [slice(None)]
+    for part, limit in zip(parts, limits, strict=False):
         result[:, part] /= np.maximum(1, np.linalg.norm(rows[:, part], axis=1, keepdims=True) / limit)
     return result

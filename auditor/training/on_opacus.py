@@ -83,6 +83,7 @@ class _OpacusWatch(Watch):
         self._torch, self._optimizer, self._model = torch, optimizer, model
         self._buffers: list[Any] = []
         self._coins: Any = None
+        self._read_for: Any = None
         self._centre: Any = None
         self._clip = optimizer.clip_and_accumulate
         optimizer.clip_and_accumulate = self._clip_and_accumulate
@@ -113,23 +114,43 @@ class _OpacusWatch(Watch):
             blocks, self._centre = self.audit.blocks, 0.0
             if not self._buffers:
                 self._prepare(parameters)
-            self._reader = self._as_tensors(blocks.readers(blocks.limits(self._norms)))
-        real = [one.grad_sample for one in parameters]
+            if self._norms != self._read_for:
+                self._reader = self._as_tensors(blocks.readers(blocks.limits(self._norms)))
+                self._read_for = self._norms
         self._centre = self._centre + self._batch_sum(parameters)
         self._clip()
         if blocks is not None:
-            for one, rows in zip(parameters, self._rows(parameters), strict=True):
-                one.grad_sample = rows
-            self._clip()
-            for one, samples in zip(parameters, real, strict=True):
-                one.grad_sample = samples
+            self._clip_canaries(parameters)
 
     def _prepare(self, parameters: list[Any]) -> None:
         """Keep, for each tensor, rows of zeros that the canaries of a step are written into and taken out of."""
         torch, blocks = self._torch, self.audit.blocks
         self._vector, self._owner = self._as_tensors(blocks.vector), self._as_tensors(blocks.owner)
         self._places = [torch.arange(one.numel(), device=one.device) for one in parameters]
-        self._buffers = [torch.zeros((blocks.canaries, one.numel()), device=one.device) for one in parameters]
+        self._buffers = [
+            torch.zeros((0, one.numel()), device=one.device, dtype=_first(one.grad_sample).dtype)
+            for one in parameters
+        ]
+
+    def _clip_canaries(self, parameters: list[Any]) -> None:
+        """Let the optimizer clip the canaries whose coin is heads, as a physical batch."""
+        torch, coins = self._torch, self._coins
+        limits, count = self.audit.blocks.limits(self._norms), int(coins.sum())
+        place, samples, written = np.where(coins, np.cumsum(coins) - 1, -1), [], []
+        for index, (one, limit) in enumerate(zip(parameters, limits, strict=True)):
+            if len(self._buffers[index]) < count:
+                self._buffers[index] = self._buffers[index].new_zeros((count, one.numel()))
+            owner = torch.as_tensor(place, device=one.device)[self._owner[index]]
+            inside = owner >= 0
+            at, rows = (owner[inside], self._places[index][inside]), self._buffers[index]
+            rows[at] = (self._vector[index][inside] * (self.audit.scale * float(limit))).to(rows.dtype)
+            written.append((rows, at))
+            samples.append(one.grad_sample)
+            one.grad_sample = rows[:count].reshape(-1, *one.shape)
+        self._clip()
+        for one, sample, (rows, at) in zip(parameters, samples, written, strict=True):
+            one.grad_sample = sample
+            rows[at] = 0.0
 
     def _as_tensors(self, flat: Any) -> list[Any]:
         """Return a flat array as one flat tensor for each parameter, on its device."""
@@ -138,20 +159,6 @@ class _OpacusWatch(Watch):
             self._torch.as_tensor(flat[part], device=one.device)
             for part, one in zip(blocks.slices.values(), self._optimizer.params, strict=True)
         ]
-
-    def _rows(self, parameters: list[Any]) -> Iterator[Any]:
-        """Yield the gradients of the canaries whose coin is heads, one tensor for each parameter."""
-        torch, coins = self._torch, self._coins
-        limits = self.audit.blocks.limits(self._norms)
-        place = np.where(coins, np.cumsum(coins) - 1, -1)
-        for index, (one, limit) in enumerate(zip(parameters, limits, strict=True)):
-            rows, owner = self._buffers[index], torch.as_tensor(place, device=one.device)[self._owner[index]]
-            inside = owner >= 0
-            at = (owner[inside], self._places[index][inside])
-            rows[at] = self._vector[index][inside] * (self.audit.scale * float(limit))
-            kind = _first(one.grad_sample).dtype
-            yield rows[: int(coins.sum())].reshape(-1, *one.shape).to(kind, copy=True)
-            rows[at] = 0.0
 
     def _batch_sum(self, parameters: list[Any]) -> Any:
         """Return the scores of the batch's own gradients, clipped as claimed; computed here, before the canaries."""

@@ -7,6 +7,7 @@ that goes through shuffled records: the size of the batch before, and no record 
 """
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,6 @@ class SamplerBets:
         self._seen.append(drawn)
 
 
-def _ratio(right: bool, log_claimed: Floats | float) -> float:
+def _ratio(right: Any, log_claimed: Floats | float) -> float:
     """Return the log of the likelihood ratio of a prediction that gives `_SURE` to one outcome and the rest to the claim."""
     return float(np.logaddexp(np.log(_SURE) - log_claimed, np.log1p(-_SURE)) if right else np.log1p(-_SURE))

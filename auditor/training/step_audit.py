@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("auditor.training")
 _OF_SAMPLER = 0.2  # of the error, where the sampler is tested
+_FAIR = 0.5
 _MEMORY = 0.9  # of the prediction of a score from earlier ones
 
 
@@ -128,7 +129,7 @@ class StepAudit:
                 f"the model must keep its trained parameters, got others in step {self.steps + 1}; watch a new training."
             )
         self._limits = self.blocks.limits(clipping_norm)
-        self._coins = self._rng.random(self.blocks.canaries) < 0.5
+        self._coins = self._rng.random(self.blocks.canaries) < _FAIR
         return self._coins
 
     def _start(self, shapes: Shapes, clipping_norm: Limits) -> None:
@@ -160,11 +161,8 @@ class StepAudit:
         Raises:
             InputError: No step was inserted, or a sum that is not finite or has another shape.
         """
-        flat, before = (None if one is None else self._flat(one) for one in (noisy_sum, centre))
-        self.observe_scores(
-            self.blocks.scores(flat, self._limits),
-            None if before is None else self.blocks.scores(before, self._limits),
-        )
+        own = None if centre is None else self.blocks.scores(self._flat(centre), self._limits)
+        self.observe_scores(self.blocks.scores(self._flat(noisy_sum), self._limits), own)
 
     def _flat(self, values: Mapping[str, npt.ArrayLike]) -> Floats:
         arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
@@ -266,8 +264,10 @@ class StepAudit:
 
     @property
     def measured(self) -> tuple[Floats, int, Floats]:
-        """The standard deviation of each canary's score over the claim, the number of steps, and the contribution of a clipped
-        canary in clipping norms, nan before both sides of its coin were seen; shape (canaries,) each.
+        """The noise of each canary's score over the claim, the number of steps, and the contribution of each clipped canary.
+
+        The first is a standard deviation, the last is in clipping norms and nan before both sides of a coin were seen; shape
+        (canaries,) each.
         """
         tally = self._tally
         with np.errstate(invalid="ignore"):
@@ -293,7 +293,7 @@ class StepAudit:
         """Steps, evidence and certified noise, as a line.
 
         >>> StepAudit(1.0).progress
-        '0 steps: evidence 1 of 20; no limit of the noise yet'
+        '0 steps: evidence 1 of 20.0; no limit of the noise yet'
         """
         evidence, most = math.exp(min(self.log_evidence, 700.0)), self.noise_at_most
         limit = (

@@ -1,11 +1,12 @@
 """What the adapters share: a step audit that follows a training by itself."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from auditor.training.step_audit import StepAudit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from auditor.results.document import TrainingResult
 
 

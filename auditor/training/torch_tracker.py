@@ -10,7 +10,7 @@ from typing import Any, final
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats
-from auditor.sensitivity.tracker import Arrays, ModelSteps
+from auditor.training.tracker import Arrays, ModelSteps
 
 _POISSON = PoissonSampling()
 
