@@ -48,6 +48,7 @@ _EXAMPLES = {
     "claim": "epsilon < 2",
     "runs": "claim not refuted",
     "instances": "claim not refuted",
+    "training": "claim not refuted; noise_ratio.upper < 1.1",
     "labels": "epsilon_bound.labels < 1",
 }
 
@@ -70,6 +71,9 @@ def _refuted(result: Document) -> str:
     """Return the epsilon of a refuted claim, as stated and as judged, and the measured one."""
     item = next((item for item in result.comparisons if item.verdict is Verdict.REFUTED), None)
     row = None if item is None else find(result, item.estimate)
+    if item is not None and row is not None and item.claim.metric != "epsilon" and (row.upper or 1.0) < 1:
+        at_most = numbers.number(row.upper, toward="up")
+        return f"The claim is refuted: noise at most {at_most} times the claimed noise"
     if item is None or row is None or item.claim.value is None or (row.lower or 0.0) <= item.claim.value:
         return "The claim is refuted"
     made, audited = (numbers.as_stated(claim.value) for claim in (result.claims[0], item.claim))

@@ -448,11 +448,12 @@ _CLAIMED = ("Claimed: {}.", "Converted for this audit: {}.")
 
 def _judged(item: Comparison, result: document.Document) -> list[str]:
     """Return the stated claim, its judged form if that differs, and the reason for the verdict."""
-    forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
+    stated = result.claims[:1] if item.claim.metric == "epsilon" else ()
+    forms = [claim for claim in (*stated, item.claim) if claim.value is not None]
     text = list(dict.fromkeys(map(claim_words, forms)))
     if item.verdict is Verdict.NOT_EVALUABLE:
         text = text[:1]
-    at = text[-1][text[-1].index(" (") :] if text else ""  # not repeated for the measurement
+    at = "".join(text[-1].partition(" (")[1:]) if text else ""  # not repeated for the measurement
     reason = numbers.sentence(item.reason).replace(at, "", 1)
     return [*(words.format(form) for words, form in zip(_CLAIMED, text, strict=False)), reason]
 

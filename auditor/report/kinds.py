@@ -1,14 +1,16 @@
 """The views of other kinds of documents: audits of a training algorithm, audits of labels, and promises."""
 
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor.core import numbers
+from auditor.core.values import Verdict
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import Row
 from auditor.report.view import View, texts
-from auditor.report.words import PROMISED
+from auditor.report.words import LESS_PRIVATE, NOT_SHOWN, PROMISED
 from auditor.results.document import Document
 
 
@@ -129,6 +131,113 @@ class TrainingView(View):
         )
 
 
+class StepsView(TrainingView):
+    """The view of an audit from inside one training."""
+
+    @cached_property
+    def now(self) -> tuple[str, ...]:
+        """Advice in three lines."""
+        only_sampler = self.result.data["sampler_refuted"] and not self.result.data["noise_refuted"]
+        return self.advice("training", "sampler" if only_sampler else str(self.result.verdict))
+
+    @cached_property
+    def model(self) -> str:
+        """The claim, as the name of the training."""
+        return f"Training that claims {numbers.tidy(str(self.result.data['claim']))}: from inside"
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The evidence of the steps against the claimed noise."""
+        judged, alpha = self.result.comparisons[0], self.result.data["error_of_steps"]
+        odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
+        return Evidence(
+            "Evidence against the claim", odds, f"{numbers.as_stated(round(1 / alpha, 9))} to 1 refutes it"
+        )
+
+    @cached_property
+    def finding(self) -> Statement:
+        """What the steps and the batches show, and the scope of the audit."""
+        if self.result.altered:
+            return super().finding
+        data, words = self.result.data, texts("findings")["steps"]
+        refuted = bool(data["noise_refuted"] or data["sampler_refuted"])
+        sentences = list(self._of_steps()) if data["noise_refuted"] else [] if refuted else [self._quiet()]
+        if data["sampler_refuted"]:
+            level = numbers.percent(1 - data["error_of_sampler"], toward="down")
+            sentences.append(words["sampler"].format(level=f"At {level} confidence"))
+        return Statement(LESS_PRIVATE if refuted else NOT_SHOWN, " ".join([*sentences, words["scope"]]))
+
+    @cached_property
+    def tensors(self) -> list[dict[str, Any]]:
+        """The measurements of each parameter tensor."""
+        columns = self.result.data["tensors"]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    @property
+    def _level(self) -> str:
+        return f"At {numbers.percent(1 - self.result.data['error_of_steps'], toward='down')} confidence"
+
+    def _of_steps(self) -> Iterator[str]:
+        """Yield what the steps show against the claim: less noise, where it is, and a lack of clipping."""
+        words, most = texts("findings")["steps"], self.rows[0].estimate.upper
+        low = [item["name"] for item in self.tensors if (item["at_most"] or 1) < 1]
+        where = f", in {', '.join(map(numbers.quoted, low))}" if 0 < len(low) < len(self.tensors) else ""
+        less = most is not None and most < 1
+        values = {"level": self._level, "most": numbers.number(most, toward="up"), "where": where}
+        yield words["noise" if less else "leak"].format(**values)
+        largest = max((item["contribution"] or 0.0 for item in self.tensors), default=0.0)
+        if largest > _CLIPPED:
+            yield words["clipping"].format(contribution=numbers.number(largest))
+
+    def _quiet(self) -> str:
+        words, most = texts("findings")["steps"], self.rows[0].estimate.upper
+        return (
+            str(words["few"])
+            if most is None
+            else words["quiet"].format(level=self._level, most=numbers.number(most, toward="up"))
+        )
+
+    @property
+    def who(self) -> str:
+        """The people whom the result is about."""
+        return str(
+            texts("findings")["who"]["training" if self.result.verdict is Verdict.REFUTED else "nothing"]
+        )
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The certified noise, beside the evidence."""
+        words = "The evidence judges the claim; the other numbers follow from it, at the same confidence."
+        return Headline(self.result.estimates[0], words)
+
+    @cached_property
+    def counted(self) -> str:
+        """The counts of the audit, and the batches, in sentences."""
+        data, words = self.result.data, texts("findings")["steps"]
+        values = {name: numbers.number(data[name]) for name in ("scale", "nuisance")}
+        counts = {name: numbers.count(data[name]) for name in ("steps", "canaries", "parameters")}
+        result, batches = [words["counted"].format(**values, **counts), *data["notes"]], data["sampler"]
+        if batches is not None:
+            expected = batches["records"] * batches["rate"]
+            result.append(
+                words["batches"].format(
+                    batches=numbers.count(batches["batches"]),
+                    records=numbers.count(batches["records"]),
+                    mean=numbers.number(batches["mean"]),
+                    variance=numbers.number(batches["variance"]),
+                    expected=numbers.number(expected),
+                    spread=numbers.number(expected * (1 - batches["rate"])),
+                    empty=numbers.count(batches["empty"]),
+                    evidence=numbers.number(batches["e_value"], toward="down"),
+                    needed=numbers.as_stated(round(1 / data["error_of_sampler"], 9)),
+                )
+            )
+        return " ".join(result)
+
+
+_CLIPPED = 1.2  # clipping norms; more than a mean of as many steps as refute leaves to chance
+
+
 class LabelsView(View):
     """The view of an audit of a model's training labels."""
 
@@ -246,4 +355,5 @@ class PromiseView(View):
 @lru_cache(maxsize=8)
 def view_of(result: Document) -> View:
     """Return the view of a result, which all its outputs share."""
-    return {None: View, "claim": PromiseView, "labels": LabelsView}.get(result.kind, TrainingView)(result)
+    views = {None: View, "claim": PromiseView, "labels": LabelsView, "training": StepsView}
+    return views.get(result.kind, TrainingView)(result)

@@ -92,6 +92,8 @@ class Row:
         item = self.estimate
         if self.promised == "proven":
             return "up" if self.metric.more_is_worse else "down"
+        if item.lower is None and item.value == item.upper:
+            return "up"
         if not self.metric.lower_bound or item.lower == item.upper:
             return "nearest"
         if item.value == item.lower:

@@ -519,6 +519,7 @@ class View:
             ("Runs with the canary", numbers.count(data.get("n_with"))),
             ("Runs without it", numbers.count(data.get("n_without"))),
             ("Models", numbers.count(data.get("n_instances"))),
+            ("Steps", numbers.count(data.get("steps"))),
             ("Training records scored", numbers.count(None if several else data.get("n_member"))),
             ("Training records with labels", numbers.count(data.get("n_records"))),
             ("Records that D was learnt from", numbers.count(data.get("n_reference"))),

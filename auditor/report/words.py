@@ -236,7 +236,9 @@ def pair_words(share: float) -> tuple[str, str]:
 
 
 def claim_words(claim: Claim) -> str:
-    """Return a claimed epsilon with its delta and adjacency."""
+    """Return a claimed epsilon with its delta and adjacency, or another claim with its name."""
+    if claim.metric != "epsilon":
+        return f"{short_title(claim.metric).lower()} {numbers.as_stated(claim.value)}"
     at = "" if claim.delta is None else f"delta {numbers.as_stated(claim.delta)}, "
     return f"epsilon {numbers.as_stated(claim.value)} ({at}{claim.adjacency})"
 
@@ -317,6 +319,8 @@ VERDICT = {
 }
 
 PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
+LESS_PRIVATE = Sign("Less private than claimed", "!", "bad")
+NOT_SHOWN = Sign("Not refuted", "–", "plain")  # noqa: RUF001 a dash is meant
 
 STATUS = {
     Status.OK: Sign("OK", "✓", "good"),

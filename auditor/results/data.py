@@ -198,13 +198,13 @@ class RunsData(LimitsSet):
     looks: NotRequired[Count]
 
 
-class TensorData(TypedDict):
-    """What a training audit measured of one parameter tensor.
+class TensorsData(TypedDict):
+    """What a training audit measured of each parameter tensor, as columns.
 
     Attributes:
-        name: Its name.
-        numbers: Its trained numbers.
-        canaries: Canaries that are judged for it alone.
+        name: Their names.
+        numbers: Their trained numbers.
+        canaries: Canaries that are judged for each alone.
         measured: Standard deviation of their scores over the claimed one; a point estimate.
         low: Lower end of its interval at about 95% confidence, if the noise is normal and independent.
         high: Upper end of that interval.
@@ -212,14 +212,14 @@ class TensorData(TypedDict):
         contribution: Mean contribution of a clipped canary in clipping norms; None before both sides of a coin were seen.
     """
 
-    name: str
-    numbers: Count
-    canaries: Count
-    measured: NotNegative
-    low: NotNegative
-    high: NotNegative
-    at_most: NotNegative | None
-    contribution: Finite | None
+    name: list[str]
+    numbers: list[Count]
+    canaries: list[Count]
+    measured: list[NotNegative]
+    low: list[NotNegative]
+    high: list[NotNegative]
+    at_most: list[NotNegative | None]
+    contribution: list[Finite | None]
 
 
 class EvidenceData(TypedDict):
@@ -285,7 +285,7 @@ class TrainingData(LimitsSet):
     sampler_refuted: bool
     nuisance: NotNegative
     claim: str
-    tensors: list[TensorData]
+    tensors: TensorsData
     evidence: EvidenceData
     sampler: SamplerData | None
     notes: list[str]

@@ -34,8 +34,8 @@ from auditor.results.data import (
     Provenance,
     ProvenanceOfInstances,
     RunsData,
-    TrainingData,
     ShownData,
+    TrainingData,
 )
 
 if TYPE_CHECKING:

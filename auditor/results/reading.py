@@ -167,7 +167,11 @@ def _closed(made: Schema, cls: type) -> Schema:
 def _examples(cls: type) -> list[str]:
     """Return the names that this version gives to estimates or to checks; results of others may have more."""
     if cls is Estimate:
-        names = [item.name for item in (*METRICS, *METRICS_OF_RUNS, *METRICS_OF_STEPS) if not item.name.endswith("*")]
+        names = [
+            item.name
+            for item in (*METRICS, *METRICS_OF_RUNS, *METRICS_OF_STEPS)
+            if not item.name.endswith("*")
+        ]
     else:
         names = [item.name for item in (*CHECKS, *RUN_CHECKS)] if cls is Check else []
     return list(dict.fromkeys(names))

@@ -71,7 +71,7 @@ def judged(audit: "StepAudit", *, delta: float) -> TrainingResult:
         claims=claims(stated, delta=delta) if stated else (claim,),
         comparisons=(compared,),
         verdict=verdict,
-        provenance={**made_now(), "input_sha256": _hash(audit), "seed": None},
+        provenance={**made_now(), "input_sha256": _hash(audit), **audit.drawn_with},
     )
 
 
@@ -115,37 +115,39 @@ def _implied(
     return row if value.value is not None else row.emptied(value.note or "the accountant has no epsilon")
 
 
-def _tensors(audit: "StepAudit") -> list[dict[str, Any]]:
+def _tensors(audit: "StepAudit") -> dict[str, list[Any]]:
     """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
-    blocks, (measured, draws, contribution), result = audit.blocks, audit.measured, []
+    blocks, (measured, draws, contribution) = audit.blocks, audit.measured
+    result: dict[str, list[Any]] = {}
     most = audit.tensor_limits
     for place, (name, part) in enumerate(blocks.slices.items()):
         members = blocks.tensors[place]
         ratio = math.sqrt(np.average(measured[members] ** 2))
         width = _NORMAL / math.sqrt(2 * draws * len(members))
-        result.append(
-            {
-                "name": name,
-                "numbers": part.stop - part.start,
-                "canaries": len(members),
-                "measured": ratio,
-                "low": ratio * max(0.0, 1 - width),
-                "high": ratio * (1 + width),
-                "at_most": None if math.isinf(most[place]) else float(most[place]),
-                "contribution": None
-                if np.isnan(contribution[members]).all()
-                else float(np.nanmean(contribution[members])),
-            }
-        )
+        both = ~np.isnan(contribution[members])
+        row = {
+            "name": name,
+            "numbers": part.stop - part.start,
+            "canaries": len(members),
+            "measured": ratio,
+            "low": ratio * max(0.0, 1 - width),
+            "high": ratio * (1 + width),
+            "at_most": None if math.isinf(most[place]) else float(most[place]),
+            "contribution": float(contribution[members][both].mean()) if both.any() else None,
+        }
+        for key, value in row.items():
+            result.setdefault(key, []).append(value)
     return result
 
 
-def _reason(audit: "StepAudit", tensors: list[dict[str, Any]]) -> str:
+def _reason(audit: "StepAudit", tensors: dict[str, list[Any]]) -> str:
     """Return the reason for the verdict, in a sentence."""
     of_steps, of_sampler = (percent(1 - share, toward="down") for share in audit.shares)
     words = []
     if audit.noise_refuted:
-        low = [item["name"] for item in tensors if (item["at_most"] or math.inf) < 1]
+        low = [
+            name for name, most in zip(tensors["name"], tensors["at_most"], strict=True) if (most or 1) < 1
+        ]
         where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low else ""
         words.append(
             f"The evidence of {audit.steps:,} steps reached {number(1 / audit.shares[0])}: the noise, the clipping or its"

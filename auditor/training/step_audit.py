@@ -81,6 +81,7 @@ class StepAudit:
         if not 1 < self.scale < math.inf:
             raise InputError(f"scale must be above 1, so that clipping must act, got {scale!r}.")
         self._rng = np.random.default_rng(seed)
+        self.drawn_with = {} if seed is None else {"seed": seed}  # for the result
         self.sampler = self._sampler_of(records)
         self.notes: list[str] = []
         self._blocks: Blocks | None = None

@@ -473,8 +473,10 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
 def _grown(result: Document) -> tuple[canvas.Floats, canvas.Floats, float] | None:
     """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; None if the result has none."""
     row, level = next(iter(result.estimates), None), result.data.get("confidence") or 0
-    growth = detail(row, "claimed_curve", "growth") or {}
-    pairs, logs = canvas.finite(*(growth.get(name) or () for name in ("pairs", "log_evidence")))
+    growth = result.data.get("evidence") or detail(row, "claimed_curve", "growth") or {}
+    looks = growth.get("steps") or growth.get("pairs") or ()
+    pairs, logs = canvas.finite(looks, growth.get("log_evidence") or ())
+    level = 1 - result.data.get("error_of_steps", 1 - level)
     drawable = pairs.size > 0 and 0 < level < 1
     return (pairs, logs / math.log(10), -math.log10(1 - level)) if drawable else None
 
@@ -483,14 +485,18 @@ def _e_value(power: float, _: object = None) -> str:
     return numbers.number(10.0 ** min(power, 300), digits=2)
 
 
+def _looks(result: Document) -> str:
+    return "steps" if result.kind == "training" else "pairs of runs"
+
+
 def growth_words(result: Document) -> str:
     """Return how the evidence grew, in words."""
     grown = _grown(result)
     if grown is None:
-        return "No evidence against a claim was gathered pair by pair."
+        return "No evidence against a claim was gathered as it grew."
     most, last, needed = (_e_value(float(power)) for power in (grown[1].max(), grown[1][-1], grown[2]))
     return (
-        f"The evidence against the claim, an e-value, over {numbers.count(grown[0][-1])} pairs of runs: largest {most}, last"
+        f"The evidence against the claim, an e-value, over {numbers.count(grown[0][-1])} {_looks(result)}: largest {most}, last"
         f" {last}. Evidence of {needed} at any time refutes the claim."
     )
 
@@ -507,7 +513,9 @@ def growth_figure(result: Document) -> "Figure | None":
         panel.plot(pairs, powers, color=canvas.ACCENT, linewidth=1.8, label="Evidence (e-value)")
         line: dict[str, Any] = {"color": canvas.INK, "linestyle": canvas.DASHED, "linewidth": 1.1}
         panel.axhline(needed, label=f"Refutes the claim: {_e_value(needed)}", **line)
-        panel.set(xlabel="Pairs of runs", ylabel="Evidence against the claim", xlim=(0, pairs[-1]))
+        panel.set(
+            xlabel=_looks(result).capitalize(), ylabel="Evidence against the claim", xlim=(0, pairs[-1])
+        )
         panel.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         panel.yaxis.set_major_formatter(_e_value)
         canvas.legend(figure)
