@@ -48,7 +48,7 @@ _EXAMPLES = {
     "claim": "epsilon < 2",
     "runs": "claim not refuted",
     "instances": "claim not refuted",
-    "training": "claim not refuted; noise_ratio.upper < 1.1",
+    "training": "claim not refuted",
     "labels": "epsilon_bound.labels < 1",
 }
 
