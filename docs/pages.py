@@ -32,7 +32,12 @@ ROW = re.compile(r"^\| \[`(auditor\.[\w.]+)`\]\([^)]*\) \| .* \|$", re.MULTILINE
 _TABLE = re.compile(rf"^\| name \| summary \|\n\| --- \| --- \|\n((?:{ROW.pattern}\n?)+)", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
 
-_GROUPS = {"of_models": "Of one model", "of_runs": "Of many runs", "claimed": "Of a claim"}
+_GROUPS = {
+    "of_models": "Of one model",
+    "of_runs": "Of many runs",
+    "of_steps": "Of the steps of one training",
+    "claimed": "Of a claim",
+}
 
 # Files outside docs/ that are pages of the site.
 SITE = {
@@ -72,7 +77,7 @@ def _row(page: Path, row: re.Match[str]) -> str:
         source, words = Path(str(sys.modules[module].__file__)), inspect.getdoc(value) or ""
     else:
         room = Path(str(importlib.import_module(folder).__file__))
-        places = room.parent.glob("*.py") if room.stem == "__init__" else [room]
+        places = room.parent.glob("*.py") if room.stem == "__init__" else [room, *ROOT.glob("auditor/*/*.py")]
         source, words = next(match for path in places for match in _assigned(path, last))
     summary = " ".join(words.split("\n\n")[0].split()).replace("|", "\\|")
     place = posixpath.relpath(source.relative_to(ROOT).as_posix(), page.parent.relative_to(ROOT).as_posix())

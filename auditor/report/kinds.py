@@ -156,7 +156,7 @@ class StepsView(TrainingView):
 
     @cached_property
     def finding(self) -> Statement:
-        """What the steps and the batches show, and the scope of the audit."""
+        """The evidence of steps and batches, and the scope of the audit."""
         if self.result.altered:
             return super().finding
         data, words = self.result.data, texts("findings")["steps"]

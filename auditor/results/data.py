@@ -199,7 +199,7 @@ class RunsData(LimitsSet):
 
 
 class TensorsData(TypedDict):
-    """What a training audit measured of each parameter tensor, as columns.
+    """Measurements of each parameter tensor in a training audit, as columns.
 
     Attributes:
         name: Their names.

@@ -43,7 +43,7 @@ class StepWatch(Watch):
         self._undo.append(lambda: setattr(self, "_on", False))
 
     def __call__(self, gradients: npt.ArrayLike) -> Floats:
-        """Return what the function returns for the gradients and the canaries, and observe it.
+        """Return the output of the function for the gradients and the canaries, and observe it.
 
         Args:
             gradients: Shape (n, d): one for each record of the batch, not clipped.

@@ -283,7 +283,7 @@ class StepAudit:
 
     @property
     def nuisance(self) -> float:
-        """What remains of the batch in the scores, as a standard deviation over that of the claimed noise; a point estimate.
+        """The rest of the batch in the scores, as a standard deviation over that of the claimed noise; a point estimate.
 
         It is the square root of the mean product of two steps' scores, less coins and centre: noise is fresh in each step.
         """

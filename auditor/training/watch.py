@@ -1,4 +1,4 @@
-"""What the adapters share: a step audit that follows a training by itself."""
+"""The part that all adapters share: a step audit that follows a training by itself."""
 
 from typing import TYPE_CHECKING, Any
 
