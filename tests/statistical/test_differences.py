@@ -189,14 +189,3 @@ def test_pairs_see_what_results_do_not(simulated, shifts, correlation):
     paired, apart = simulated(found, seed=43, runs=(40, 1000)).mean(axis=0)
     assert paired > 0.5
     assert apart < 0.2
-
-
-def test_independence_wrongly_assumed_would_be_caught(simulated):
-    """The usual formula for independent samples misses far too often under negative dependence: the test can fail."""
-
-    def missed(rng):
-        old, new = (item.estimate("auc") for item in releases(rng, (0.5, 0.5), -0.95))
-        error = math.hypot(*(item.details["standard_error"] for item in (old, new)))
-        return abs(new.value - old.value) > stats.norm.isf(0.025) * error
-
-    assert not seldom(simulated(missed, seed=33, runs=(200, 1000)))

@@ -44,13 +44,6 @@ def test_one_score_per_person_keeps_the_level(simulated, by):
     assert seldom(simulated(failures(OnePerPerson(by)), seed=1, runs=(400, 5000)))
 
 
-def test_each_record_loses_the_level(simulated):
-    """The same records counted as independent fail at both, so the simulation can fail."""
-    missed, alarms = simulated(failures(EachRecord()), seed=2, runs=(200, 2000)).T
-    assert not seldom(missed)
-    assert not seldom(alarms)
-
-
 def test_a_leak_of_persons_is_covered(simulated):
     """With people one standard deviation apart the interval of the mean scores covers their true AUC."""
     many = by_person(np.random.default_rng(3), people=20_000, leak=3.0)
