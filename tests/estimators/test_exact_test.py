@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from oracles import worst_interleavings
 from scipy import stats
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, runs_for
 
 from auditor.core import Census, Losses, Melded, RankGrid, Subset
 from auditor.curves import TradeoffCurve
 from auditor.estimators import clopper_pearson
 from auditor.estimators.certified import positive_bounds
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, chances_up_to, least_epsilons
-from auditor.estimators.tosses import chance_to_stay_below
 
 
 def judged(member, nonmember, delta, alpha=ALPHA):
@@ -76,13 +75,6 @@ def test_the_p_value_against_drawn_records(request, rng, members, nonmembers, ep
         assert share - 4.5 * noise < found < share + 4.5 * noise + spare
 
 
-def test_the_p_value_of_two_apart_is_that_of_one_order():
-    """Without leakage the chance that all members lie below all non-members is that of one order among all."""
-    for members, nonmembers in ((4, 4), (3, 9), (10, 2)):
-        apart = judged(np.zeros(members), np.ones(nonmembers), 0.0)
-        assert apart.p_value(0.0) == pytest.approx(1 / math.comb(members + nonmembers, members), rel=2e-4)
-
-
 def test_more_leakage_never_raises_the_p_value(rng):
     """A member that moves down, or a non-member that moves up, ties or not, leaves the p-value or lowers it."""
     for _ in range(60):
@@ -121,27 +113,6 @@ def test_claims_that_allow_everything_are_kept(epsilon):
     """No few records refute an epsilon near 20 or above it, however well they are distinguished."""
     apart = judged(np.zeros(200), np.ones(150), 1e-5)
     assert apart.p_value(epsilon) > 0.99
-
-
-@pytest.mark.parametrize(("law", "alpha"), [("worst", 0.05), ("worst", 0.01), ("mirrored", 0.01)])
-@pytest.mark.parametrize(("sizes", "epsilon", "delta"), [((20, 20), 1.0, 0.0), ((150, 60), 0.5, 1e-3)])
-def test_the_truth_is_seldom_exceeded(request, law, sizes, epsilon, delta, alpha):
-    """The bound exceeds the truth with probability alpha at most, and at the least favourable law hardly less often."""
-    rng, runs = np.random.default_rng(81), runs_for(request, 120, 4000)
-
-    def drawn():
-        member, nonmember = worst(rng, *sizes, epsilon, delta)
-        if law == "mirrored":
-            other, one = worst(rng, *sizes[::-1], epsilon, delta)
-            return -one, -other
-        return member, nonmember
-
-    tests = [judged(*drawn(), delta, alpha) for _ in range(runs)]
-    misses = sum(test.p_value(epsilon) <= alpha for test in tests)
-    assert at_most(misses, runs, level=alpha)
-    if law == "worst":
-        # Hits are whole numbers: a little less than alpha is all that few records have.
-        assert stats.binom.cdf(misses, runs, 0.6 * alpha) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -200,20 +171,6 @@ def test_the_default_is_never_below_its_own_option(scores, size, runs):
             assert own.details["interval"] == "Calibrated"
             assert own.value >= melded.value
             assert own.details["ceiling"] >= melded.details["ceiling"] - 1e-4
-
-
-@pytest.mark.parametrize("alpha", _AT)
-@pytest.mark.parametrize(("sizes", "delta"), [((30, 30), 0.0), ((200, 100), 1e-5), ((100, 300), 0.1)])
-def test_the_statistic_is_seldom_above_the_truth(sizes, delta, alpha):
-    """Its chance is below the level before anything is calibrated, which is why the default is not below `Melded`."""
-    for epsilon in (1e-6, 0.5, 1.0, 2.0, 4.0):
-        law = Statistic(*sizes, delta, alpha)
-        most = np.full(sizes[1] + 1, sizes[0])
-        own, at = law.corners(epsilon)
-        most[at] = own
-        most = np.minimum.accumulate(most[::-1])[::-1]
-        above = 1 - chance_to_stay_below(most, members=sizes[0], epsilon=epsilon, delta=delta)
-        assert above < 0.9 * alpha
 
 
 # --- Audits that are drawn from the law ------------------------------------------------------------------

@@ -4,7 +4,6 @@ The optimiser is checked against a hand computation, the promises against Tensor
 """
 
 import re
-import sys
 from dataclasses import replace
 
 import mpmath
@@ -85,55 +84,6 @@ def test_adult_encoding_by_hand(tmp_path):
     assert not found.x_train.flags.writeable
 
 
-@pytest.mark.parametrize(
-    ("train", "words"),
-    [
-        (["1, 2, 3"], "15 columns, got 3"),
-        ([RICH.replace("52", "old", 1)], "a number in column age, got 'old' in record 1"),
-        (
-            [RICH, POOR.replace("Cuba", "Mars")],
-            "a value of adult.names in column native-country, got 'Mars' in record 2",
-        ),
-        ([RICH.replace(">50K", "rich")], "column income, got 'rich'"),
-    ],
-)
-def test_what_is_not_adult_is_said_in_one_sentence(tmp_path, train, words):
-    """A file that is not Adult is refused in one sentence that says where the real one is."""
-    with pytest.raises(auditor.InputError, match=re.escape(words)) as raised:
-        adult.load(write(tmp_path, train, [POOR]))
-    message = str(raised.value)
-    assert message.startswith("adult.data must have")
-    assert "UCI Machine Learning Repository" in message
-    assert message.endswith(".")
-    assert "\n" not in message
-
-
-def test_missing_files_are_said_in_one_sentence(tmp_path, monkeypatch):
-    """Without data, each loader names the file or the variable that is missing and where to get the data."""
-    with pytest.raises(
-        auditor.InputError, match=r"Adult's file adult\.data .*UCI Machine Learning Repository"
-    ):
-        adult.load(tmp_path)
-    for load, name in ((location30.load, "Location-30"), (purchase100.load, "Purchase-100")):
-        with pytest.raises(
-            auditor.InputError, match=rf"the \.npz file of {name}, .*privacytrustlab/datasets"
-        ):
-            load(tmp_path / "none.npz")
-    np.savez(tmp_path / "other.npz", x=np.zeros((3, 2)))
-    with pytest.raises(
-        auditor.InputError, match=r"other\.npz must be an \.npz file with numeric arrays x and y"
-    ):
-        location30.load(tmp_path / "other.npz")
-    np.savez(tmp_path / "gap.npz", x=np.zeros((3, 2)), y=[0, 0, 2])
-    with pytest.raises(auditor.InputError, match="classes from 0 and none missing"):
-        location30.load(tmp_path / "gap.npz")
-    monkeypatch.delenv("ADULT", raising=False)
-    with pytest.raises(
-        auditor.InputError, match="environment variable ADULT must say where the data 'adult' are"
-    ):
-        dp_training.records_of({"data": "adult"})
-
-
 @pytest.mark.parametrize("data", [location30, purchase100])
 def test_the_random_split_is_drawn_once_and_for_all(tmp_path, data):
     """The random split has the paper's shares and is the same for every model."""
@@ -186,18 +136,6 @@ def test_the_kept_grids_are_the_published_ones(data):
     for name, (leak, utility) in means.iterrows():
         beaten = (means["epsilon_star"] <= leak) & (means["utility"] >= utility)
         assert (name in best) == (beaten.sum() == 1)
-
-
-def test_a_grid_from_the_command_line(monkeypatch, tmp_path):
-    """The command trains the published grid into the folder that RUNS names, where a notebook looks for it."""
-    asked = {}
-    monkeypatch.setenv("RUNS", str(tmp_path))
-    monkeypatch.setattr(landscape, "run", lambda grid, **choices: asked.update(choices, grid=grid))
-    monkeypatch.setattr(sys, "argv", ["landscape", "adult", "--repeats", "2", "--workers", "1"])
-    landscape.main()
-    assert asked["grid"] == strategies.adult_grid()
-    assert (asked["repeats"], asked["workers"]) == (2, 1)
-    assert asked["folder"] == tmp_path / "landscape-adult" == landscape.folder_of("adult")
 
 
 def test_losses_are_the_papers():

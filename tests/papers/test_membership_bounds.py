@@ -16,10 +16,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import adult, games, gaussian, grid, membership, one_hot, private_logistic
-from oracles import gaussian_mechanism_delta
+from experiments import adult, games, gaussian, membership, one_hot, private_logistic
 from scipy import stats
-from scipy.special import expit, ndtr
 
 from auditor import DPSGD, theory
 
@@ -50,57 +48,6 @@ def likelihood_by_enumeration(moves, problem, records):
             chance *= step
         total += chance
     return total
-
-
-def test_epsilon_above_10_is_not_certainty():
-    """The abstract: a Gaussian mechanism of epsilon 10 at delta 1e-5 allows .683, where epsilon alone allows .9999."""
-    noise = theory.noise_multiplier_for(
-        theory.WantedEpsilon(10.0, delta=1e-5), sampling_rate=1.0, steps=1
-    ).value
-    mu = 1 / noise
-    assert gaussian_mechanism_delta(mu, 10) == pytest.approx(1e-5, rel=1e-3)
-    assert exact(DPSGD(noise, 1.0, 1)) == pytest.approx(2 * ndtr(mu / 2) - 1, abs=1e-9)
-    assert exact(DPSGD(noise, 1.0, 1)) == pytest.approx(0.683, abs=5e-4)
-    alone = theory.humphries(theory.epsilon(DPSGD(noise, 1.0, 1), delta=1e-5)).value
-    assert alone == pytest.approx(2 * expit(10) - 1, abs=1e-5)
-
-
-def test_figure_3_at_noise_one_half():
-    """Section 5: at noise .5 and 5 epochs the bounds by epsilon and by Pinsker say nothing while the optimal one does."""
-    for rate in (0.2, 0.5, 1.0):
-        run = membership.five_epochs(0.5, rate)
-        assert run.steps == 5 / rate
-        assert membership.from_epsilon(run) > 0.9999
-        assert membership.pinsker(run) == 1
-        assert exact(run) < 0.98
-    # Without sampling: 5 steps at noise .5 are two normals sqrt(5)/.5 apart.
-    assert exact(membership.five_epochs(0.5, 1.0)) == pytest.approx(2 * ndtr(math.sqrt(5)) - 1, abs=1e-9)
-
-
-@pytest.mark.parametrize("noise", [1.0, 2.0])
-def test_figure_3_oscillations_are_whole_numbers_of_steps(noise):
-    """Both bounds grow with the sampling rate at a fixed number of steps, and can fall only where int(5/q) does."""
-    rates = np.linspace(0.3, 0.9, 60)
-    runs = [membership.five_epochs(noise, rate) for rate in rates.tolist()]
-    fewer = np.diff([run.steps for run in runs]) < 0
-    for of in (exact, membership.pinsker):
-        change = np.diff([of(run) for run in runs])
-        assert np.all(change[~fewer] >= 0)
-        assert np.any(change[fewer] < 0)
-
-
-@pytest.mark.parametrize("a", [0.2, 0.7, 1.0, 3.0])
-def test_lemma_5_grows_with_the_distance(a):
-    """The slope of TV_a in the distance r is a phi((r - x*)/s)/s, x* from the corrected lemma: positive for every a.
-
-    By the envelope theorem, since x* is where the two densities cross.
-    """
-    s, step = 0.7, 1e-5
-    for r in (0.3, 1.3, 2.5):
-        cross = (r**2 - 2 * s**2 * math.log(a)) / (2 * r)
-        slope = a * stats.norm.pdf((r - cross) / s) / s
-        above, below = (theory.total_variation_a(DPSGD(s / (r + d), 1.0, 1), a=a) for d in (step, -step))
-        assert (above - below) / (2 * step) == pytest.approx(slope, rel=1e-4, abs=1e-7)
 
 
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(7.0, 1.0, 50), (0.8, 0.1, 50)])
@@ -181,18 +128,6 @@ def test_appendix_i_one_coordinate_stands_for_the_model(game):
         assert abs(shares[0][key] - alone) <= SIGMAS * error, key
 
 
-@pytest.mark.parametrize("noise", [0.5, 1.0, 2.0])
-def test_figure_4_gap_shrinks_as_the_dimension_grows(noise):
-    """In Yeom's game the attack comes closer to the bound with more dimensions: the text is right, the caption is not."""
-    limit = exact(DPSGD(noise, 0.1, 50))
-    reached = [
-        games.final_model_advantage(games.OneHot(dimension=d, noise_multiplier=noise, **ONE_HOT), game="yeom")
-        for d in (2_000, 10_000, 100_000)
-    ]
-    assert reached == sorted(reached)
-    assert reached[-1] < limit
-
-
 @pytest.mark.parametrize(
     ("rate", "epochs", "noise", "count"),
     [(0.1, 5, 0.5, 20_000), (0.01, 50, 0.5, 4_000), (0.01, 50, 1.0, 12_000)],
@@ -215,16 +150,6 @@ def test_figure_5_likelihood_opens_the_gap_and_votes_do_not(rate, epochs, noise,
     assert max(z["iterates"], z["gradients"]) < -3
 
 
-def test_paired_counts_are_of_the_same_games():
-    """The games that only one attack won, less those that only the final-model attack won, are the difference of their wins."""
-    case = {"game": "yeom", "dimension": 500, "noise_multiplier": 1.0, "games": 3_000, "whole": False}
-    result = games.play({**case, **ONE_HOT}, seed=13)
-    for name in ("iterates", "gradients", "likelihood"):
-        ahead, behind = result[f"ahead_{name}"], result[f"behind_{name}"]
-        assert ahead - behind == result[f"won_{name}"] - result["won_final"]
-        assert 0 < ahead + behind <= 3_000
-
-
 def test_paired_table_is_mcnemars_test():
     """20 discordant games split 18 to 2 have p = 4.0e-4, shown at .05/3; split 12 to 8 they are not distinguished."""
     counts = {"ahead_iterates": 2, "behind_iterates": 18, "ahead_gradients": 12, "behind_gradients": 8}
@@ -236,16 +161,6 @@ def test_paired_table_is_mcnemars_test():
     assert table.shown.tolist() == [-1, 0, 0]
     assert table.more.tolist() == pytest.approx([-0.32, 0.08, 0])
     assert table.z.tolist() == pytest.approx([-16 / math.sqrt(20), 4 / math.sqrt(20), 0])
-
-
-def test_same_law_can_fail():
-    """500 whole models that win 270 agree with a coordinate that wins 54% of its games, and differ if they win 400."""
-    line = dict(zip(one_hot.OF_A_GAME, ("ours", 500, 0.1, 5, 1.0), strict=True))
-    wins = [f"won_{attack}" for attack in games.ATTACKS]
-    alone = pd.DataFrame([line | {"games": 20_000} | dict.fromkeys(wins, 10_800)])
-    for won, apart in ((270, 0), (400, 4)):
-        whole = pd.DataFrame([line | {"games": 500} | dict.fromkeys(wins, won)])
-        assert f"500 whole models: {apart} of 4 shares" in one_hot.same_law(alone, whole)
 
 
 @pytest.mark.parametrize("noise", [0.5, 1.0, 2.0])
@@ -275,21 +190,6 @@ def test_blocks_of_games_add_up():
     won = sum(result["won_final"] for result in results)
     assert table.attack[0] == pytest.approx(2 * won / 300 - 1)
     assert table.added[0] == exact(DPSGD(1.0, 0.1, 50))
-
-
-def test_full_settings_are_announced_and_resumed(monkeypatch, tmp_path, capsys):
-    """Full settings say how long they take, keep each result, and do not run again what is there."""
-    monkeypatch.setenv("RUNS", str(tmp_path))
-    case = {"noise_multiplier": 1.0, "sampling_rate": 1.0, "steps": 1, "prior": 0.5, "runs": 50}
-    arguments = {"name": "test", "full": True, "alike": ("steps",), "size": "runs", "trial": 5}
-    first = grid.run_grid(gaussian.observe, [case], **arguments)
-    kept = list((tmp_path / "test").glob("*.npz"))
-    changed = kept[0].stat().st_mtime_ns
-    again = grid.run_grid(gaussian.observe, [case], **arguments)
-    assert "1 cases: about" in capsys.readouterr().out
-    assert len(kept) == 1
-    assert kept[0].stat().st_mtime_ns == changed
-    assert np.array_equal(first[0]["score"], again[0]["score"])
 
 
 def test_private_logistic_regression_is_clipped_gradient_descent():

@@ -316,26 +316,6 @@ def test_canaries_show_what_a_tree_remembers(make):
         assert bound(shuffled.losses(scores)) < 0.6  # one audit in twenty finds something in nothing
 
 
-def test_collect_scores_the_table(tmp_path):
-    """From the table of canaries through `collect_to` to the same losses as by hand."""
-    features, labels = load_digits(return_X_y=True, as_frame=True)
-    found = mislabelled(features[1500:], labels[1500:], size=100, seed=0)
-    more, wrong = found.included
-    model = DecisionTreeClassifier(max_depth=6, random_state=0).fit(
-        pd.concat([features[:300], more]), pd.concat([labels[:300], wrong])
-    )
-    out = tmp_path / "losses.parquet"
-    records = auditor.RecordTable(found.table(), label="label")
-    auditor.collect_to(out, model, records=records, allow_shared_rows=True)
-    losses = auditor.read_losses(out)
-    right = model.predict_proba(found.features)[np.arange(100), found.labels]
-    # The loss falls with the probability of the label, so the order is that of the probabilities.
-    by_hand = found.losses(1 - right)
-    assert losses.id.member.tolist() == by_hand.id.member.tolist()
-    assert stats.spearmanr(losses.member, by_hand.member).statistic == pytest.approx(1)
-    assert stats.spearmanr(losses.nonmember, by_hand.nonmember).statistic == pytest.approx(1)
-
-
 # --- Marked texts and exposure -------------------------------------------------------------------------
 
 

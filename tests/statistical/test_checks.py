@@ -59,7 +59,7 @@ def test_confidence_that_is_not_masked_raises_few_questions(simulated):
         found = [checks.masking(Losses(*pair, correct=tuple(side < 0 for side in pair))) for pair in pairs]
         return [check.status is Status.UNKNOWN for check in found]
 
-    assert seldom(simulated(asked, seed=31, runs=(200, 5000)), LEVEL)
+    assert seldom(simulated(asked, seed=31, runs=(100, 5000)), LEVEL)
 
 
 @pytest.mark.parametrize(("n", "least"), [(1000, 0.75), pytest.param(300, 0.15, marks=pytest.mark.long)])
@@ -80,7 +80,7 @@ def test_the_placebo_raises_few_false_alarms(simulated):
         losses = Losses(member=rng.gamma(2, 1, 200), nonmember=rng.gamma(2, 1, 300))
         return checks.placebo(losses, delta=0.0).status is Status.FAIL
 
-    assert seldom(simulated(alarm, seed=15, runs=(100, 3000)), LEVEL)
+    assert seldom(simulated(alarm, seed=15, runs=(60, 3000)), LEVEL)
 
 
 @pytest.mark.parametrize("law", ["normal", "five values"])
@@ -109,7 +109,7 @@ def test_natural_twins_raise_few_false_alarms(simulated, n1, n0, contents):
         found = twins(PerGroup(pooled[:n1], pooled[n1:]))
         return found.p_more < LEVEL, found.p_fewer < LEVEL
 
-    assert seldom(simulated(alarms, seed=17, runs=(150, 5000)), LEVEL)
+    assert seldom(simulated(alarms, seed=17, runs=(100, 5000)), LEVEL)
 
 
 def test_an_overlap_of_four_in_a_thousand_is_found(simulated):

@@ -64,7 +64,7 @@ def test_no_false_alarms_on_noise(simulated, law, rule, sizes):
         losses = Losses(*(LAWS[law](rng, size) for size in sizes))
         return clopper_pearson(losses, delta=1e-5, rule=rule).value > 0
 
-    assert seldom(simulated(alarm, seed=1, runs=(300 if rule == MELDED else 600, 5000)))
+    assert seldom(simulated(alarm, seed=1, runs=(300, 5000)))
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
@@ -77,7 +77,7 @@ def test_the_bound_covers_randomised_response(simulated, epsilon, rule):
         losses = Losses(member=(rng.random(400) > q) + 0.0, nonmember=(rng.random(400) < q) + 0.0)
         return clopper_pearson(losses, delta=0.0, rule=rule).value > epsilon
 
-    assert seldom(simulated(over, seed=4, runs=(600, 5000)))
+    assert seldom(simulated(over, seed=4, runs=(300, 5000)))
 
 
 @pytest.mark.parametrize("rule", [TWO_LIMITS, MELDED])
@@ -113,7 +113,7 @@ def test_a_census_bound_covers_the_finite_training_set(simulated):
         losses = Losses(member=member, nonmember=rng.normal(size=400))
         return clopper_pearson(losses, delta=delta, coverage=Census(), rule=TWO_LIMITS).value > truth
 
-    assert seldom(simulated(over, seed=7, runs=(600, 5000)))
+    assert seldom(simulated(over, seed=7, runs=(300, 5000)))
 
 
 def largest_epsilon(p1, p0, delta, *, skip_zero_fnr):
@@ -144,7 +144,7 @@ def test_few_records_hold_every_level(simulated, sizes, confidence, members, rul
         found = clopper_pearson(losses, delta=delta, confidence=confidence, coverage=members, rule=rule)
         return found.value > truth + 1e-12
 
-    assert seldom(simulated(over, seed=17, runs=(400, 4000)), 1 - confidence)
+    assert seldom(simulated(over, seed=17, runs=(250, 4000)), 1 - confidence)
 
 
 # --- Intervals ---------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_the_parametric_bound_speaks_only_where_it_holds(simulated, size):
         losses = Losses(member=rng.normal(size=size), nonmember=rng.normal(size=size))
         return bool(parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-4).lower)
 
-    assert seldom(simulated(alarm, seed=19, runs=(400, 4000)))
+    assert seldom(simulated(alarm, seed=19, runs=(200, 4000)))
 
 
 def apart(shift, spread=1.0):
@@ -217,7 +217,7 @@ def test_the_auc_interval_covers(simulated, law, sizes, confidence):
     def missed(rng):
         return outside(truth, auc(count(Losses(*draw(rng, *sizes))), confidence=confidence))
 
-    assert seldom(simulated(missed, seed=12, runs=(400, 4000)), 1 - confidence)
+    assert seldom(simulated(missed, seed=12, runs=(250, 4000)), 1 - confidence)
 
 
 def least_favourable(a):
@@ -295,7 +295,7 @@ def test_tpr_at_fpr_keeps_both_promises(simulated, rate, times):
         )
         return stats.norm.cdf(threshold) > rate or tpr < found.lower or most > found.upper
 
-    assert seldom(simulated(broken, seed=14, runs=(400, 4000)))
+    assert seldom(simulated(broken, seed=14, runs=(200, 4000)))
 
 
 @pytest.mark.parametrize("census", [False, True])

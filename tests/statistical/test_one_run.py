@@ -12,14 +12,12 @@ from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, Rand
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
     draw_guesses,
-    epsilon_bound,
     gdp_of_guesses,
     model_gdp,
     of_curve,
     of_gdp,
     one_run_bound,
     rejects,
-    steinke_bound,
 )
 from auditor.estimators.one_run import bound_of
 from auditor.theory import gaussian_epsilon
@@ -50,7 +48,7 @@ def test_no_false_alarms_on_tied_noise(simulated, test, split):
         size = int(rng.binomial(400, 0.5)) if isinstance(split, BernoulliSplit) else 200
         return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
 
-    assert seldom(simulated(alarm, seed=31, runs=(150 if test == Steinke() else 40, 5000)))
+    assert seldom(simulated(alarm, seed=31, runs=(100 if test == Steinke() else 30, 5000)))
 
 
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
@@ -105,7 +103,7 @@ def test_a_leak_in_unequal_groups_is_covered(simulated, sizes, delta):
         losses = Losses(*(side[:size] for side, size in zip(sides, sizes, strict=True)))
         return bound(losses, RandomSplit(), Steinke(), delta, rng) > 2 * epsilon
 
-    assert seldom(simulated(over, seed=18, runs=(300, 3000)))
+    assert seldom(simulated(over, seed=18, runs=(100, 3000)))
 
 
 @pytest.mark.parametrize("by", ["randomised response", "laplace"])
@@ -147,23 +145,6 @@ def test_coins_of_their_own_odds_are_covered(simulated, epsilon, delta):
         return bound(tossed(loss, coin), split, None, delta, rng) > epsilon
 
     assert seldom(simulated(over, seed=47, runs=(60, 4000)))
-
-
-@pytest.mark.parametrize("method", [steinke_bound, epsilon_bound])
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.0, 0.02), (1.0, 0.02), (2.5, 1e-3)]
-)
-@pytest.mark.parametrize("together", [False, True])
-def test_what_delta_hides_is_covered(simulated, method, epsilon, delta, together):
-    """Orientations revealed with probability delta, each by itself or all together, stay within (epsilon, delta)."""
-    m = 300
-
-    def over(rng):
-        revealed = rng.random() < delta if together else rng.random(m) < delta
-        right = revealed | (rng.random(m) < 1 / (1 + math.exp(-epsilon)))
-        return method(bits=m, guesses=m, correct=int(right.sum()), delta=delta, alpha=ALPHA) > epsilon
-
-    assert seldom(simulated(over, seed=36, runs=(600 if method == steinke_bound else 150, 5000)))
 
 
 # --- A Gaussian mechanism -----------------------------------------------------------------------------
@@ -247,20 +228,3 @@ def test_the_gaussian_conversion_covers_gaussian_scores(simulated):
         return found.details["mu"] > 1 or found.value > gaussian_epsilon(1.0, delta=1e-5)
 
     assert seldom(simulated(over, seed=44, runs=(60, 3000)))
-
-
-# --- Against each other ------------------------------------------------------------------------------
-
-
-def test_where_each_test_is_strongest(simulated):
-    """On Gaussian pairs f-DP is at least about as high as Steinke at delta 1e-3, and the e-process highest at delta 0."""
-    ways = (Steinke(), 1e-3), (FDP(), 1e-3), (Steinke(), 0.0), (AnyGuesses(), 0.0)
-
-    def bounds(rng):
-        losses, seed = gaussian(rng, 1000, 2.0), int(rng.integers(2**32))
-        return [bound(losses, RandomSplit(), *way, np.random.default_rng(seed)) for way in ways]
-
-    steinke, f_dp, pure_steinke, any_number = simulated(bounds, seed=46, runs=(6, 100)).mean(axis=0)
-    assert f_dp > steinke + 0.05
-    assert any_number > pure_steinke
-    assert steinke_bound(bits=1000, guesses=50, correct=50, delta=0.0, alpha=ALPHA / 3) < any_number

@@ -77,17 +77,3 @@ def test_fair_splits_are_seldom_called_unfair(simulated):
         return unequal, mechanism_reason(by_record) is not None
 
     assert seldom(simulated(alarms, seed=6, runs=(400, 4000)), 1e-3)
-
-
-def test_the_effective_number_is_right(simulated):
-    """The variance of the AUC over draws is the one of independent records in the effective numbers."""
-
-    def area_and_variance(rng):
-        losses = by_person(rng, people=150, spread=1.0, records=6)
-        area, found = auc(count(losses)), per_person(losses, choice=EachRecord())
-        # Both groups have the same law, so DeLong's two terms shrink by about the same factor.
-        inflation = np.mean([n / worth for n, worth in zip(found.records, found.effective, strict=True)])
-        return area.value, area.details["standard_error"] ** 2 * inflation
-
-    values, predicted = simulated(area_and_variance, seed=7, runs=(600, 6000)).T
-    assert abs(np.var(values) / np.mean(predicted) - 1) < 5 * np.sqrt(2 / values.size)

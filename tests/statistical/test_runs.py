@@ -177,6 +177,6 @@ def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(simulated):
         judged, choosing = laplace_runs(rng, 10_000), laplace_runs(rng, 10_000)
         return [certified_at(judged, most_telling(runs, 0.0, ALPHA)) > 1 for runs in (judged, choosing)]
 
-    same, other = simulated(above, seed=31, runs=(200, 3000)).T
+    same, other = simulated(above, seed=31, runs=(120, 3000)).T
     assert seldom(other)
     assert not seldom(same)

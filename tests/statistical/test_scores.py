@@ -86,7 +86,7 @@ def test_no_false_alarms_without_a_leak(simulated, name):
         unequal = area(scored) - 0.5 > stats.norm.isf(ALPHA) * math.sqrt(301 / 12) / 150
         return bound(scored) > 0, unequal, threshold is not None and bound(scored, rule=threshold) > 0
 
-    assert seldom(simulated(alarms, seed=1, runs=(20, 600) if name == SLOW else (300, 3000)))
+    assert seldom(simulated(alarms, seed=1, runs=(20, 600) if name == SLOW else (200, 3000)))
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -182,7 +182,7 @@ def too_many(found, rate):
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize(("n", "rate"), [(19, 0.05), (49, 0.1), (205, 0.01)])
+@pytest.mark.parametrize(("n", "rate"), [(19, 0.05), (205, 0.01)])
 def test_the_conformal_rate_holds_in_the_mean(simulated, law, n, rate):
     """For any law, ties or not, a fresh non-member is at or below the threshold at most at the rate requested."""
     assert not too_many(simulated(caught(law, n, rate), seed=5, runs=(1000, 20_000)), rate)

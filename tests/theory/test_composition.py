@@ -6,7 +6,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from oracles import fixed_size_delta
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling
 from auditor.theory import (
@@ -98,13 +97,6 @@ def test_steps_are_exact(pair, rate, delta):
     found = step_epsilons(noise, np.full(noise.size, rate), pair, deltas=delta)
     expected = [exact_step(pair, value, rate, delta) for value in noise.tolist()]
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-300)
-
-
-def test_fixed_size_steps_are_exact():
-    """For batches of a fixed size delta is p delta(log(1 + (e^eps - 1)/p)) of the plain Gaussian 2/s apart."""
-    noise, rate, delta = 0.8, 0.03, 1e-6
-    value = step_epsilons(np.array([noise]), np.array([rate]), StepPair.FIXED_SIZE, deltas=delta).item()
-    assert fixed_size_delta(noise, rate, value) == pytest.approx(delta, rel=1e-10)
 
 
 @pytest.mark.parametrize("pair", list(StepPair))
