@@ -94,7 +94,7 @@ def test_holm_rejects_a_group_without_a_leak_seldom(simulated, law):
     assert seldom(simulated(alarm, seed=6, runs=(30, 2000)))
 
 
-@pytest.mark.parametrize(("groups", "base"), [(3, 0.0), (3, 3.0), (10, 1.0)])
+@pytest.mark.parametrize(("groups", "base"), [(3, 3.0), (10, 1.0)])
 @pytest.mark.parametrize("shift", [0.5, 2.5])
 def test_groups_that_leak_alike_do_not_stand_out(simulated, groups, base, shift):
     """Of three to ten groups that leak alike, whose records are equally hard or not, some stands out in at most 5%."""
