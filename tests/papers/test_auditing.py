@@ -1,124 +1,21 @@
-"""The lecture on Gaussian DP and auditing (002): its printed numbers and statements, and the audit acted out again.
+"""The lecture on auditing (002): the runs that an audit needs, and the planted bug of its audit acted out again.
 
-Elsewhere: errata with their numbers in `test_errata.py` (advanced composition, the tail, Theorem 3.4, Corollary 5.4, mu^- and
-.00274); the odds 39 and 61 of 100 in `tests/theory/test_theory_wording.py`; the methods of many-run audits in `tests/runs` and `tests/statistical/test_runs.py`.
-
-Not possible here: accuracy .98, "30x smaller epsilon", 25 canaries and 2,000 first trainings are of the cited image models.
+Elsewhere: errata with their numbers in `test_errata.py`; the odds 39 and 61 of 100 in `tests/report/test_recognition.py`; the
+audit of backpropagation clipping in `tests/runs/test_audit_runs.py`; composition, curves and Gaussian DP in `tests/theory`.
 """
 
 import math
 
 import numpy as np
 import pytest
-from experiments import mechanisms, runs_needed, slides
-from oracles import randomised_response_delta
-from scipy import special, stats
+from experiments import mechanisms, runs_needed
+from scipy import special
 
 import auditor
-from auditor import DPSGD, Adjacency, theory
+from auditor import DPSGD, theory
 from auditor.estimators import lower_limit, upper_limit
-from auditor.theory import advanced_sharper, basic, optimal
 
-N, TP, FP = 100_000, 4922, 174  # the audit: 4.922% and 0.174% of 100,000 models of each kind
 CLAIM = auditor.StatedClaim(epsilon=0.21, delta=1e-5)
-
-
-# --- Composition ----------------------------------------------------------------------------------
-
-
-def test_the_graph_is_four_times_too_high():
-    """The graph's curve, eps .1 and delta' .001, is 89.3 at x = 1500 as drawn; corrected 21.9, and safe by the binomial."""
-    drawn = slides.advanced_composition(0.1, steps=1500, slack=1e-3)
-    assert drawn == pytest.approx(
-        0.1 * math.sqrt(2 * 1500 * math.log(1000)) + 1500 * (math.exp(0.1) - 1) / (math.exp(0.1) + 1)
-    )
-    assert drawn == pytest.approx(89.33, abs=5e-3)
-    found = advanced_sharper(0.1, steps=1500, slack=1e-3)
-    assert found == pytest.approx(21.89, abs=5e-3)
-    assert randomised_response_delta(0.1, steps=1500, total=found) < 1e-3
-    assert basic(0.1, steps=1500) == pytest.approx(150)  # the graph's axis: "140 +"
-
-
-def test_epsilon_over_root_k_is_enough_for_any_steps():
-    """The slide's "need to set eps = 1/k" (new erratum): k steps of eps 1/sqrt(k), of any kind, stay below 4.4 at delta 1e-5."""
-    totals = [optimal(1 / math.sqrt(k), steps=k, total_delta=1e-5) for k in (100, 10**4, 10**6, 10**8)]
-    assert max(totals) < 4.4
-    # The limit is the Gaussian mechanism of mu = 1: sum of k answers, variance eps^2 each.
-    assert totals[-1] == pytest.approx(theory.gaussian_epsilon(1.0, delta=1e-5), rel=1e-3)
-
-
-def test_one_record_a_step_gains_up_to_n_squared_steps_only():
-    """The slide's "q = 1/n, k rounds: O(eps/n sqrt(k ln(1/delta)))" (new erratum): the factor is 2.4 at k = n^2 and 45 at n^4."""
-    n, delta = 100, 1e-5
-    one = math.log(1 - 1 / n + math.e / n)
-    factors = [
-        optimal(one, steps=k, total_delta=delta) * n / math.sqrt(k * math.log(1 / delta))
-        for k in (n**2, n**4)
-    ]
-    assert factors == pytest.approx([2.42, 44.9], rel=5e-3)
-
-
-# --- Trade-off curves and Gaussian DP --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rate", [0.05, 0.5])
-def test_theorem_4_2_is_the_profile_of_one_sampled_step(rate):
-    """min(f_q, f_q^-1)** of a Gaussian step has the delta of the exact law, of both orders the larger, to its 2,001 tangents."""
-    curve = slides.in_both_orders(slides.sampled(theory.gdp_curve(1.0), rate=rate))
-    law = theory.composed(DPSGD(1.0, rate, 1), adjacency=Adjacency.ADD_REMOVE)
-    assert curve.delta_at([0.0, 0.1, 1.0]) == pytest.approx(law.delta_at([0.0, 0.1, 1.0]), rel=1e-4, abs=1e-9)
-
-
-# --- The audit of backpropagation clipping ---------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def found():
-    """The audit of the published counts as scores, the threshold between them."""
-    losses = auditor.Losses(*(np.repeat([0.0, 1.0], [count, N - count]) for count in (TP, FP)))
-    return auditor.audit_runs(
-        losses, delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
-    )
-
-
-def test_the_last_slide_has_the_right_number_with_the_wrong_label(found):
-    """The slide's mu^- of its own .95509 and .00274 is the correct 1.08 of two upper limits: only "beta^- >=" is wrong."""
-    # mu by scipy's normal law: what a Gaussian pair needs to have an FNR of .95509 and an FPR of .00274.
-    of_slide = stats.norm.isf(0.95509) + stats.norm.isf(0.00274)
-    assert slides.gdp_from_limits(0.95509, 0.00274) == pytest.approx(of_slide, rel=1e-9)
-    assert of_slide == pytest.approx(1.08, abs=5e-3)
-    of_its_label = stats.norm.isf(0.95509) + stats.norm.isf(float(lower_limit(FP, N, 5e-11)))
-    assert of_its_label == pytest.approx(1.389, abs=1e-3)  # a lower limit, as "beta^-" says: too high
-    # Five units of the sixth decimal of the FPR move mu by 6e-4, one of the fifth of the FNR by 1e-4.
-    assert found.estimate("epsilon_bound.gdp").details["mu"] == pytest.approx(of_slide, abs=7e-4)
-
-
-def test_the_improvements_show_more_and_take_more_for_granted(found):
-    """Log-Katz, Bayesian and GDP numbers lie above Clopper-Pearson's on the same counts, and judge nothing."""
-    values = [found.estimate(f"epsilon_bound.{name}").value for name in ("katz", "bayesian", "gdp")]
-    assert min(values) > found.estimate("epsilon_bound.clopper_pearson").value
-    assert [comparison.estimate for comparison in found.comparisons] == ["epsilon_bound.order_statistics"]
-    # Katz by hand: the log-ratio and its large-sample variance, delta taken off the TPR.
-    tpr, fpr = TP / N, FP / N
-    spread = math.sqrt(tpr * (1 - tpr) / (N * (tpr - 1e-5) ** 2) + (1 - fpr) / FP)
-    by_hand = math.log((tpr - 1e-5) / fpr) + special.ndtri(5e-11) * spread
-    assert values[0] == pytest.approx(by_hand, rel=1e-6)
-
-
-def test_ten_thousand_times_fewer_runs_for_large_epsilon_only():
-    """The slide's "reduces number of runs by 10,000x": true of epsilon 8 from three quarters of it on, at most 100 for .21, up to 99% of it."""
-
-    def saved(epsilon, share):
-        counts, gdp = (
-            runs_needed.runs_needed(test, epsilon=epsilon, share=share, delta=1e-5)
-            for test in (runs_needed.by_counts, runs_needed.by_gdp)
-        )
-        return counts / gdp
-
-    assert saved(8.0, 0.75) > 10_000
-    assert saved(8.0, 0.5) < 1_000
-    assert 20 < saved(0.21, 0.9) < 100
-    assert 20 < saved(0.21, 0.99) < 100
 
 
 @pytest.mark.parametrize("test", [runs_needed.by_counts, runs_needed.by_gdp])
@@ -208,12 +105,3 @@ def test_the_planted_bug_is_refuted_and_the_correct_mechanism_is_not(audits):
     bound = correct.estimate("epsilon_bound.clopper_pearson")
     assert bound.value <= 0.21
     assert bound.details["ceiling"] > 5
-
-
-def test_the_audit_refutes_the_claim(found):
-    """The slide's "can be due to sampling?" No: at 1 - 1e-10 epsilon is 2.79 at least, and the claim of .21 is refuted."""
-    assert found.verdict == "refuted"
-    assert found.estimate("epsilon_bound.clopper_pearson").value == pytest.approx(2.795, abs=5e-6)
-    # Under the claim so few false alarms have no chance: the FPR is at least that of the curve at this TPR.
-    least = (float(lower_limit(TP, N, 5e-11)) - 1e-5) / math.exp(0.21)
-    assert stats.binom.logcdf(FP, N, least) < math.log(1e-300)
