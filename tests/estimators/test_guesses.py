@@ -1,4 +1,4 @@
-"""Guesses about membership: joint p-values by listing all outcomes, what makes coins coins, and what breaks them."""
+"""Guesses about membership: joint p-values by listing all outcomes, and what makes coins coins."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Records of one person are not independent: who counts them as if they were loses the level, who counts people keeps it."""
+"""Records of one person are not independent: one score for each person keeps the level."""
 
 import numpy as np
 import pytest
