@@ -27,51 +27,33 @@ EXTRAS = {
 
 # All tests run in one environment, by the README's test command. Where else a file runs is said here, and nowhere else for
 # the others: pages, words, simulations and arithmetic are the same on every Python and with the same numpy and scipy.
-# On the newest Python and the newest numpy, scipy, pandas, pyarrow and scikit-learn: data in and out, and an audit of each kind.
+# On the newest Python with the newest numpy, scipy, pandas, pyarrow and scikit-learn, and in the workflow with the oldest of
+# each: data in and out, and an audit of each kind.
 NEWEST = (
-    *("collectors/sources/", "collectors/streaming/test_collect_to.py", "collectors/streaming/test_parts.py"),
-    *("collectors/streaming/test_metadata.py", "collectors/streaming/test_summaries.py", "collectors/test_"),
-    *("fitters/", "estimators/test_clopper_pearson.py", "estimators/test_curve_numbers.py", "scores/"),
-    *("checks/", "theory/test_gaussian.py", "theory/test_total_variation.py", "report/test_figures.py"),
-    *(
-        "runs/test_audit_runs.py",
-        "runs/test_collecting.py",
-        "runs/test_engine.py",
-        "runs/test_fingerprint.py",
-    ),
-    *("test_api.py", "test_cli.py", "test_cli_collect.py", "test_cli_help.py", "test_cli_more.py"),
-    *("test_exposed.py", "test_features.py", "test_fingerprints.py", "test_first_steps.py", "test_gates.py"),
-    *("test_imports.py", "test_instances.py", "test_label_audit.py", "test_persons.py", "test_pipeline.py"),
-    *("test_ranking.py", "test_scarce.py", "test_schema.py", "test_slices.py", "test_tradeoff.py"),
-    *("test_transforms.py", "test_values.py", "test_views.py", "test_ways_to_run.py"),
+    *("collectors/sources/", "collectors/streaming/test_collect_to.py"),
+    *("collectors/streaming/test_parts.py", "collectors/streaming/test_metadata.py"),
+    *("collectors/streaming/test_summaries.py", "collectors/test_", "fitters/", "checks/", "scores/"),
+    *("estimators/test_clopper_pearson.py", "estimators/test_curve_numbers.py", "theory/test_gaussian.py"),
+    *("theory/test_total_variation.py", "report/test_figures.py", "runs/test_audit_runs.py"),
+    *("runs/test_collecting.py", "runs/test_engine.py", "runs/test_fingerprint.py", "test_api.py"),
+    *("test_cli.py", "test_cli_collect.py", "test_cli_help.py", "test_cli_more.py", "test_exposed.py"),
+    *("test_features.py", "test_fingerprints.py", "test_first_steps.py", "test_gates.py", "test_imports.py"),
+    *("test_instances.py", "test_label_audit.py", "test_persons.py", "test_pipeline.py", "test_ranking.py"),
+    *("test_scarce.py", "test_schema.py", "test_slices.py", "test_tradeoff.py", "test_transforms.py"),
+    *("test_values.py", "test_views.py", "test_ways_to_run.py"),
 )
-# Beside the extras, which need an older numpy: what they bring, and the numbers. Every file that asks for an extra is added.
+# Beside the extras, which need an older numpy: what they bring, and the numbers. A file that needs an extra is added.
 BESIDE_EXTRAS = (
     *("collectors/served/", "collectors/texts/", "collectors/streaming/test_collect_to.py"),
-    *("collectors/test_", "collectors/sources/test_sources.py", "sensitivity/", "notebooks/"),
-    *("runs/test_opacus_bugs.py", "safety/test_model_", "fuzz/test_hostile.py"),
-    *(
-        "theory/test_closed_form.py",
-        "theory/test_composition.py",
-        "theory/test_gaussian.py",
-        "theory/test_gdp.py",
-    ),
+    *("collectors/test_", "sensitivity/", "notebooks/", "safety/test_model_", "fitters/", "scores/"),
+    *("theory/test_accountant.py", "theory/test_closed_form.py", "theory/test_composition.py"),
+    *("theory/test_gaussian.py", "theory/test_gdp.py", "theory/test_mechanisms.py"),
     *("theory/test_monte_carlo.py", "theory/test_profile.py", "theory/test_rates.py", "theory/test_stated"),
-    *("theory/test_total_variation.py", "theory/test_mechanisms.py", "theory/test_accountant.py"),
-    *(
-        "estimators/test_clopper_pearson.py",
-        "estimators/test_curve_numbers.py",
-        "estimators/test_epsilon_star.py",
-    ),
-    *(
-        "estimators/test_one_run.py",
-        "estimators/test_guesses.py",
-        "estimators/test_gdp.py",
-        "fitters/",
-        "scores/",
-    ),
-    *("test_accountants_in.py", "test_api.py", "test_cli.py", "test_cli_collect.py", "test_disclosure.py"),
-    *("test_first_steps.py", "test_imports.py", "test_pipeline.py", "test_recipes.py", "test_transforms.py"),
+    *("theory/test_total_variation.py", "estimators/test_clopper_pearson.py"),
+    *("estimators/test_curve_numbers.py", "estimators/test_epsilon_star.py", "estimators/test_gdp.py"),
+    *("estimators/test_guesses.py", "estimators/test_one_run.py", "test_accountants_in.py", "test_api.py"),
+    *("test_cli.py", "test_cli_collect.py", "test_disclosure.py", "test_imports.py"),
+    *("test_pipeline.py", "test_transforms.py"),
 )
 
 
@@ -79,7 +61,8 @@ def elsewhere(path, root):
     """Return the marks that a file's tests have, by where else than in the first environment they run."""
     place = path.relative_to(root / "tests").as_posix()
     newest = place.startswith(NEWEST)
-    extras = place.startswith(BESIDE_EXTRAS) or "require_extra" in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    extras = place.startswith(BESIDE_EXTRAS) or "require_extra" in text or "importorskip" in text
     marks = {"once": not newest and not extras, "one_python": not newest, "one_numpy": not extras}
     return {mark for mark, there in marks.items() if there}
 
