@@ -8,15 +8,13 @@ import pytest
 from scipy import special, stats
 from simulation import ALPHA
 
-from auditor import audit, audit_instances, audit_runs
+from auditor import audit, audit_instances
 from auditor.core import (
     FDP,
     AnyGuesses,
     BernoulliSplit,
     Losses,
     RandomSplit,
-    StatedClaim,
-    Verdict,
 )
 from auditor.core.options import Adjacency, IndependentRuns
 from auditor.curves import TradeoffCurve
@@ -207,52 +205,6 @@ def test_orders_are_those_of_a_stable_sort(rng):
             expected = sorted(range(values.shape[1]), key=lambda at: -confidence[name][at])
             assert order.tolist() == expected[: len(order)]
             assert len(order) == (values.shape[1] + 1) // 2
-
-
-def shared_loss_law(points=4001):
-    """|L| of the Gaussian mechanism of mu = 1, L ~ N(1/2, 1), on a grid: values and probabilities."""
-    size = np.linspace(0, 7, points)
-    density = stats.norm.pdf(size, 0.5, 1) + stats.norm.pdf(-size, 0.5, 1)
-    return size, density / density.sum()
-
-
-@pytest.mark.parametrize("bits", [20, 200, 5000])
-def test_one_loss_for_all_bits(bits):
-    """A mechanism of mu = 1 that draws one |L| for all bits: two binomial limits refute it in 2 of 5, the recursion seldom."""
-    size, mass = shared_loss_law()
-    chance = special.expit(size)
-    smallest = next(
-        v
-        for v in range(bits // 2, bits + 2)
-        if v > bits or rejects(of_gdp(1.0), bits=bits, guesses=bits, correct=v, alpha=ALPHA)
-    )
-    assert float(mass @ stats.binom.sf(smallest - 1, bits, chance)) <= ALPHA
-    if bits == 5000:
-        rng, half = np.random.default_rng(62), bits // 2
-        drawn = chance[rng.choice(size.size, 4000, p=mass)]
-        hits, alarms = rng.binomial(half, drawn), rng.binomial(half, 1 - drawn)
-        tpr = stats.beta.ppf(ALPHA / 2, hits, half - hits + 1)
-        fpr = stats.beta.isf(ALPHA / 2, alarms + 1, half - alarms)
-        assert np.mean(tpr > special.ndtr(special.ndtri(fpr) + 1)) > 0.35
-
-
-# --- What are no coins ---------------------------------------------------------------------------------
-
-
-def test_a_replaced_record_needs_the_curve_of_replaced_records():
-    """A Laplace sum of records in [-1, 1]: -1 in the place of 1 is epsilon 2, which an add/remove curve of 1 denies."""
-    claim = StatedClaim(1.0, 0.0, adjacency="add-remove")
-    rng = np.random.default_rng(66)
-    refuted = []
-    for _ in range(6):
-        losses = Losses(rng.laplace(-1, 1, 150), rng.laplace(1, 1, 150))
-        refuted.append(
-            [
-                audit_runs(losses, delta=1e-6, claim=claim, adjacency=adjacency).verdict is Verdict.REFUTED
-                for adjacency in ("replace-one", "add-remove")
-            ]
-        )
-    assert np.mean(refuted, axis=0) == pytest.approx([0.0, 1.0], abs=0.2)
 
 
 # --- Thinning to fair coins ----------------------------------------------------------------------------

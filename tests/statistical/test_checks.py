@@ -98,20 +98,6 @@ def test_the_self_test_raises_few_false_alarms(simulated, law):
     assert seldom(simulated(alarm, seed=16, runs=(4, 200)), LEVEL)
 
 
-@pytest.mark.parametrize(("n1", "n0"), [(3000, 3000), (5000, 500)])
-@pytest.mark.parametrize("contents", [400, 50_000])
-def test_natural_twins_raise_few_false_alarms(simulated, n1, n0, contents):
-    """A random split is alleged to overlap, or to hold copies, in at most 1% of the runs each."""
-
-    def alarms(rng):
-        # Contents of very different frequency, from singletons to common values.
-        pooled = np.floor(contents * rng.random(n1 + n0) ** 3)
-        found = twins(PerGroup(pooled[:n1], pooled[n1:]))
-        return found.p_more < LEVEL, found.p_fewer < LEVEL
-
-    assert seldom(simulated(alarms, seed=17, runs=(100, 5000)), LEVEL)
-
-
 def test_an_overlap_of_four_in_a_thousand_is_found(simulated):
     """Of 20,000 non-members, 80 copied from the members are found beside 200 natural twins."""
 
