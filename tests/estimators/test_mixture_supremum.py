@@ -94,7 +94,7 @@ def test_total_separation_is_the_worst_leak():
     assert not free.saturated
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     exponents=st.lists(st.floats(-9, 9), min_size=2, max_size=5),
     mean=st.floats(-1e9, 1e9),

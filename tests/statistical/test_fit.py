@@ -100,7 +100,7 @@ def test_more_components_are_seldom_asked_for_in_vain(simulated, law):
     "draw",
     [
         pytest.param(lambda rng, n: rng.exponential(size=n), id="exponential"),
-        pytest.param(lambda rng, n: rng.normal(size=n), id="normal"),
+        pytest.param(lambda rng, n: rng.normal(size=n), id="normal", marks=pytest.mark.long),
     ],
 )
 def test_no_fit_finds_leakage_where_there_is_none(simulated, draw):
