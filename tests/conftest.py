@@ -25,79 +25,59 @@ EXTRAS = {
 }
 
 
-# What is the same on every Python and with the same numpy and scipy: pages, simulations, timings and arithmetic. It runs in
-# one environment, by the README's test command; in the others CI leaves it out (-m "not once").
-ONCE = (
+# All tests run in one environment, by the README's test command. Where else a file runs is said here, and nowhere else for
+# the others: pages, words, simulations and arithmetic are the same on every Python and with the same numpy and scipy.
+# On the newest Python with the newest numpy, scipy, pandas, pyarrow and scikit-learn, and in the workflow with the oldest of
+# each: data in and out, and an audit of each kind.
+NEWEST = (
+    *("collectors/sources/", "collectors/streaming/test_collect_to.py"),
+    *("collectors/streaming/test_parts.py", "collectors/streaming/test_metadata.py"),
+    *("collectors/streaming/test_summaries.py", "collectors/test_", "fitters/", "checks/", "scores/"),
+    *("estimators/test_clopper_pearson.py", "estimators/test_curve_numbers.py", "theory/test_gaussian.py"),
     *(
-        "statistical/",
-        "benchmarks/test_speed.py",
-        "benchmarks/test_theory_speed.py",
-        "browser/",
-        "report/",
-        "audits/",
+        "theory/test_total_variation.py",
+        "training/test_step_audit.py",
+        "report/test_figures.py",
+        "runs/test_audit_runs.py",
     ),
-    "fuzz/test_fuzz.py",
-    *(
-        "safety/test_drawings.py",
-        "safety/test_edited_results.py",
-        "safety/test_errors.py",
-        "safety/test_handed_out.py",
-    ),
-    *(
-        "safety/test_losses.py",
-        "safety/test_nothing_lost.py",
-        "safety/test_outputs.py",
-        "safety/test_report_attack.py",
-    ),
-    *(
-        "safety/test_sizes.py",
-        "test_calibration.py",
-        "test_cli_folder.py",
-        "test_cli_report.py",
-        "test_cli_terminal.py",
-    ),
-    *("test_docs.py", "test_pipeline_example.py", "test_planning.py", "test_reading.py"),
+    *("runs/test_collecting.py", "runs/test_engine.py", "runs/test_fingerprint.py", "test_api.py"),
+    *("test_cli.py", "test_cli_collect.py", "test_cli_help.py", "test_cli_more.py", "test_exposed.py"),
+    *("test_features.py", "test_fingerprints.py", "test_first_steps.py", "test_gates.py", "test_imports.py"),
+    *("test_instances.py", "test_label_audit.py", "test_persons.py", "test_pipeline.py", "test_ranking.py"),
+    *("test_scarce.py", "test_schema.py", "test_slices.py", "test_tradeoff.py", "test_transforms.py"),
+    *("test_values.py", "test_views.py", "test_ways_to_run.py"),
 )
-# What no other Python changes, but another numpy or scipy might: it runs beside the extras too.
-ONE_PYTHON = (
-    *(
-        "papers/",
-        "notebooks/",
-        "benchmarks/",
-        "theory/",
-        "estimators/",
-        "fitters/",
-        "checks/",
-        "scores/",
-        "fuzz/",
-        "safety/",
-    ),
-    *("runs/test_opacus_bugs.py", "runs/test_audit_runs.py", "runs/test_bayesian.py"),
-    *("test_label_audit.py", "test_policies.py"),
+# Beside the extras, which need an older numpy: what they bring, and the numbers. A file that needs an extra is added.
+BESIDE_EXTRAS = (
+    *("collectors/served/", "collectors/texts/", "collectors/streaming/test_collect_to.py"),
+    *("collectors/test_", "sensitivity/", "notebooks/", "safety/test_model_", "fitters/", "scores/"),
+    *("theory/test_accountant.py", "theory/test_closed_form.py", "theory/test_composition.py"),
+    *("theory/test_gaussian.py", "theory/test_gdp.py", "theory/test_shuffled.py", "training/"),
+    *("theory/test_monte_carlo.py", "theory/test_profile.py", "theory/test_rates.py", "theory/test_stated"),
+    *("theory/test_total_variation.py", "estimators/test_clopper_pearson.py"),
+    *("estimators/test_curve_numbers.py", "estimators/test_epsilon_star.py", "estimators/test_gdp.py"),
+    *("estimators/test_guesses.py", "estimators/test_one_run.py", "test_accountants_in.py", "test_api.py"),
+    *("test_cli.py", "test_cli_collect.py", "test_disclosure.py", "test_imports.py"),
+    *("test_pipeline.py", "test_transforms.py"),
 )
-# What the core alone shows on newer versions of both: the longest arithmetic, help and settings.
-ONE_NUMPY = (
-    *(
-        "theory/test_vectors.py",
-        "theory/test_privacy_loss.py",
-        "theory/test_renyi.py",
-        "theory/test_fixed_size.py",
-    ),
-    *("estimators/test_gaussian_supremum.py", "estimators/test_mixture_supremum.py"),
-    *(
-        "estimators/test_mixture_epsilon_star.py",
-        "estimators/test_joint_test.py",
-        "estimators/test_exact_test.py",
-    ),
-    *("estimators/test_betting.py", "papers/test_epsilon_star.py", "papers/test_membership_bounds.py"),
-    *(
-        "test_cli_help.py",
-        "test_cli_config.py",
-        "test_cli_verify.py",
-        "test_cli_compare.py",
-        "test_cli_more.py",
-    ),
-)
+
+
+def elsewhere(path, root):
+    """Return the marks that a file's tests have, by where else than in the first environment they run."""
+    place = path.relative_to(root / "tests").as_posix()
+    newest = place.startswith(NEWEST)
+    text = path.read_text(encoding="utf-8")
+    extras = place.startswith(BESIDE_EXTRAS) or "require_extra" in text or "importorskip" in text
+    marks = {"once": not newest and not extras, "one_python": not newest, "one_numpy": not extras}
+    return {mark for mark, there in marks.items() if there}
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Read no file of which all tests are deselected by a mark of its own."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    marks = elsewhere(collection_path, config.rootpath)
+    return True if any(f"not {mark}" in config.option.markexpr for mark in marks) else None
 
 
 # Where drawings are looked at. Elsewhere those of a page are empty: drawing takes nearly all of the time of a page.
@@ -116,11 +96,10 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     """Mark where tests run, and skip what is marked long unless it is wanted."""
+    marks = {path: elsewhere(path, config.rootpath) for path in {item.path for item in items}}
     for item in items:
-        place = item.path.relative_to(config.rootpath / "tests").as_posix()
-        for mark, places in (("once", ONCE), ("one_python", ONE_PYTHON), ("one_numpy", ONE_NUMPY)):
-            if place.startswith(places):
-                item.add_marker(getattr(pytest.mark, mark))
+        for mark in marks[item.path]:
+            item.add_marker(getattr(pytest.mark, mark))
     if not config.getoption("--long"):
         skip = pytest.mark.skip(reason="full-size simulation; run with --long")
         for item in items:

@@ -16,19 +16,26 @@ ALPHA = 0.05
 EXACT = ClopperPearson()
 
 
-# What losses may be distributed as.
+# What losses may be distributed as: bounds that go by ranks alone are the same for every law without ties.
 LAWS = {
     "normal": lambda rng, n: rng.normal(size=n),
-    "exponential": lambda rng, n: rng.exponential(size=n),
-    "cauchy": lambda rng, n: rng.standard_cauchy(n),
     "five values": lambda rng, n: rng.integers(0, 5, n) + 0.0,
     "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
 }
 
 
 def at_most(misses, runs, level=ALPHA):
-    """Whether so many misses are compatible with the level: their tail probability is not below 1e-3."""
+    """Whether so many misses are compatible with the level: their tail probability is not below 1e-3.
+
+    A rate that is too high is found in 9 of 10 simulations as `found_rate` says: 41% of 20 runs, 18% of 100, 12% of 300.
+    """
     return stats.binom.sf(misses - 1, runs, level) > 1e-3
+
+
+def found_rate(runs, level=ALPHA):
+    """Return the rate of misses that so many runs tell from the level in 9 of 10 simulations."""
+    refused = next(misses for misses in range(runs + 1) if not at_most(misses, runs, level))
+    return float(stats.beta.ppf(0.9, refused, runs - refused + 1))
 
 
 def seldom(misses, level=ALPHA):

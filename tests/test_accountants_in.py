@@ -159,18 +159,6 @@ def test_events_that_are_no_dp_sgd(event, words):
     assert [word for word in words if word not in str(caught.value)] == []
 
 
-def test_the_mu_of_a_tree_is_its_accountants():
-    """The mu that a tree is to be claimed by gives the Renyi divergences that dp_accounting composes for it."""
-    empty = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
-    accountant = dp_accounting.rdp.RdpAccountant(orders=[2.0], neighboring_relation=empty)
-    theirs = accountant.compose(TREE(2.0, 16)).get_epsilon(1e-5)
-    mu = math.sqrt(5) / 2.0
-    expected = (
-        2.0 * mu**2 / 2 + math.log(1 / 2) - math.log(2e-5)
-    )  # Canonne, Kamath and Steinke 2020, Proposition 12
-    assert theirs == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.skipif(not hasattr(dp_accounting, "ZCDpEvent"), reason="dp-accounting 0.4 has no such event")
 def test_an_event_of_zero_concentrated_privacy():
     """It is refused with its rho."""
@@ -247,21 +235,3 @@ def test_an_audit_warns_of_shuffled_batches(rng, tmp_path):
     assert result.verdict in {"inconclusive", "not_refuted"}
     result.to_json(tmp_path / "result.json")
     assert auditor.read_result(tmp_path / "result.json").check("sampler") == result.check("sampler")
-
-
-@pytest.mark.skipif(
-    not hasattr(dp_accounting, "ZCDpEvent"), reason="dp-accounting 0.4 knows no replaced records here"
-)
-def test_why_batches_of_a_fixed_size_are_not_read():
-    """dp_accounting takes their noise over a replaced record's distance, its docstring over a clipping norm: twice apart."""
-    replaced = dp_accounting.NeighboringRelation.REPLACE_ONE
-    theirs = (
-        dp_accounting.rdp.RdpAccountant(neighboring_relation=replaced)
-        .compose(GAUSSIAN(1.0))
-        .get_epsilon(1e-5)
-    )
-    of_a_norm, of_two = (
-        theory.renyi_epsilon(DPSGD(s, 1.0, 1), delta=1e-5, adjacency="replace-one") for s in (1.0, 2.0)
-    )
-    assert theirs == pytest.approx(of_two.value, abs=1e-3)
-    assert theirs < of_a_norm.value / 2

@@ -103,17 +103,6 @@ def test_one_table_of_both_groups_gives_the_losses_of_two(house):
     assert written.history == tabled.history
 
 
-def test_a_pickle_is_refused_unless_trusted(house, capsys):
-    """A joblib file is refused with the reason and the flag; with the flag it gives the same losses."""
-    folder, model, tables = house
-    error = refused(capsys, *arguments(folder, model="model.joblib"))
-    assert "is a pickle, and so could run any code" in error
-    assert "--trust-pickle" in error
-    assert run(*arguments(folder, "--trust-pickle", "--quiet", model="model.joblib")) == 0
-    result = auditor.read_losses(folder / "losses.parquet").member
-    np.testing.assert_allclose(result, expected(model, tables["in"]), atol=1e-6)
-
-
 def test_another_table_is_not_mixed_in(house, capsys):
     """A file of losses of other records, or a table of records, is refused and left as it is; losses may be replaced."""
     folder, _, tables = house

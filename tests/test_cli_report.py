@@ -168,11 +168,3 @@ def test_a_stored_result_is_printed_as_the_audit_was(table, stored, capsys):
     assert run("report", quiet, "--fail-if", TRUE, "--quiet") == 1
     assert run("report", quiet, "--fail-if", NONE, "--quiet") == 3
     assert run("report", quiet, "--fail-if", WRONG, "--quiet") == 2
-
-
-def test_a_stored_result_is_not_overwritten(stored, capsys):
-    """No output replaces the result that is read."""
-    before = stored.read_bytes()
-    for option in OUTPUTS:
-        assert "is a file that this command reads" in refused(capsys, "report", stored, option, stored)
-    assert stored.read_bytes() == before

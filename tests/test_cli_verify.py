@@ -252,13 +252,6 @@ def test_a_bad_context_is_refused_before_any_work(capsys, name, text, words):
     assert "Error" not in refused(capsys, "audit", "losses.csv", "--set", "context=nowhere.toml")
 
 
-def test_a_card_replaces_no_input(capsys):
-    """The file of the context is read, so that no output may take its place."""
-    save("release = 'API'", "c.toml")
-    words = refused(capsys, "audit", "losses.csv", "--set", "context=c.toml", "--set", "model-card=c.toml")
-    assert "is a file that this command reads" in words
-
-
 def test_a_stored_result_has_the_card_too():
     """`auditor report` writes it from a stored result."""
     audited()
@@ -404,9 +397,3 @@ def test_a_bound_whose_value_is_not_its_lower_end_is_refused(kind, capsys):
     assert "is damaged: epsilon_bound.clopper_pearson must equal its lower end" in refused(
         capsys, "report", "r.json"
     )
-
-
-def test_results_of_older_releases_without_a_hash_are_read_as_they_are():
-    """A result that keeps no hash says nothing of whether it was altered: it is read without the mark."""
-    for name in ("audit", "scales", "statistics"):
-        assert not auditor.read_result(Path(__file__).parent / f"data/results/{name}.json").altered

@@ -112,19 +112,6 @@ def test_the_odds_are_calibrated(n1, n0, prior):
         assert abs(told[part].mean() - share) < error
 
 
-def test_observed_members_are_as_many_as_told(rng):
-    """In one audit the members among records with odds in a band are as many as stated, within 4 binomial errors."""
-    losses = normals(rng, 20_000, 20_000, shift=1.5)
-    odds = np.concatenate(rank_records(losses, rng=rng).odds)
-    member = np.arange(40_000) < 20_000
-    misses = []
-    for part in np.array_split(np.argsort(odds), 20):
-        told = np.mean(odds[part] / (1 + odds[part]))
-        misses.append((member[part].mean() - told) / math.sqrt(told * (1 - told) / part.size))
-    assert max(map(abs, misses)) < 4
-    assert np.std(misses) < 2
-
-
 @pytest.mark.parametrize("draw", [lambda rng: normals(rng, 2000, 2000), lambda rng: spreads(rng, 2000)])
 def test_a_records_own_membership_does_not_decide_its_odds(rng, draw):
     """Counting any one record on the other side changes its own odds by less than a fifth, wherever its loss is."""

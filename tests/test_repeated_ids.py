@@ -73,14 +73,6 @@ def test_an_audit_of_rows_is_that_of_ids(rng, by):
     assert "1,600 rows have 200 ids, up to 8 rows each" in check.message
 
 
-def test_a_true_claim_stands_on_repeated_scorings(rng):
-    """80 records scored 8 times, split by record, without a leak: no claim of 0.1 is refuted, and none is certified."""
-    claim = StatedClaim(0.1, 0.0, adjacency="replace-one")
-    for seed in range(4):
-        found = auditor.audit(scored(rng), split=RandomSplit(), delta=0.0, claim=claim, seed=seed)
-        assert found.verdict == "not_refuted"
-
-
 @pytest.mark.parametrize(
     ("rows", "adjacency", "group"),
     [
@@ -106,17 +98,6 @@ def test_a_claim_is_judged_for_as_many_records_as_rows(rng, rows, adjacency, gro
         ("scorings" if rows == "scorings" else "neighbours differ in all rows") in item
         for item in bound.assumptions
     )
-
-
-def test_a_claim_between_a_record_and_its_group_is_refuted_for_scorings_alone(rng):
-    """A bound of some 2.5 refutes 0.4 for one record, and not 8 times 0.4 for the eight that an id may have been."""
-    losses, claim = scored(rng, leak=9.0), StatedClaim(0.4, 0.0, adjacency="replace-one")
-    about = {"split": RandomSplit(), "delta": 0.0, "claim": claim}
-    verdicts = [
-        str(auditor.audit(losses, persons=choice, **about).verdict)
-        for choice in (None, EachRecord(rows="records"), EachRecord(rows="scorings"))
-    ]
-    assert verdicts == ["inconclusive", "inconclusive", "refuted"]
 
 
 def test_the_largest_number_of_rows_decides(rng):

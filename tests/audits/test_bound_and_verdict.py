@@ -78,8 +78,17 @@ def agree(found):
     return [row.verdict for row in judged]
 
 
-@pytest.mark.parametrize("delta", [1e-3, 0.0])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("adjacency", "delta"),
+    [
+        ("add-remove", 1e-3),
+        ("replace-one", 0.0),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("add-remove", 0.0), ("replace-one", 1e-3))
+        ),
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bound_and_verdict_agree(request, kind, adjacency, delta):
     """Of claims a little below, at and a little above the bound that the same scores have beside another claim."""

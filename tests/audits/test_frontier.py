@@ -46,7 +46,7 @@ def oracle_corners(utility, loss):
 small = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=9)
 
 
-@hypothesis.settings(max_examples=150, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
 @hypothesis.given(small)
 def test_the_frontier_is_what_no_mixture_betters(points):
     """On small whole numbers, full of ties and straight lines, both answers agree with the linear programme."""
@@ -56,7 +56,7 @@ def test_the_frontier_is_what_no_mixture_betters(points):
     assert {points[at] for at in corners} == oracle_corners(utility, loss)
 
 
-@hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=30, deadline=None, derandomize=True)
 @hypothesis.given(small, st.randoms(use_true_random=False))
 def test_order_and_repeats_change_nothing(points, chance):
     """Corners ascend in both, and shuffling or repeating strategies leaves their places."""

@@ -68,8 +68,8 @@ def test_too_few_records_are_unknown(rng):
 
 def test_persons_with_unequal_numbers_of_records(rng):
     """Shuffled whole, they make groups of other sizes in each shuffle, and each is judged by its own."""
-    owner = np.repeat(np.arange(150), rng.integers(1, 9, 150))
-    first = owner < 75
+    owner = np.repeat(np.arange(60), rng.integers(1, 9, 60))
+    first = owner < 30
     found = label_shuffle(
         Losses(
             member=rng.normal(size=first.sum()),

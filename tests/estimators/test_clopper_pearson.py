@@ -302,18 +302,6 @@ def test_ranks_of_a_subset_follow_the_same_law():
         assert sum(chance[limit:]) > Fraction(alpha)
 
 
-def test_a_subset_lies_between_a_sample_and_a_census(rng):
-    """A large training set gives the sample's bound, a fully scored one nearly the census's, which knows the members."""
-    losses = Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
-    for rule in (TWO_LIMITS, FixedThreshold(-2.0)):
-        sample, census, far, near, all_scored = (
-            clopper_pearson(losses, delta=1e-3, coverage=members, rule=rule).value
-            for members in (Sample(), Census(), Subset(of=10**7), Subset(of=500), Subset(of=400))
-        )
-        assert far == pytest.approx(sample, abs=1e-3)
-        assert sample < near < all_scored < census
-
-
 def test_a_fully_scored_subset_knows_the_tpr(rng):
     """With every training record scored, the limit of the TPR at a guaranteed FPR is the count there itself."""
     losses = Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(size=400))

@@ -13,12 +13,6 @@ from auditor.estimators import empirical, gaussian_supremum, largest_lower_bound
 from auditor.estimators.epsilon_star import logistic_value
 
 
-def gamma_losses(n):
-    """Deterministic quantile samples of Gamma(2, 5) and Gamma(3, 5), the paper's simulation."""
-    levels = (np.arange(n) + 0.5) / n
-    return Losses(*(stats.gamma.ppf(levels, shape, scale=5) for shape in (2, 3)))
-
-
 def test_standard_error_reference():
     """N(0,1) given N(1,1.2), delta 1e-5, n = 2000 per group, no clip: .757950 (design reference)."""
     laws = Gaussian(0.0, 1.0), Gaussian(1.0, 1.2)

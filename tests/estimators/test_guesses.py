@@ -1,4 +1,4 @@
-"""Guesses about membership: joint p-values by listing all outcomes, what makes coins coins, and what breaks them."""
+"""Guesses about membership: joint p-values by listing all outcomes, and what makes coins coins."""
 
 import itertools
 import math
@@ -8,16 +8,13 @@ import pytest
 from scipy import special, stats
 from simulation import ALPHA
 
-from auditor import audit, audit_instances, audit_runs
+from auditor import audit, audit_instances
 from auditor.core import (
     FDP,
     AnyGuesses,
     BernoulliSplit,
     Losses,
-    PerGroup,
     RandomSplit,
-    StatedClaim,
-    Verdict,
 )
 from auditor.core.options import Adjacency, IndependentRuns
 from auditor.curves import TradeoffCurve
@@ -32,7 +29,6 @@ from auditor.estimators import (
     pure_bound,
     pure_p_value,
     rejects,
-    steinke_bound,
 )
 from auditor.estimators.guess_tests import fdp_bound
 from auditor.estimators.guesses import Guesses, GuessSet, pair_orders
@@ -209,137 +205,6 @@ def test_orders_are_those_of_a_stable_sort(rng):
             expected = sorted(range(values.shape[1]), key=lambda at: -confidence[name][at])
             assert order.tolist() == expected[: len(order)]
             assert len(order) == (values.shape[1] + 1) // 2
-
-
-def test_opposite_guesses_in_two_orders_would_break_the_level():
-    """Guessing all coins "in" in one order and "out" in another doubles the alarms: one direction for each coin."""
-    size, order = 40, np.arange(40)
-    law = stats.binom(size, 0.5)
-    alarms = {"one": 0.0, "both": 0.0}
-    for right in range(size + 1):
-        found = guesses_of(order < right, {})
-        opposite = (*found.sets, GuessSet("opposite", 1.0, size, size - right))
-        doubled = guesses_of(order < right, {"again": order})
-        doubled.__dict__["sets"] = opposite
-        alarms["one"] += law.pmf(right) * (pure_p_value(found, found.sets, epsilon=0.0, alpha=ALPHA) <= ALPHA)
-        doubled.__dict__["cells"] = np.array([size]), np.ones((2, 1), dtype=bool)
-        alarms["both"] += law.pmf(right) * (
-            pure_p_value(doubled, opposite, epsilon=0.0, alpha=ALPHA) <= ALPHA
-        )
-    assert alarms["one"] <= ALPHA
-    assert alarms["both"] > 1.6 * ALPHA
-
-
-def shared_loss_law(points=4001):
-    """|L| of the Gaussian mechanism of mu = 1, L ~ N(1/2, 1), on a grid: values and probabilities."""
-    size = np.linspace(0, 7, points)
-    density = stats.norm.pdf(size, 0.5, 1) + stats.norm.pdf(-size, 0.5, 1)
-    return size, density / density.sum()
-
-
-@pytest.mark.parametrize("bits", [20, 200, 5000])
-def test_one_loss_for_all_bits(bits):
-    """A mechanism of mu = 1 that draws one |L| for all bits: two binomial limits refute it in 2 of 5, the recursion seldom."""
-    size, mass = shared_loss_law()
-    chance = special.expit(size)
-    smallest = next(
-        v
-        for v in range(bits // 2, bits + 2)
-        if v > bits or rejects(of_gdp(1.0), bits=bits, guesses=bits, correct=v, alpha=ALPHA)
-    )
-    assert float(mass @ stats.binom.sf(smallest - 1, bits, chance)) <= ALPHA
-    if bits == 5000:
-        rng, half = np.random.default_rng(62), bits // 2
-        drawn = chance[rng.choice(size.size, 4000, p=mass)]
-        hits, alarms = rng.binomial(half, drawn), rng.binomial(half, 1 - drawn)
-        tpr = stats.beta.ppf(ALPHA / 2, hits, half - hits + 1)
-        fpr = stats.beta.isf(ALPHA / 2, alarms + 1, half - alarms)
-        assert np.mean(tpr > special.ndtr(special.ndtri(fpr) + 1)) > 0.35
-
-
-# --- What are no coins ---------------------------------------------------------------------------------
-
-
-def answers(rng, truth, epsilon):
-    """Randomised response of every record: 0 says "in"; right with e^eps/(1 + e^eps)."""
-    return (truth == (rng.random(truth.size) > special.expit(epsilon))).astype(float)
-
-
-def test_fixed_strata_of_two_are_no_independent_coins():
-    """Each of two in a stratum tells about the other: declared as coins an epsilon of 1 is exceeded, as pairs 2 is not."""
-    rng, strata, above = np.random.default_rng(63), np.arange(400), []
-    for _ in range(6):
-        inside, outside = answers(rng, np.ones(400), 1.0), answers(rng, np.zeros(400), 1.0)
-        noise = rng.random((2, 400)) / 4
-        losses = Losses(
-            inside - outside + noise[0], outside - inside + noise[1], group=PerGroup(strata, strata)
-        )
-        coins, pairs = (
-            one_run_bound(losses, split=split, delta=0.0, rng=rng).value
-            for split in (BernoulliSplit(0.5), RandomSplit(stratified=True))
-        )
-        above.append((coins > 1, pairs > 2))
-    assert np.mean(above, axis=0) == pytest.approx([1.0, 0.0], abs=0.15)
-
-
-def folds(rng, *, independent, size=400):
-    """Two models of 2 x size records by randomised response of epsilon 1; scores of each use what both say of a record."""
-    first = rng.permutation(np.repeat([True, False], size))
-    second = rng.permutation(first) if independent else ~first
-    said = answers(rng, first, 1.0), answers(rng, second, 1.0)
-    models = []
-    for coins, own, other in ((first, *said), (second, *said[::-1])):
-        score = own - other * (not independent) + rng.random(2 * size) / 4
-        models.append(Losses(score[coins], score[~coins]))
-    return models
-
-
-def test_the_two_folds_of_a_cross_validation_are_no_independent_runs():
-    """Each coin decides about both models: pooled, a true claim is refuted always; with splits of their own hardly ever."""
-    claim = StatedClaim(2.0, 0.0, adjacency="replace-one")
-    refuted = []
-    for seed in range(6):
-        rng = np.random.default_rng([64, seed])
-        refuted.append(
-            [
-                audit_instances(
-                    folds(rng, independent=apart),
-                    delta=1e-6,
-                    split=RandomSplit(),
-                    claim=claim,
-                    together=IndependentRuns(),
-                ).verdict
-                is Verdict.REFUTED
-                for apart in (False, True)
-            ]
-        )
-    assert np.mean(refuted, axis=0).tolist() == [1.0, 0.0]
-
-
-def test_scores_fitted_to_the_membership_of_others_break_the_level():
-    """Each of two records guessed by the other's coin, without any model: both are right or both wrong, in one of two."""
-    bits = 200
-    refuted = [
-        steinke_bound(bits=bits, guesses=bits, correct=v, delta=0.0, alpha=ALPHA) > 0 for v in range(bits + 1)
-    ]
-    assert stats.binom.pmf(np.arange(bits + 1), bits, 0.5) @ refuted <= ALPHA
-    assert stats.binom.pmf(np.arange(bits // 2 + 1), bits // 2, 0.5) @ refuted[::2] > 1.8 * ALPHA
-
-
-def test_a_replaced_record_needs_the_curve_of_replaced_records():
-    """A Laplace sum of records in [-1, 1]: -1 in the place of 1 is epsilon 2, which an add/remove curve of 1 denies."""
-    claim = StatedClaim(1.0, 0.0, adjacency="add-remove")
-    rng = np.random.default_rng(66)
-    refuted = []
-    for _ in range(6):
-        losses = Losses(rng.laplace(-1, 1, 150), rng.laplace(1, 1, 150))
-        refuted.append(
-            [
-                audit_runs(losses, delta=1e-6, claim=claim, adjacency=adjacency).verdict is Verdict.REFUTED
-                for adjacency in ("replace-one", "add-remove")
-            ]
-        )
-    assert np.mean(refuted, axis=0) == pytest.approx([0.0, 1.0], abs=0.2)
 
 
 # --- Thinning to fair coins ----------------------------------------------------------------------------

@@ -16,36 +16,6 @@ BUSY = MixtureOfGaussians((0.55, 0.3, 0.1, 0.05), (0.0, 3.0, -2.0, 9.0), (1.0, 0
 CALM = MixtureOfGaussians((0.6, 0.4), (0.5, 3.5), (1.2, 0.8))
 
 
-def random_mixture(rng, components):
-    """A mixture whose spreads differ by two orders of magnitude."""
-    return MixtureOfGaussians(
-        tuple(rng.dirichlet(np.ones(components))),
-        tuple(rng.normal(0, 3, components)),
-        tuple(10 ** rng.uniform(-1.5, 0.5, components)),
-    )
-
-
-def branch_values(member, nonmember, x, delta):
-    """The four log-ratios at thresholds, from the definition, in logs."""
-    tails = [
-        (member.log_cdf(x), nonmember.log_cdf(x)),
-        (nonmember.log_sf(x), member.log_sf(x)),
-        (member.log_sf(x), nonmember.log_sf(x)),
-        (nonmember.log_cdf(x), member.log_cdf(x)),
-    ]
-    with np.errstate(divide="ignore"):
-        return [np.log(np.maximum(np.exp(p) - delta, 0)) - q for p, q in tails]
-
-
-def by_brute_force(member, nonmember, delta, clip):
-    """The largest of the four ratios over thresholds dense around every component of both laws, far into both tails."""
-    x = np.concatenate([law.spread(np.linspace(-20, 20, 8001)) for law in (member, nonmember)])
-    inside = np.ones(x.size, dtype=bool)
-    for law in (member, nonmember):
-        inside &= (np.exp(law.log_cdf(x)) >= clip) & (np.exp(law.log_sf(x)) >= clip)
-    return max(0.0, *(values[inside].max() for values in branch_values(member, nonmember, x, delta)))
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     shift=st.floats(-4, 4),
@@ -72,22 +42,6 @@ def test_splitting_a_component_changes_nothing():
     halves = MixtureOfGaussians((0.5, 0.5), (1.0, 1.0), (1.2, 1.2))
     found = mixture_supremum(UNIT, halves, delta=1e-5)
     assert found.value == pytest.approx(8.817621517, abs=5e-10)  # the design's reference table
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_no_threshold_beats_it(seed):
-    """Tens of thousands of thresholds come close to the value and never above it; the value is attained."""
-    rng = np.random.default_rng(seed)
-    member, nonmember = (random_mixture(rng, int(rng.integers(1, 9))) for _ in range(2))
-    delta = 10.0 ** rng.uniform(-6, -2)
-    clip = (0.0, delta, 0.01)[seed % 3]
-    found = mixture_supremum(member, nonmember, delta=delta, clip=clip)
-    expected = by_brute_force(member, nonmember, delta, clip)
-    assert expected <= found.value + 1e-9
-    assert found.value == pytest.approx(expected, abs=0.02)
-    at = np.array(found.best.threshold)
-    attained = branch_values(member, nonmember, at, delta)[("m1", "m2", "m3", "m4").index(found.best.name)]
-    assert found.value == pytest.approx(float(attained), rel=1e-9)
 
 
 @pytest.mark.parametrize("clip", [0.0, 1e-4, 0.02])
@@ -130,26 +84,6 @@ def test_the_highest_of_several_maxima_is_found():
     assert found.best.threshold == pytest.approx(-30.0, abs=1e-4)
 
 
-def test_moving_and_scaling_changes_nothing():
-    """Moving and scaling both laws together leaves the value."""
-
-    def moved(law, place, scale):
-        return MixtureOfGaussians(
-            law.weights, tuple(place + scale * m for m in law.means), tuple(scale * s for s in law.sds)
-        )
-
-    plain = mixture_supremum(BUSY, CALM, delta=1e-4, clip=1e-4).value
-    for place, scale in ((5.0, 1e-3), (-1e3, 1e3), (0.0, 1e-200), (0.0, 1e200)):
-        laws = moved(BUSY, place, scale), moved(CALM, place, scale)
-        assert mixture_supremum(*laws, delta=1e-4, clip=1e-4).value == pytest.approx(plain, rel=1e-6)
-
-
-def test_identical_laws_give_nothing():
-    """Equal mixtures have Epsilon* 0 with and without a clip."""
-    assert mixture_supremum(BUSY, BUSY, delta=1e-5).value == 0
-    assert mixture_supremum(BUSY, BUSY, delta=1e-5, clip=1e-5).value == 0
-
-
 def test_total_separation_is_the_worst_leak():
     """Mixtures too far apart for any clipped threshold read as the clip's ceiling, flagged, and as what is there without one."""
     far = MixtureOfGaussians((0.5, 0.5), (40.0, 44.0), (1.0, 0.5))
@@ -160,7 +94,7 @@ def test_total_separation_is_the_worst_leak():
     assert not free.saturated
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     exponents=st.lists(st.floats(-9, 9), min_size=2, max_size=5),
     mean=st.floats(-1e9, 1e9),

@@ -238,19 +238,6 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
     assert (found.adjacency, found.delta) == ("add-remove", 0)
 
 
-def test_coins_are_audited_at_the_asked_delta(rng):
-    """Fair coins are audited at the requested delta for add/remove by either theorem, unequal ones after thinning."""
-    for test in (FDP(), Steinke()):
-        fair = one_run_bound(FAR, split=BernoulliSplit(0.5), delta=1e-3, rng=rng, test=test)
-        assert (fair.delta, fair.details["records"]) == (1e-3, 600)
-        unequal = Losses(member=np.linspace(0, 1, 800), nonmember=np.linspace(2, 3, 200))
-        thinned = one_run_bound(unequal, split=BernoulliSplit(0.8), delta=1e-3, rng=rng, test=test)
-        # All of the 200 are kept, and of the 800 each with chance 1/4.
-        assert (thinned.delta, thinned.details["records"]) == (1e-3, 1000)
-        assert 330 < thinned.details["thinned_to"] < 470
-        assert "thinned" in thinned.method
-
-
 # --- Coins of each record's own ---------------------------------------------------------------------------
 
 

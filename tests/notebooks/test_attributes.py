@@ -1,7 +1,7 @@
 """The measurements of `notebooks/experiments/attributes.py`: distances against explicit gradients, training against a hand computation.
 
-This is the attribute inference of Cherubin et al. 2024, Sections 5 and 6; the printed numbers are in
-tests/papers/test_bayes_security.py.
+This is the attribute inference of Cherubin et al. 2024, Sections 5 and 6; its closed forms are held to the truth in
+`tests/theory/test_closed_form.py` and `tests/theory/test_attribute_inference.py`.
 """
 
 import numpy as np

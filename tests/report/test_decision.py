@@ -139,25 +139,6 @@ def test_the_decision_is_the_last_line_of_all_of_it(kinds):
         assert audit_text(result, width=5000).splitlines()[-1] == f"{sign.symbol} {sign.word}. {sentence}"
 
 
-# --- The number that leads ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "title", "note"),
-    [
-        ("leak", "Certified epsilon bound", "certified at 95% confidence"),
-        ("runs", "p-value of the claim", "0.05 or less refutes it"),
-        ("sequential", "Evidence against the claim", "20 to 1 refutes it"),
-        ("models", "Training algorithm bound, several models", "certified at 95% confidence"),
-    ],
-)
-def test_each_kind_of_page_has_its_leading_number(kinds, name, title, note):
-    """Runs lead with the evidence and with what refutes; other audits with a bound, and not with a fitted number."""
-    tiles = render([kinds[name]]).partition('<div class="lead">')[2].partition("</div>")[0]
-    assert Markup(tiles).text.strip().startswith(title)
-    assert note in Markup(tiles).text
-
-
 # --- The sentence for a person --------------------------------------------------------------------
 
 _PAIR = re.compile(

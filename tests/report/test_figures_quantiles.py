@@ -47,19 +47,6 @@ def test_band_is_that_of_an_order_statistic(overfitted, n, confidence):
     np.testing.assert_allclose(side.high, law.ppf(stats.beta.isf(spare, k, n + 1 - k)), atol=1e-3 * SD)
 
 
-def test_band_covers(overfitted):
-    """If the fitted law is true, each point lies in the band as often as is said."""
-    rng = np.random.default_rng(5)
-    runs = 400
-    samples = np.sort(rng.normal(MEAN, SD, (runs, N)), axis=1)
-    result, at = _result(overfitted, samples[0])
-    side = _sides(result)["member"]
-    inside = (samples[:, at] >= side.low) & (samples[:, at] <= side.high)
-    rates = inside.mean(axis=0)
-    # Binomial(400, 0.95): a deviation of five standard errors (0.0545) is one in a million.
-    assert np.abs(rates - 0.95).max() < 0.0545
-
-
 def test_points_outside_are_counted(overfitted):
     """The words count the points outside the band, by the half of the losses in which they lie."""
     sample = stats.norm(MEAN, SD).ppf((np.arange(N) + 0.5) / N)

@@ -52,9 +52,9 @@ def first_screen(page):
 
 @pytest.fixture(scope="module")
 def audits(request):
-    """Ninety audits of all kinds, or 200."""
+    """Sixty audits of all kinds, or 200."""
     rng = np.random.default_rng(19)
-    return [drawn(rng) for _ in range(200 if request.config.getoption("--long") else 90)]
+    return [drawn(rng) for _ in range(200 if request.config.getoption("--long") else 60)]
 
 
 def test_it_agrees_with_itself(audits, monkeypatch):

@@ -12,8 +12,8 @@ from safety.formats import Markup, html as safe
 
 import auditor
 from auditor import DPSGD, Losses, RandomSplit, Sequential, StatedClaim
-from auditor.core import InputError, Status
-from auditor.report import texts, view_of
+from auditor.core import Status
+from auditor.report import texts
 
 
 def made(rng, *, runs=150, gap=2.5):
@@ -220,26 +220,6 @@ def test_results_of_earlier_releases_have_a_page(stopped, models, tmp_path):
         words = told(auditor.read_result(tmp_path / "r.json").to_html())
         assert "The claim is refuted" in words
         assert ("holds no curves" in words) is (result is models)
-
-
-# --- Gates -----------------------------------------------------------------------------------------
-
-
-def test_gates_on_runs(stopped):
-    """A gate names the verdict, a check or a number of these runs; what they cannot have is named as such."""
-    gates = [
-        "verdict == refuted",
-        "epsilon_bound.sequential > 100",
-        "checks.repeats == fail",
-        "epsilon_bound.katz > 1",
-    ]
-    outcomes = auditor.check_gates(stopped, gates)
-    assert [item.code.name for item in outcomes] == ["FAILED", "NOT_EVALUABLE", "DONE", "NOT_EVALUABLE"]
-    with pytest.raises(InputError, match="'auc', which no audit of this kind has"):
-        auditor.check_gates(stopped, "auc > 0.6")
-    limited = stopped.with_policy(gates=gates[::2])
-    assert [item.code.name for item in view_of(limited).outcomes] == ["FAILED", "DONE"]
-    assert "Do not release The claim is refuted" in told(limited.to_html())
 
 
 # --- The command line ------------------------------------------------------------------------------

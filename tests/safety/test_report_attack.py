@@ -60,7 +60,7 @@ def advantage(inside, outside):
     return (judged[0] <= best).mean() - (judged[1] <= best).mean(), error
 
 
-@pytest.mark.parametrize(("n", "runs"), [(20, 8), (50, 8), (100, 6), (200, 4), (500, 2), (5000, 2)])
+@pytest.mark.parametrize(("n", "runs"), [(20, 8), (100, 6), (500, 2)])
 def test_no_record_stands_among_the_published_numbers(n, runs, request):
     """Who looks for a record's own loss in JSON, page and Markdown gains at most .02 over chance on a model without a leak.
 
@@ -124,7 +124,7 @@ def learnt(pairs):
     return found, np.sqrt(0.25 / (truth == 1).sum() + 0.25 / (truth == 0).sum())
 
 
-@pytest.mark.parametrize(("n", "runs"), [(100, 20), (500, 8)])
+@pytest.mark.parametrize(("n", "runs"), [(100, 12), (500, 6)])
 def test_the_law_of_the_population_helps_little(n, runs, request):
     """Who knows the population's law and weighs all published numbers by likelihood gains at most .1 from 100 members on.
 
@@ -147,7 +147,7 @@ def test_two_results_that_differ_by_one_record_tell_less_than_those_for_insiders
     found = {}
     for kind in ("public", "insiders"):
         n, rng, pairs = 500, np.random.default_rng(5), []
-        for _ in range(24 if request.config.getoption("--long") else 14):
+        for _ in range(24 if request.config.getoption("--long") else 10):
             member, nonmember, others = rng.normal(size=n + 1), rng.normal(size=n), rng.normal(size=8)
             more, less = (
                 json.loads(auditor.audit(some, nonmember, disclosure=kind).to_json())

@@ -5,16 +5,12 @@ The sizes here suit CI; ``--long`` repeats the runs at full size.
 
 import numpy as np
 import pytest
-from scipy import stats
 from simulation import seldom
 
 from auditor import checks
 from auditor.core import Losses, Melded, PerGroup, RankGrid, Status
-from auditor.curves import count
-from auditor.estimators import auc
 from auditor.estimators.twins import twins
 from auditor.records import Features
-from auditor.records.features import _linear
 
 LEVEL = 0.01  # of every check here
 
@@ -63,24 +59,7 @@ def test_confidence_that_is_not_masked_raises_few_questions(simulated):
         found = [checks.masking(Losses(*pair, correct=tuple(side < 0 for side in pair))) for pair in pairs]
         return [check.status is Status.UNKNOWN for check in found]
 
-    assert seldom(simulated(asked, seed=31, runs=(200, 5000)), LEVEL)
-
-
-def test_ordinary_cross_fitting_raises_too_many(simulated):
-    """The simulation can fail: scored by classifiers that saw all other blocks, 1% becomes 3% or more."""
-    member = np.arange(450) < 50
-
-    def alarm(rng):
-        values, score = rng.normal(size=(450, 5)), np.empty(450)
-        sides = [rng.permutation(np.flatnonzero(side)) for side in (member, ~member)]
-        blocks = [np.concatenate([side[turn::5] for side in sides]) for turn in range(5)]
-        for turn, held in enumerate(blocks):
-            seen = np.concatenate(blocks[:turn] + blocks[turn + 1 :])
-            score[held] = stats.rankdata(_linear(values[seen], member[seen], values[held])) / held.size
-        area = auc(count(Losses(member=-score[member], nonmember=-score[~member])), confidence=1 - 2 * LEVEL)
-        return area.lower > 0.5
-
-    assert not seldom(simulated(alarm, seed=13, runs=(250, 4000)), LEVEL)
+    assert seldom(simulated(asked, seed=31, runs=(100, 5000)), LEVEL)
 
 
 @pytest.mark.parametrize(("n", "least"), [(1000, 0.75), pytest.param(300, 0.15, marks=pytest.mark.long)])
@@ -101,7 +80,7 @@ def test_the_placebo_raises_few_false_alarms(simulated):
         losses = Losses(member=rng.gamma(2, 1, 200), nonmember=rng.gamma(2, 1, 300))
         return checks.placebo(losses, delta=0.0).status is Status.FAIL
 
-    assert seldom(simulated(alarm, seed=15, runs=(100, 3000)), LEVEL)
+    assert seldom(simulated(alarm, seed=15, runs=(60, 3000)), LEVEL)
 
 
 @pytest.mark.parametrize("law", ["normal", "five values"])
@@ -117,20 +96,6 @@ def test_the_self_test_raises_few_false_alarms(simulated, law):
         return found.status is Status.FAIL
 
     assert seldom(simulated(alarm, seed=16, runs=(4, 200)), LEVEL)
-
-
-@pytest.mark.parametrize(("n1", "n0"), [(3000, 3000), (5000, 500)])
-@pytest.mark.parametrize("contents", [400, 50_000])
-def test_natural_twins_raise_few_false_alarms(simulated, n1, n0, contents):
-    """A random split is alleged to overlap, or to hold copies, in at most 1% of the runs each."""
-
-    def alarms(rng):
-        # Contents of very different frequency, from singletons to common values.
-        pooled = np.floor(contents * rng.random(n1 + n0) ** 3)
-        found = twins(PerGroup(pooled[:n1], pooled[n1:]))
-        return found.p_more < LEVEL, found.p_fewer < LEVEL
-
-    assert seldom(simulated(alarms, seed=17, runs=(150, 5000)), LEVEL)
 
 
 def test_an_overlap_of_four_in_a_thousand_is_found(simulated):

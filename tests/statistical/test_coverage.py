@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from simulation import ALPHA, LAWS, at_most, outside, seldom
+from simulation import LAWS, outside, seldom
 
 from auditor.core import (
     Census,
@@ -64,33 +64,7 @@ def test_no_false_alarms_on_noise(simulated, law, rule, sizes):
         losses = Losses(*(LAWS[law](rng, size) for size in sizes))
         return clopper_pearson(losses, delta=1e-5, rule=rule).value > 0
 
-    assert seldom(simulated(alarm, seed=1, runs=(300 if rule == MELDED else 600, 5000)))
-
-
-def test_the_simulation_can_fail():
-    """The best of all thresholds with normal-approximation limits, a popular default, is caught by the same test."""
-    rng, alarms, runs = np.random.default_rng(3), 0, 100
-    z = stats.norm.isf(ALPHA / 2)
-    for _ in range(runs):
-        counts = count(Losses(member=rng.normal(size=1000), nonmember=rng.normal(size=1000)))
-        tpr, fpr = counts.tp_below / 1000, counts.fp_below / 1000
-        low = tpr - z * np.sqrt(tpr * (1 - tpr) / 1000)
-        high = fpr + z * np.sqrt(fpr * (1 - fpr) / 1000)
-        alarms += bool(np.any(low > high))
-    assert not at_most(alarms, runs)
-
-
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("rule", [TWO_LIMITS, FixedThreshold(0.5), Split()])
-def test_the_bound_covers_randomised_response(simulated, epsilon, rule):
-    """On losses 0 or 1 whose separation is a known epsilon the bound stays below it in at least 95% of the runs."""
-    q = 1 / (1 + math.exp(-epsilon))
-
-    def over(rng):
-        losses = Losses(member=(rng.random(400) > q) + 0.0, nonmember=(rng.random(400) < q) + 0.0)
-        return clopper_pearson(losses, delta=0.0, rule=rule).value > epsilon
-
-    assert seldom(simulated(over, seed=4, runs=(600, 5000)))
+    assert seldom(simulated(alarm, seed=1, runs=(300, 5000)))
 
 
 @pytest.mark.parametrize("rule", [TWO_LIMITS, MELDED])
@@ -126,7 +100,7 @@ def test_a_census_bound_covers_the_finite_training_set(simulated):
         losses = Losses(member=member, nonmember=rng.normal(size=400))
         return clopper_pearson(losses, delta=delta, coverage=Census(), rule=TWO_LIMITS).value > truth
 
-    assert seldom(simulated(over, seed=7, runs=(600, 5000)))
+    assert seldom(simulated(over, seed=7, runs=(300, 5000)))
 
 
 def largest_epsilon(p1, p0, delta, *, skip_zero_fnr):
@@ -157,7 +131,7 @@ def test_few_records_hold_every_level(simulated, sizes, confidence, members, rul
         found = clopper_pearson(losses, delta=delta, confidence=confidence, coverage=members, rule=rule)
         return found.value > truth + 1e-12
 
-    assert seldom(simulated(over, seed=17, runs=(400, 4000)), 1 - confidence)
+    assert seldom(simulated(over, seed=17, runs=(250, 4000)), 1 - confidence)
 
 
 # --- Intervals ---------------------------------------------------------------------------------------
@@ -197,7 +171,7 @@ def test_the_parametric_bound_speaks_only_where_it_holds(simulated, size):
         losses = Losses(member=rng.normal(size=size), nonmember=rng.normal(size=size))
         return bool(parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-4).lower)
 
-    assert seldom(simulated(alarm, seed=19, runs=(400, 4000)))
+    assert seldom(simulated(alarm, seed=19, runs=(200, 4000)))
 
 
 def apart(shift, spread=1.0):
@@ -230,7 +204,7 @@ def test_the_auc_interval_covers(simulated, law, sizes, confidence):
     def missed(rng):
         return outside(truth, auc(count(Losses(*draw(rng, *sizes))), confidence=confidence))
 
-    assert seldom(simulated(missed, seed=12, runs=(400, 4000)), 1 - confidence)
+    assert seldom(simulated(missed, seed=12, runs=(250, 4000)), 1 - confidence)
 
 
 def least_favourable(a):
@@ -264,19 +238,16 @@ def test_each_limit_of_the_advantage_covers(simulated, law, sizes):
     assert seldom(simulated(missed, seed=18, runs=(25, 3000)), 0.025)
 
 
-@pytest.mark.parametrize("census", [False, True])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_the_advantage_interval_covers(simulated, census, shift):
-    """The advantage interval covers the true largest gap in at least 95% of the runs."""
+def test_the_advantage_interval_of_a_census_covers(simulated, shift):
+    """The interval covers the largest gap between a fixed training set and the population in at least 95% of the runs."""
     member = np.sort(np.random.default_rng(13).normal(-shift, 1, 200))
-    truth = 2 * stats.norm.cdf(shift / 2) - 1
-    if census:  # the members are the whole truth: the gap is attained at a member loss
-        truth = max(0.0, float(np.max(np.arange(1, 201) / 200 - stats.norm.cdf(member))))
+    # The members are the whole truth: the gap is attained at a member loss.
+    truth = max(0.0, float(np.max(np.arange(1, 201) / 200 - stats.norm.cdf(member))))
 
     def missed(rng):
-        drawn = member if census else rng.normal(-shift, 1, 200)
-        counts = count(Losses(member=drawn, nonmember=rng.normal(size=300)))
-        return outside(truth, advantage(counts, coverage=Census() if census else Sample()))
+        counts = count(Losses(member=member, nonmember=rng.normal(size=300)))
+        return outside(truth, advantage(counts, coverage=Census()))
 
     assert seldom(simulated(missed, seed=14, runs=(100, 5000)))
 
@@ -308,7 +279,7 @@ def test_tpr_at_fpr_keeps_both_promises(simulated, rate, times):
         )
         return stats.norm.cdf(threshold) > rate or tpr < found.lower or most > found.upper
 
-    assert seldom(simulated(broken, seed=14, runs=(400, 4000)))
+    assert seldom(simulated(broken, seed=14, runs=(200, 4000)))
 
 
 @pytest.mark.parametrize("census", [False, True])

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import stats
 from simulation import seldom
 from statsmodels.stats.diagnostic import lilliefors
 
@@ -39,17 +38,7 @@ def rejected(rng, sample, fit=fit_gaussian):
 @pytest.mark.parametrize("size", [4, 7, 20, 100, 1000, 5000])
 def test_normals_are_seldom_rejected(simulated, size):
     """On normal losses the deciding test rejects in at most 5% of the runs, at any size."""
-    assert seldom(simulated(lambda rng: rejected(rng, rng.normal(size=size)), seed=1, runs=(300, 4000)))
-
-
-def test_the_level_can_be_missed(simulated):
-    """The same distance on the fitting records' own number, as if the fit were known, rejects too often and is caught."""
-
-    def too_often(rng):
-        distance = held_out_tests(rng.normal(size=400), fit_gaussian, rng=rng)[0].statistic
-        return stats.kstwobign.sf(distance * np.sqrt(200)) < 0.05
-
-    assert not seldom(simulated(too_often, seed=2, runs=(400, 4000)))
+    assert seldom(simulated(lambda rng: rejected(rng, rng.normal(size=size)), seed=1, runs=(200, 4000)))
 
 
 def test_the_published_transform_of_normals_is_seldom_rejected(simulated):
@@ -60,7 +49,7 @@ def test_the_published_transform_of_normals_is_seldom_rejected(simulated):
         pair = fit_gaussian_pair(losses, rng=rng)
         return pair.member_fit.rejected, pair.nonmember_fit.rejected
 
-    assert seldom(simulated(either, seed=3, runs=(80, 600)).ravel())
+    assert seldom(simulated(either, seed=3, runs=(40, 600)).ravel())
 
 
 @pytest.mark.parametrize(
@@ -111,7 +100,7 @@ def test_more_components_are_seldom_asked_for_in_vain(simulated, law):
     "draw",
     [
         pytest.param(lambda rng, n: rng.exponential(size=n), id="exponential"),
-        pytest.param(lambda rng, n: rng.normal(size=n), id="normal"),
+        pytest.param(lambda rng, n: rng.normal(size=n), id="normal", marks=pytest.mark.long),
     ],
 )
 def test_no_fit_finds_leakage_where_there_is_none(simulated, draw):

@@ -85,16 +85,6 @@ def test_the_certified_bound_covers_eps_bar(simulated, mechanism, instances, del
     assert seldom(simulated(over, seed=31, runs=(20, 400)))
 
 
-def test_randomised_response_stays_below_its_epsilon(simulated):
-    """Losses with epsilon 1 exactly are never certified above it more often than 1 in 20, and near it with 50 instances."""
-    models = population(response)
-    bounds = simulated(
-        lambda rng: certified_epsilon(drawn(models, 50, rng), 0.0, ALPHA)[0], seed=32, runs=(40, 1000)
-    )
-    assert seldom(bounds > 1)
-    assert np.mean(bounds) > 0.75
-
-
 def test_the_level_is_that_of_the_error_probability(simulated):
     """A bet at its fairest, all or nothing, wins as often as Markov's inequality allows and no more."""
     # One attack that calls everyone in one model of ten: two instances win 100 times the stake once in 100.

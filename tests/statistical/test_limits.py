@@ -88,14 +88,6 @@ def test_a_subset_at_its_least_favourable_threshold(simulated):
     assert found[1].sum() > found[0].sum()
 
 
-def test_a_subset_taken_for_a_census_is_caught(simulated):
-    """The simulation can fail: taking a small random subset for the whole training set breaks the level."""
-    training = LAWS[0].member(np.random.default_rng(8), 4000)
-    truth = set_epsilon(training, LAWS[0], delta=0.02)
-    over = above(truth, training, LAWS[0], 100, 4000, delta=0.02, coverage=Census())
-    assert not seldom(simulated(over, seed=9, runs=(200, 2000)))
-
-
 # --- Approximate limits --------------------------------------------------------------------------------
 
 

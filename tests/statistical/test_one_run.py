@@ -5,21 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 from simulation import ALPHA, seldom
 
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
     draw_guesses,
-    epsilon_bound,
     gdp_of_guesses,
     model_gdp,
     of_curve,
     of_gdp,
     one_run_bound,
     rejects,
-    steinke_bound,
 )
 from auditor.estimators.one_run import bound_of
 from auditor.theory import gaussian_epsilon
@@ -50,7 +48,7 @@ def test_no_false_alarms_on_tied_noise(simulated, test, split):
         size = int(rng.binomial(400, 0.5)) if isinstance(split, BernoulliSplit) else 200
         return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
 
-    assert seldom(simulated(alarm, seed=31, runs=(150 if test == Steinke() else 40, 5000)))
+    assert seldom(simulated(alarm, seed=31, runs=(100 if test == Steinke() else 30, 5000)))
 
 
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
@@ -69,16 +67,6 @@ def test_sets_of_ten_guesses_or_more_are_covered(simulated, test, split):
         return (found.value or 0.0) > truth
 
     assert seldom(simulated(above, seed=37, runs=(60, 3000)))
-
-
-def test_the_simulation_can_fail(simulated):
-    """The best of all numbers of guesses, each judged at the full level, is caught by the same test."""
-
-    def alarm(rng):
-        v, r = np.cumsum(rng.random(200) < 0.5), np.arange(1, 201)
-        return np.any(stats.binom.sf(v - 1, r, 0.5) <= ALPHA)
-
-    assert not seldom(simulated(alarm, seed=32, runs=(150, 1000)))
 
 
 # --- A known pure epsilon ---------------------------------------------------------------------------------
@@ -115,7 +103,7 @@ def test_a_leak_in_unequal_groups_is_covered(simulated, sizes, delta):
         losses = Losses(*(side[:size] for side, size in zip(sides, sizes, strict=True)))
         return bound(losses, RandomSplit(), Steinke(), delta, rng) > 2 * epsilon
 
-    assert seldom(simulated(over, seed=18, runs=(300, 3000)))
+    assert seldom(simulated(over, seed=18, runs=(100, 3000)))
 
 
 @pytest.mark.parametrize("by", ["randomised response", "laplace"])
@@ -157,46 +145,6 @@ def test_coins_of_their_own_odds_are_covered(simulated, epsilon, delta):
         return bound(tossed(loss, coin), split, None, delta, rng) > epsilon
 
     assert seldom(simulated(over, seed=47, runs=(60, 4000)))
-
-
-def test_other_odds_than_the_own_invent_a_leak(simulated):
-    """The same records, declared as coins of one probability, are called leaky though none is: odds are no formality."""
-
-    def alarm(rng):
-        loss, coin, _ = own_odds(rng, 2000, 0.0)
-        return bound(tossed(loss, coin), BernoulliSplit(0.5), None, 0.0, rng) > 0
-
-    assert simulated(alarm, seed=48, runs=(8, 200)).mean() > 0.9
-
-
-def test_strata_of_fixed_size_are_no_coins(simulated):
-    """One record of each two is a member: two answers of epsilon 1 that differ tell it with odds of e^2, not of e."""
-
-    def over(rng):
-        coin = np.column_stack([first := rng.random(1000) < 0.5, ~first])
-        says_out = coin == (rng.random(coin.shape) > special.expit(1.0))
-        loss = says_out + 0.0 - says_out[:, ::-1] + 0.1 * rng.random(coin.shape)
-        losses = tossed(loss.ravel(), coin.ravel())
-        return bound(losses, BernoulliSplit(), AnyGuesses(), 0.0, rng) > 1
-
-    assert simulated(over, seed=49, runs=(5, 100)).mean() > 0.9
-
-
-@pytest.mark.parametrize("method", [steinke_bound, epsilon_bound])
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.0, 0.02), (1.0, 0.02), (2.5, 1e-3)]
-)
-@pytest.mark.parametrize("together", [False, True])
-def test_what_delta_hides_is_covered(simulated, method, epsilon, delta, together):
-    """Orientations revealed with probability delta, each by itself or all together, stay within (epsilon, delta)."""
-    m = 300
-
-    def over(rng):
-        revealed = rng.random() < delta if together else rng.random(m) < delta
-        right = revealed | (rng.random(m) < 1 / (1 + math.exp(-epsilon)))
-        return method(bits=m, guesses=m, correct=int(right.sum()), delta=delta, alpha=ALPHA) > epsilon
-
-    assert seldom(simulated(over, seed=36, runs=(600 if method == steinke_bound else 150, 5000)))
 
 
 # --- A Gaussian mechanism -----------------------------------------------------------------------------
@@ -268,12 +216,6 @@ def test_pairs_within_strata_raise_no_alarms(simulated, test):
     assert seldom(simulated(alarm, seed=41, runs=(30, 3000)))
 
 
-def test_pairs_across_such_strata_invent_a_leak():
-    """The same split declared as unstratified raises an alarm every time: the declaration is not a formality."""
-    rng = np.random.default_rng(42)
-    assert all(bound(uneven_strata(rng), RandomSplit(), Steinke(), 0.0, rng) > 0.3 for _ in range(20))
-
-
 # --- Conditional on a Gaussian curve ------------------------------------------------------------------
 
 
@@ -286,34 +228,3 @@ def test_the_gaussian_conversion_covers_gaussian_scores(simulated):
         return found.details["mu"] > 1 or found.value > gaussian_epsilon(1.0, delta=1e-5)
 
     assert seldom(simulated(over, seed=44, runs=(60, 3000)))
-
-
-def test_the_gaussian_conversion_exceeds_the_truth_elsewhere(simulated):
-    """On Laplace scores, and on answers of randomised response, of true epsilon 1 it exceeds 1: why it is labelled."""
-    lies = float(special.expit(-0.5))  # of each record; the two of a pair together have epsilon 1
-
-    def over(rng):
-        model = model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5)
-        sides = rng.random(5000) < lies, rng.random(5000) < 1 - lies
-        pairs = Losses(*(side.astype(float) for side in sides))
-        guesses = draw_guesses(pairs, split=RandomSplit(), rng=rng)
-        return model.value > 1, gdp_of_guesses(guesses, 1e-5, ALPHA).value > 1
-
-    assert (simulated(over, seed=45, runs=(5, 300)).mean(axis=0) > 0.9).all()
-
-
-# --- Against each other ------------------------------------------------------------------------------
-
-
-def test_where_each_test_is_strongest(simulated):
-    """On Gaussian pairs f-DP is at least about as high as Steinke at delta 1e-3, and the e-process highest at delta 0."""
-    ways = (Steinke(), 1e-3), (FDP(), 1e-3), (Steinke(), 0.0), (AnyGuesses(), 0.0)
-
-    def bounds(rng):
-        losses, seed = gaussian(rng, 1000, 2.0), int(rng.integers(2**32))
-        return [bound(losses, RandomSplit(), *way, np.random.default_rng(seed)) for way in ways]
-
-    steinke, f_dp, pure_steinke, any_number = simulated(bounds, seed=46, runs=(6, 100)).mean(axis=0)
-    assert f_dp > steinke + 0.05
-    assert any_number > pure_steinke
-    assert steinke_bound(bits=1000, guesses=50, correct=50, delta=0.0, alpha=ALPHA / 3) < any_number

@@ -45,19 +45,6 @@ def test_what_features_explain_raises_no_alarm(simulated, epsilon):
     assert seldom(simulated(over, seed=61, runs=(8, 1000)))
 
 
-def test_what_is_hidden_from_the_features_raises_one(simulated):
-    """A difference that no feature shows is called leakage though there is none: why the bound is conditional."""
-
-    def alarm(rng):
-        loss, coin, features, _ = groups(rng, epsilon=0.0, hidden=1.5)
-        row = estimated(rng, loss, coin, features)
-        assert row.details["conditional"]
-        assert "which no audit can check" in row.assumptions[0]
-        return row.value > 0
-
-    assert simulated(alarm, seed=62, runs=(5, 200)).mean() > 0.9
-
-
 @pytest.mark.parametrize(("intercept", "slope"), [(0.0, 1.0), (0.5, 1.0), (-0.2, 0.6)])
 def test_the_estimated_error_covers_the_true_one(simulated, intercept, slope):
     """Where the true odds lie on a line in the estimated ones, their largest error is below its limit in 95% of the audits."""

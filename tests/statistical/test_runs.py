@@ -84,16 +84,6 @@ def test_the_gaussian_bound_holds_on_gaussian_curves():
     assert max(chances) > 1e-3  # not empty, though both limits must fail for it
 
 
-def test_the_gaussian_bound_fails_on_other_curves():
-    """Randomised response of epsilon 2 is no Gaussian curve: the epsilon at 1e-5 is then too high in almost every audit.
-
-    It has a true and a false positive rate of e^2/(1 + e^2) and 1/(1 + e^2), and epsilon 2 at any delta this small.
-    """
-    tpr = math.exp(2) / (1 + math.exp(2))
-    bounds = table(lambda counts: gaussian_epsilon(_mu(counts, ALPHA), delta=1e-5))
-    assert chance_above(bounds, 2.0, tpr, 1 - tpr) > 0.9
-
-
 def test_katz_is_an_approximation():
     """With many runs in every cell it holds its level; with half a run expected in one it is too high far more often.
 
@@ -130,13 +120,6 @@ def test_the_credible_limit_holds_on_average_over_its_prior(credible):
     above = int((limits > truth).sum())
     # Two-sided at 1e-4, so that a limit that is too low fails as well.
     assert 5e-5 < stats.binom.cdf(above, draws, ALPHA) < 1 - 5e-5
-
-
-def test_the_credible_limit_does_not_hold_for_every_mechanism(credible):
-    """A mechanism without any leak gets a limit above 0 in every audit; a perfect one with rare alarms far too often."""
-    assert chance_above(credible, 0.0, 0.5, 0.5) > 0.9
-    # Always "with" beside the canary, and with probability 0.15 elsewhere: epsilon log(1/0.15).
-    assert chance_above(credible, math.log(1 / 0.15), 1.0, 0.15) > 2 * ALPHA
 
 
 # --- Whole audits ------------------------------------------------------------------------------------
@@ -194,6 +177,6 @@ def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(simulated):
         judged, choosing = laplace_runs(rng, 10_000), laplace_runs(rng, 10_000)
         return [certified_at(judged, most_telling(runs, 0.0, ALPHA)) > 1 for runs in (judged, choosing)]
 
-    same, other = simulated(above, seed=31, runs=(200, 3000)).T
+    same, other = simulated(above, seed=31, runs=(120, 3000)).T
     assert seldom(other)
     assert not seldom(same)

@@ -28,7 +28,7 @@ def worst(rng, size, *, member):
 def test_the_bounds_of_a_summary_hold_their_level(request, rng, bits, merged, sizes):
     """Where only bins are known, epsilon and the advantage lie below their lower limits in 5% of the audits at most."""
     misses = []
-    for _ in range(runs_for(request, 60, 2000)):
+    for _ in range(runs_for(request, 30, 2000)):
         groups = (worst(rng, size, member=member) for size, member in zip(sizes, (True, False), strict=True))
         every = Summary.of(Losses(*groups), bits=bits)
         losses = (every.merged() if merged else every).losses

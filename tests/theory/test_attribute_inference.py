@@ -6,7 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 from oracles import composed_delta
-from scipy.special import ndtr
 from scipy.stats import norm
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -30,65 +29,6 @@ def advantages(training, distances):
 def mirrored_advantage(*kinds):
     """Total variation of steps that mirror the positive losses of a line, each noise, rate, first, second, how many."""
     return composed_delta(*((s, p, low, high, n) for s, p, high, low, n in kinds), mirrored=True, cells=2**19)
-
-
-def arranged_delta(noise, rate, first, second, a):
-    """Sup P(A) - a Q(A), a > 1, of one step with gradients anywhere in the plane, by quadrature along their difference.
-
-    Where N_first > a N_second + b N_0: across the difference it is a half-line, and its mass is known.
-    """
-    rest, apart = (a - 1) * (1 - rate) / rate, (second - first) / noise
-    length = np.linalg.norm(apart)
-    along = -(first / noise) @ apart / length
-    across = math.sqrt(max((first / noise) @ (first / noise) - along**2, 1e-12))
-    top = length / 2 - math.log(a) / length  # beyond it a N_second alone is larger
-    reach = top + 12 - min(along, 0)
-    if reach <= 0:
-        return 0.0
-    # Panels that narrow towards the top, where the edge runs off to minus infinity.
-    ends = np.concatenate([[0.0], np.geomspace(1e-15, 1.0, 150)])
-    node, weight = np.polynomial.legendre.leggauss(16)
-    below = (ends[:-1, None] + np.diff(ends)[:, None] * (1 + node) / 2).ravel() * reach
-    weight = (np.diff(ends)[:, None] * weight / 2).ravel() * reach
-    z = top - below
-    edge = np.log(-np.expm1(-length * below)) - math.log(rest) - along * z + (along**2 + across**2) / 2
-    edge /= across
-    density = [norm.pdf(z, loc=m) for m in (0.0, length, along)]
-    inside = (density[0] - a * density[1]) * ndtr(edge) - rest * density[2] * ndtr(edge - across)
-    return rate * float(weight @ inside)
-
-
-def line_delta(noise, rate, distance, a):
-    """The same for the gradients 1 and 1 - R of a line: the outputs above the point where the ratio of densities is a."""
-    edges = np.linspace(1 - distance / 2, 1 + 60 * noise + 60 * noise**2, 20_001)
-    for _ in range(2):
-        up, down = (
-            (1 - rate) * norm.sf(edges, scale=noise) + rate * norm.sf(edges, m, noise)
-            for m in (1, 1 - distance)
-        )
-        best = int(np.argmax(up - a * down))
-        edges = np.linspace(edges[max(best - 1, 0)], edges[min(best + 1, edges.size - 1)], 20_001)
-    return float((up - a * down).max())
-
-
-def test_no_two_gradients_are_told_apart_better_than_those_on_the_line(rng):
-    """At every epsilon, in both orders, the line's delta is the largest over the plane, and others come near it."""
-    nearest = 0.0
-    for _ in range(60):
-        noise, rate, distance = 10 ** rng.uniform(-0.4, 0.5), 10 ** rng.uniform(-3, -0.02), 2 * rng.random()
-        a = math.exp(10 ** rng.uniform(-3, 0.3))
-        largest = line_delta(noise, rate, distance, a)
-        for _ in range(20):
-            turn = 2 * math.pi * rng.random(2)
-            first = np.array([math.cos(turn[0]), math.sin(turn[0])]) * rng.choice([1.0, rng.random()])
-            second = first + distance * np.array([math.cos(turn[1]), math.sin(turn[1])])
-            if np.linalg.norm(second) > 1:
-                continue
-            for pair in ((first, second), (second, first)):
-                found = arranged_delta(noise, rate, *pair, a)
-                assert found <= largest + 1e-9
-                nearest = max(nearest, found / max(largest, 1e-6))
-    assert nearest > 0.9
 
 
 @pytest.mark.parametrize(
@@ -286,9 +226,3 @@ def test_rounding_above_twice_the_clip_is_allowed():
     """A distance that single precision puts a millionth above 2 C is 2 C."""
     exact, above = (advantages(DPSGD(1.0, 0.1, 3), r) for r in (2.0, 2.000001))
     assert exact == above
-
-
-def test_the_oracle_knows_reference_values():
-    """The oracle gives the exact add/remove and replace-one total variations of statistics.md, section 7."""
-    for low, high, expected in ((0.0, 1.0, 0.1610176), (-1.0, 1.0, 0.2643522)):
-        assert composed_delta((1.0, 0.01, low, high, 1000)) == pytest.approx(expected, abs=2e-6)

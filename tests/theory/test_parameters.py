@@ -110,7 +110,7 @@ def test_every_rate_will_do():
     ("target", "noise", "steps", "least"),
     [
         # Drawn at all with chance p T <= delta, the record changes nothing.
-        (WantedEpsilon(1e-3, delta=1e-12), 0.1, 10**7, 1e-19),
+        pytest.param(WantedEpsilon(1e-3, delta=1e-12), 0.1, 10**7, 1e-19, marks=pytest.mark.long),
         (WantedEpsilon(1e-3, 1e-12, REPLACE_ONE), 0.1, 10**7, 1e-19),
         # Advantage <= 1 - (1 - p)^T <= p T.
         (WantedAdvantage(1e-12), 0.01, 10**6, 1e-18),
@@ -130,7 +130,7 @@ def test_there_is_always_a_sampling_rate(target, noise, steps, least):
     [
         WantedAdvantage(1e-12),
         WantedAdvantage(1 - 1e-12),
-        WantedTPR(0.1 + 2e-12, at_fpr=0.1),
+        pytest.param(WantedTPR(0.1 + 2e-12, at_fpr=0.1), marks=pytest.mark.long),
         WantedTPR(1 - 1e-12, at_fpr=1 - 1e-11),
     ],
 )

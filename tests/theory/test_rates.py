@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import erfinv, ndtr
-from scipy.stats import binom
-from simulation import runs_for
+from scipy.special import ndtr
 from theory.references import stated
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -120,33 +118,3 @@ def test_standing_is_inherited():
     assert (claim.metric, claim.adjacency, claim.proven) == ("tpr_at_fpr.0.001", REPLACE_ONE, False)
     assert "unsafe side" in claim.note
     assert tpr_metric(0.1) == "tpr_at_fpr.0.1"
-
-
-def losses_of_runs(training, runs, *, drawn_sign, rng):
-    """Privacy losses (replace-one) of simulated runs whose record pulls every batch it is in by this sign."""
-    total = np.zeros(runs)
-    for _ in range(training.steps):
-        x = training.noise_multiplier * rng.standard_normal(runs)
-        x += drawn_sign * (rng.random(runs) < training.sampling_rate)
-        square = 2 * training.noise_multiplier**2
-        lift = [
-            np.log1p(training.sampling_rate * np.expm1((sign * 2 * x - 1) / square)) for sign in (1.0, -1.0)
-        ]
-        total += lift[0] - lift[1]
-    return total
-
-
-@pytest.mark.parametrize("fpr", [0.01, 0.1])
-def test_simulated_attackers_reach_the_exact_rate_and_not_more(request, fpr):
-    """The likelihood-ratio attacker on simulated training runs finds the exact rate within sampling error."""
-    training, runs = DPSGD(0.8, 0.05, 40), runs_for(request, 60_000, 2_000_000)
-    rng = np.random.default_rng(20)
-    inside = losses_of_runs(training, runs, drawn_sign=1, rng=rng)
-    outside = losses_of_runs(training, runs, drawn_sign=-1, rng=rng)
-    found = float(np.mean(inside > np.quantile(outside, 1 - fpr)))
-    exact = tpr_exact(training, fpr=fpr).value
-    error = 4 * math.sqrt(exact * (1 - exact) / runs + (exact / fpr) ** 2 * fpr / runs)
-    assert abs(found - exact) < error
-    # The simulation can fail: it refutes the rate that the closed form's Gaussian would allow.
-    unsafe = by_gaussians(bayes_security_closed_form(training), fpr)
-    assert binom.sf(round(found * runs) - 1, runs, unsafe) < 1e-6

@@ -233,13 +233,3 @@ def test_bad_claims(make, sentence):
     """One sentence with the argument, the rule and the value."""
     with pytest.raises(InputError, match=sentence):
         make()
-
-
-def test_removing_and_adding_by_brute_force(rng):
-    """T(T(x)) at every rate, of random profiles with and without a jump at 0."""
-    for size in (1, 2, 5, 20):
-        epsilons, deltas = rng.gamma(1.0, 2.0, size), rng.random(size) ** 4 * rng.integers(0, 2, size)
-        points = list(zip(epsilons, deltas, strict=True))
-        curve = group_curve(TradeoffCurve.from_profile(epsilons, deltas=deltas), 2)
-        assert tpr(curve) == pytest.approx(allowed(points, allowed(points, RATES)), abs=1e-12)
-        assert curve.tpr_at(0.0) == pytest.approx(allowed(points, allowed(points, np.zeros(1)))[0], abs=1e-15)

@@ -298,12 +298,6 @@ def test_scores_sorted_without_names_are_refused(serve):
     assert_true(collected(lambda x: pd.DataFrame(probabilities(x)[:, ::-1], columns=CLASSES[::-1])))
 
 
-def test_scores_that_rise_are_sorted_too(serve):
-    """Lists that always rise from left to right are refused as those that fall are."""
-    with refused("scores that look sorted"):
-        collected(served(serve, KServeV1(), lambda p: {"predictions": np.sort(p).tolist()}))
-
-
 WINNERS = {
     "sorted": lambda row: sorted(row.tolist()),
     "largest": lambda row: float(row.max()),
@@ -345,28 +339,6 @@ def test_a_rare_class_is_no_sorted_score():
         lambda x: 0.2 + 0.05 * np.tanh(x[:, 0]), members=(x[:300], y[:300]), nonmembers=(x[300:], y[300:])
     )
     assert (found.n_member, found.notes) == (300, ())
-
-
-def test_a_model_whose_scores_do_fall_has_a_way(serve):
-    """A model that thinks little of its last classes is refused as a list, and believed with names."""
-    prior = np.array([0.7, 0.2, 0.1])
-
-    def weak(x):
-        return 0.95 * prior + 0.05 * probabilities(x) * prior / (probabilities(x) @ prior)[:, None]
-
-    expected = [weak(group.x)[np.arange(60), group.codes] for group in (MEMBERS, OTHERS)]
-    with refused("scores that look sorted"):
-        collected(weak)
-    named = collected(lambda x: pd.DataFrame(weak(x), columns=CLASSES))
-    np.testing.assert_allclose(named.member, np.log(1 / expected[0] - 1), rtol=1e-9)
-
-    def answer(_method, _path, body):
-        return {
-            "predictions": [dict(zip(CLASSES, row, strict=True)) for row in weak(body["instances"]).tolist()]
-        }
-
-    objects = collected(Endpoint(serve(answer).url + "/v1/models/m:predict"))
-    np.testing.assert_allclose(objects.nonmember, np.log(1 / expected[1] - 1), rtol=1e-9)
 
 
 def test_names_of_other_tasks_keep_one_order(serve):
