@@ -266,3 +266,11 @@ def chance_at_a_rank(rank, hits, *, members, nonmembers, allowed):
     y = 1 / (1 + np.exp(-at))
     density = np.exp(law.logpdf(y)) * y * (1 - y)
     return float(integrate.trapezoid(density * stats.binom.sf(hits - 1, members, allowed(y)), at))
+
+
+def dp_accounting_law(noise, rate, steps, *, spacing=1e-4):
+    """The privacy loss distribution of added or removed records by dp-accounting, rounded up; old and new versions."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = pld.from_gaussian_mechanism(noise, sampling_prob=rate, value_discretization_interval=spacing)
+    return step.self_compose(steps)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import erfinv, ndtr
 from theory.references import stated
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
