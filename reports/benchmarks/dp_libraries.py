@@ -1,0 +1,253 @@
+"""Libraries of DP-SGD under a step audit: correct trainings, and trainings with a planted bug, each as its tutorials train.
+
+From the root of this repository, with the libraries that are to be tested (any of them may be missing):
+
+    pip install . torch opacus
+    OMP_NUM_THREADS=1 python reports/benchmarks/dp_libraries.py
+
+JAX Privacy needs an environment of its own. For each library and bug: in how many of the trainings the claim is refuted, after
+how many steps (median and largest), and, for correct trainings of 400 steps, how many are refuted and how many clipping norms of
+noise are certified. Last the processor time of a step with the audit over that without, at 1 million parameters and batches of
+256. ``--seeds`` sets the trainings of each bug (20), ``--correct`` the correct ones (67 of each library). The numbers of one run
+are in ``dp_libraries.md``.
+"""
+
+import argparse
+import logging
+import math
+import statistics
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import auditor
+
+RECORDS, BATCH, FEATURES, HIDDEN, CLASSES = 4000, 64, 100, 200, 10
+RATE = BATCH / RECORDS
+STEPS = 400
+BUGS = {
+    "noise x0.5": 100,
+    "noise x0.8": 250,
+    "noise x0.9": 500,
+    "noise scaled by half of the clipping norm": 100,
+    "a bias of 10 numbers without noise": 300,
+    "clipping off": 50,
+    "clipping of the batch's mean": 300,
+    "the same noise every step": 300,
+    "noise of one micro-batch in two": 300,
+    "shuffled batches": RECORDS // BATCH,
+}
+SCALED = {
+    "noise x0.5": 0.5,
+    "noise x0.8": 0.8,
+    "noise x0.9": 0.9,
+    "noise of one micro-batch in two": math.sqrt(0.5),
+}
+Training = Iterator[Any]  # yields the watch after each step
+
+
+def data(seed: int, size: int = RECORDS, features: int = FEATURES) -> tuple[np.ndarray, np.ndarray]:
+    """Records with labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(size, features)).astype(np.float32)
+    return x, (x[:, :CLASSES].argmax(axis=1)).astype(np.int64)
+
+
+# --- Opacus ---
+
+
+def _noise_of_half(optimizer: Any) -> None:
+    optimizer.noise_multiplier = 0.5
+
+
+def _no_noise_in_the_last(optimizer: Any) -> None:
+    add = optimizer.add_noise
+
+    def add_noise() -> None:
+        add()
+        last = optimizer.params[-1]
+        last.grad = last.summed_grad.view_as(last).clone()
+
+    optimizer.add_noise = add_noise
+
+
+def _the_same_noise(optimizer: Any) -> None:
+    import torch
+
+    add = optimizer.add_noise
+
+    def add_noise() -> None:
+        state = torch.random.get_rng_state()
+        torch.manual_seed(3)
+        add()
+        torch.random.set_rng_state(state)
+
+    optimizer.add_noise = add_noise
+
+
+def _no_clipping(optimizer: Any) -> None:
+    def clip(self: Any) -> None:
+        for one in self.params:
+            total = self._get_flat_grad_sample(one).sum(0)
+            one.summed_grad = total if one.summed_grad is None else one.summed_grad + total
+
+    optimizer.clip_and_accumulate = types.MethodType(clip, optimizer)
+
+
+PLANTED = {
+    "noise scaled by half of the clipping norm": _noise_of_half,
+    "a bias of 10 numbers without noise": _no_noise_in_the_last,
+    "the same noise every step": _the_same_noise,
+    "clipping off": _no_clipping,
+}
+
+
+def opacus(bug: str | None, seed: int) -> Training | None:
+    """A training by Opacus; None where the bug cannot be planted there."""
+    import torch
+    from opacus import PrivacyEngine
+
+    if bug == "clipping of the batch's mean":
+        return None
+    torch.manual_seed(seed)
+    x, y = map(torch.from_numpy, data(seed))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(FEATURES, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, CLASSES)
+    )
+    network, optimizer, loader = PrivacyEngine().make_private(
+        module=network,
+        optimizer=torch.optim.SGD(network.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=BATCH),
+        noise_multiplier=SCALED.get(bug or "", 1.0),
+        max_grad_norm=1.0,
+        poisson_sampling=bug != "shuffled batches",
+    )
+    if bug in PLANTED:
+        PLANTED[bug](optimizer)
+    claim = auditor.DPSGD(1.0, RATE, 10_000)
+    watch = auditor.training.opacus(optimizer, claim=claim, loader=loader, model=network, seed=seed)
+
+    def steps() -> Training:
+        while True:
+            for features, labels in loader:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(network(features), labels).backward()
+                optimizer.step()
+                yield watch
+
+    return steps()
+
+
+def opacus_cost(*, watched: bool) -> Callable[[], None]:
+    """A step at 1 million parameters."""
+    import torch
+    from opacus import PrivacyEngine
+
+    torch.manual_seed(0)
+    x, y = map(torch.from_numpy, data(0, 256, 784))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(784, 1000),
+        torch.nn.ReLU(),
+        torch.nn.Linear(1000, 200),
+        torch.nn.ReLU(),
+        torch.nn.Linear(200, 10),
+    )
+    network, optimizer, _ = PrivacyEngine().make_private(
+        module=network,
+        optimizer=torch.optim.SGD(network.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=256),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    if watched:
+        auditor.training.opacus(optimizer, claim=1.0, seed=0)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+LIBRARIES: dict[
+    str, tuple[str, Callable[[str | None, int], Training | None], Callable[..., Callable[[], None]] | None]
+] = {
+    "Opacus": ("opacus", opacus, opacus_cost),
+}
+
+
+# --- The tables ---
+
+
+def refuted_after(training: Training, most: int) -> tuple[int | None, Any]:
+    """Return the step after which the claim is refuted, None without one, and the watch."""
+    for taken, watch in enumerate(training, start=1):
+        if watch.refuted or taken == most:
+            return (taken if watch.refuted else None), watch
+    raise AssertionError("a training does not end by itself")
+
+
+def cost(make: Callable[..., Callable[[], None]]) -> float:
+    """Return the processor time of a step with the audit over that without; medians, both in turn."""
+    plain, watched = make(watched=False), make(watched=True)
+    times: dict[Callable[[], None], list[float]] = {plain: [], watched: []}
+    for _ in range(12):
+        for step in (plain, watched):
+            start = time.process_time()
+            step()
+            times[step].append(time.process_time() - start)
+    return statistics.median(times[watched][2:]) / statistics.median(times[plain][2:])
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--correct", type=int, default=67)
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.getLogger("auditor.training").setLevel(logging.ERROR)
+    there = {name: parts for name, parts in LIBRARIES.items() if find_spec(parts[0])}
+    print("| library | training | refuted | steps: median | largest | allowed |")
+    print("| --- | --- | --: | --: | --: | --: |")
+    for name, (_, train, _) in there.items():
+        for bug, most in BUGS.items():
+            trainings = [
+                training for seed in range(options.seeds) if (training := train(bug, seed)) is not None
+            ]
+            if not trainings:
+                print(f"| {name} | {bug} | cannot be planted | | | {most} |", flush=True)
+                continue
+            ends = [refuted_after(training, most)[0] for training in trainings]
+            steps = sorted(end for end in ends if end is not None)
+            middle, last = (statistics.median(steps), steps[-1]) if steps else ("", "")
+            print(
+                f"| {name} | {bug} | {len(steps)} of {len(ends)} | {middle:g} | {last} | {most} |", flush=True
+            )
+    print("\n| library | correct trainings of 400 steps | refuted | noise certified, median |")
+    print("| --- | --: | --: | --: |")
+    for name, (_, train, _) in there.items():
+        ends, limits = [], []
+        for seed in range(options.correct):
+            end, watch = refuted_after(train(None, 1000 + seed) or iter(()), STEPS)
+            ends.append(end)
+            limits.append(watch.audit.noise_at_most)
+        found = sum(end is not None for end in ends)
+        if ends:
+            print(f"| {name} | {len(ends)} | {found} | {statistics.median(limits):.3f} |", flush=True)
+    print("\n| library | step with the audit over that without, 1 million parameters |\n| --- | --: |")
+    for name, (_, _, make) in there.items():
+        if make is not None:
+            print(f"| {name} | {cost(make):.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
