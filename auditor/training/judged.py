@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auditor.core.numbers import as_stated, number, percent
+from auditor.core.numbers import as_stated, percent
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Comparison, Estimate, Subject, Verdict
 from auditor.results.document import TrainingResult, made_now
@@ -150,7 +150,7 @@ def _reason(audit: "StepAudit", tensors: dict[str, list[Any]]) -> str:
         ]
         where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low else ""
         words.append(
-            f"The evidence of {audit.steps:,} steps reached {number(1 / audit.shares[0])}: the noise, the clipping or its"
+            f"The evidence of {audit.steps:,} steps reached {as_stated(round(1 / audit.shares[0], 9))}: the noise, the clipping or its"
             f" coverage of the parameters is refuted at {of_steps} confidence.{where}"
         )
     if audit.sampler_refuted:

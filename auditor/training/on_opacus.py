@@ -7,6 +7,8 @@ import numpy as np
 
 from auditor.core.errors import InputError, import_optional
 from auditor.core.options import DPSGD
+from auditor.core.values import Floats
+from auditor.training.on_function import CheckedStep, check_step
 from auditor.training.step_audit import StepAudit
 from auditor.training.watch import Watch
 
@@ -27,7 +29,7 @@ def opacus(
     scale: float = 10.0,
     confidence: float = 0.95,
     seed: int | None = None,
-) -> Watch:
+) -> "OpacusWatch":
     """Watch a training by Opacus: its noise, its clipping, the parameters that both cover, and its sampler.
 
     ::
@@ -72,10 +74,10 @@ def opacus(
     audit = StepAudit(
         claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed, records=records
     )
-    return _OpacusWatch(audit, optimizer, loader, model, torch)
+    return OpacusWatch(audit, optimizer, loader, model, torch)
 
 
-class _OpacusWatch(Watch):
+class OpacusWatch(Watch):
     """The watch of an Opacus optimizer."""
 
     def __init__(self, audit: StepAudit, optimizer: Any, loader: Any, model: Any, torch: Any) -> None:
@@ -94,6 +96,46 @@ class _OpacusWatch(Watch):
             object.__setattr__(loader, "batch_sampler", _Seen(sampler, audit))
             self._undo.append(lambda: object.__setattr__(loader, "batch_sampler", sampler))
 
+    def check(self, *, seed: int = 0) -> CheckedStep:
+        """Return whether the optimizer clips one canary to the clipping norm: exact, and before any noise; see `check_step`.
+
+        Call it between two steps. The optimizer is left as it was.
+
+        Args:
+            seed: Seed of the canary and of the batch beside it.
+        """
+        torch, optimizer = self._torch, self._optimizer
+        parameters = optimizer.params
+        self._shapes = self._shapes_of(parameters)
+        saved = [(getattr(one, "grad_sample", None), one.summed_grad) for one in parameters]
+        counted = {
+            name: getattr(optimizer, name)
+            for name in ("sample_size", "unclipped_num")
+            if hasattr(optimizer, name)
+        }
+        sizes = [one.numel() for one in parameters]
+
+        def sums(rows: Floats) -> Floats:
+            parts = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
+            for one, part in zip(parameters, parts, strict=True):
+                one.summed_grad = None
+                one.grad_sample = torch.as_tensor(part, dtype=one.dtype, device=one.device).reshape(
+                    -1, *one.shape
+                )
+            self._clip()
+            return np.concatenate([one.summed_grad.flatten().cpu().numpy() for one in parameters])
+
+        try:
+            return check_step(sums, self._shapes, clipping_norm=self._norms, seed=seed)
+        finally:
+            for one, (samples, total) in zip(parameters, saved, strict=True):
+                one.grad_sample, one.summed_grad = samples, total
+            vars(optimizer).update(counted)
+
+    def _shapes_of(self, parameters: list[Any]) -> dict[str, tuple[int, ...]]:
+        names = _names(parameters, self._model)
+        return {name: tuple(one.shape) for name, one in zip(names, parameters, strict=True)}
+
     @property
     def _norms(self) -> float | dict[str, float]:
         """The clipping norm of this step, or that of each parameter tensor."""
@@ -106,10 +148,7 @@ class _OpacusWatch(Watch):
         """Add the canaries once in each logical step, as a physical batch of their own, after the centre of each real one."""
         parameters, blocks = self._optimizer.params, None
         if self._coins is None:
-            self._shapes = {
-                name: tuple(one.shape)
-                for name, one in zip(_names(parameters, self._model), parameters, strict=True)
-            }
+            self._shapes = self._shapes_of(parameters)
             self._coins = self.audit.toss(self._shapes, clipping_norm=self._norms)
             blocks, self._centre = self.audit.blocks, 0.0
             if not self._buffers:

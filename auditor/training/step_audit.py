@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import number
+from auditor.core.numbers import as_stated, number
 from auditor.core.options import DPSGD, PoissonSampling
 from auditor.core.values import Floats
 from auditor.training.bets import StepBets
@@ -294,13 +294,13 @@ class StepAudit:
         """Steps, evidence and certified noise, as a line.
 
         >>> StepAudit(1.0).progress
-        '0 steps: evidence 1 of 20.0; no limit of the noise yet'
+        '0 steps: evidence 1 of 20; no limit of the noise yet'
         """
         evidence, most = math.exp(min(self.log_evidence, 700.0)), self.noise_at_most
         limit = (
             "no limit of the noise yet" if math.isinf(most) else f"noise at most {most:.3g} times the claim"
         )
-        return f"{self.steps:,} steps: evidence {number(evidence)} of {number(1 / self.shares[0])}; {limit}"
+        return f"{self.steps:,} steps: evidence {number(evidence)} of {as_stated(round(1 / self.shares[0], 9))}; {limit}"
 
     def __repr__(self) -> str:
         """Return the progress, and whether the claim is refuted."""

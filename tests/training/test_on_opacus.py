@@ -191,6 +191,23 @@ def test_shuffled_batches_are_found_within_one_epoch():
     assert "not Poisson samples" in watch.result().comparisons[0].reason
 
 
+def test_the_exact_check_of_an_optimizer():
+    """One canary is clipped to the norm, of every kind of clipping, and what is watched goes on; without clipping a tensor is named."""
+    for more in ({}, {"clipping": "per_layer", "norm": [1.0, 0.5, 1.0, 0.3]}):
+        parts = private(**more)
+        watch = watched(*parts)
+        assert watch.check().passed
+        train(*parts, 3, watch)
+        assert watch.check().passed
+        train(*parts, 3, watch)
+        assert watch.steps == 6
+    parts = private()
+    without_clipping(parts[1])
+    found = watched(*parts).check()
+    assert not found.passed
+    assert "0.weight" in found.message
+
+
 # --- The optimizer before, during and after ---
 
 
