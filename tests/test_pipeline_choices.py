@@ -46,12 +46,9 @@ def humps(rng):
 
 
 def test_a_rejected_gaussian_gives_way_to_the_certified_bound(humps):
-    """Where the normals are rejected the headline is the certified bound, and says why."""
+    """Where the normals are rejected the headline is the certified bound, and a check warns."""
     result = auditor.audit(humps, delta=1e-4)
-    lead = headline(result)
-    assert lead.estimate.name == "epsilon_bound.clopper_pearson"
-    assert "rejected" in lead.sentence
-    assert "is rejected by its test" in lead.sentence
+    assert headline(result).estimate.name == "epsilon_bound.clopper_pearson"
     assert result.estimate("epsilon_star.gaussian").value > 0
     assert result.check("goodness_of_fit").status is Status.WARN
 

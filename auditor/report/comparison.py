@@ -529,7 +529,6 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
         "level": _level(comparison.strategies),
         "history": _history(comparison),
-        "densities": max(kinds.values(), default=0) >= landscape.DENSE,
         "several_instances": any(item.audits > 1 for item in comparison.strategies),
         "crowded": placed > landscape.CROWDED,
         "named": placed <= landscape.NAMED,

@@ -19,9 +19,7 @@ from auditor.report.words import (
     claim_words,
     out_of_many,
     pair_words,
-    star_notes,
     units,
-    within_noise,
 )
 from auditor.results import document, metrics
 from auditor.results.metrics import with_role
@@ -312,32 +310,6 @@ _MOST = 700.0  # of an exponent
 PROPENSITY = "epsilon_bound.propensity"
 
 
-# --- Classes and groups that are separated, by simultaneous tests ---
-
-
-def by_holm(result: document.AuditResult) -> str:
-    """Return a sentence on the tests of no separation of the slices; empty if none was made."""
-    tests = [
-        (one, p)
-        for one in result.slices
-        if (p := document.detail(document.find(one, "auc"), "holm_p_value")) is not None
-    ]
-    if not tests:
-        return ""
-    alpha = 1 - tests[0][0].confidence
-    apart = [numbers.quoted(one.label) for one, p in tests if p <= alpha]
-    level = numbers.percent(tests[0][0].confidence, toward="down")
-    more = f" and {len(apart) - _NAMED} more" if len(apart) > _NAMED else ""
-    shows = f"show separation: {', '.join(apart[:_NAMED])}{more}" if apart else "show separation"
-    return (
-        f"By tests of no separation (Mann-Whitney, with Holm's p-values for all at once, at {level} confidence),"
-        f" {len(apart)} of {len(tests)} classes and groups {shows}."
-    )
-
-
-_NAMED = 6
-
-
 # --- The promise -------------------------------------------------------------------------------
 
 
@@ -481,52 +453,15 @@ def _evidence(result: document.Document) -> list[str]:
 
 
 def headline(result: document.AuditResult) -> Headline:
-    """Return the leading number: Epsilon*, or the certified bound if the Gaussian fit is unreliable.
+    """Return the leading number of an audit of one model: the certified bound, which needs no fit and allows for chance.
 
-    The certified bound needs no fit. A mixture never leads: the error of its value is unknown.
+    After a failed validity check, the bound by estimated odds leads if it has a value.
     """
-    lead = _lead(result)
-    bound = with_role(Role.CERTIFIED, result)
-    if bound is not None and document.detail(bound, "approximate"):  # requested, and not certified
-        return lead._replace(sentence=lead.sentence.replace("certified bound", "approximate bound"))
-    return lead
-
-
-def _lead(result: document.AuditResult) -> Headline:
-    star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
-    if failed_validity(result.checks):
-        odds = document.find(result, PROPENSITY)
-        odds = None if odds is None or odds.value is None else odds
-        holds = f"It holds if {condition(odds)}. " if odds else ""
-        words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
-        return Headline(odds or bound, words)
-    if star is None or star.value is None:
-        reason = (star.reason if star else None) or "it was not computed"
-        return Headline(
-            bound, f"The certified bound leads: Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})."
-        )
-    if document.detail(star, "fit", "rejected") is True:
-        return Headline(
-            bound, "The certified bound leads: the Gaussian fit behind Epsilon* is rejected by its test."
-        )
-    blunted = _blunted(result)
-    if blunted:
-        return Headline(bound, f"The certified bound leads because it needs no fit. {blunted}")
-    notes, why = " ".join(star_notes(star)), within_noise(star)
-    if why is None and document.detail(star, "lower_reason") is not None:
-        why = "Epsilon* has no interval here."
-    elif why is None and document.detail(star, "at", "reached_by_data") is False:
-        why = f"Epsilon* is an estimate. {notes}"
-    if why is not None:
-        return Headline(bound, f"The certified bound leads because it allows for chance. {why}")
-    return Headline(star, f"Epsilon* is an estimate that depends on the Gaussian fit. {notes}".rstrip())
-
-
-def _blunted(result: document.AuditResult) -> str | None:
-    """Return why no fitted curve can lead: the model's confidences were rounded, masked or cut off."""
-    for check in result.checks:
-        if check.name in ("ties", "saturation") and check.status is Status.WARN:
-            return (
-                "Many losses share one value, as with rounded or masked outputs, so a fitted curve misleads."
-            )
-    return None
+    bound, odds = with_role(Role.CERTIFIED, result), document.find(result, PROPENSITY)
+    if not failed_validity(result.checks):
+        approximate = bound is not None and document.detail(bound, "approximate")
+        return Headline(bound, said("leads", kind="approximate" if approximate else "certified"))
+    if odds is None or odds.value is None:
+        return Headline(bound, said("none_leads", lead="", other="number here"))
+    lead = f"It holds if {condition(odds)}. "
+    return Headline(odds, said("none_leads", lead=lead, other="other number"))
