@@ -97,10 +97,12 @@ def test_the_bare_command_says_where_to_begin(capsys):
         ("audit x --train p", "unknown option: --train. Did you mean --members? See 'auditor audit --help'."),
         ("audit x --threshold 0.6", ["to stop a pipeline at a limit, use --fail-if, such as"]),
         (
-            "audit x --trust-pickle",
-            [
-                "--trust-pickle. It is an option of auditor collect; collect the losses first, then audit them."
-            ],
+            "audit x --factory m:f",
+            ["--factory. It is an option of auditor collect; collect the losses first, then audit them."],
+        ),
+        (
+            "audit x --group region",
+            "unknown option: --group. Did you mean --group-column? See 'auditor audit --help'.",
         ),
         ("collect m --out o --target y", ["Did you mean --label?"]),
         (

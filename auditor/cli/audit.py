@@ -228,12 +228,14 @@ class _Scored(Options, title="A model as LOSSES"):
         label: Column of true labels in both tables of records; required if LOSSES is a model.
         task: Task of the model: classification (default), multi-label, regression or gaussian.
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
+        trust_pickle: Whether the file of the model may run code here, as a pickle can.
         trusted_types: Type that a .skops or .keras file may contain besides the trusted ones; repeatable.
     """
 
     label: str | None = option(rare=True)
     task: str | None = option(rare=True)
     classes: str | None = option(rare=True)
+    trust_pickle: bool = option(default=False, rare=True)
     trusted_types: tuple[str, ...] = option(default=(), rare=True)
 
     def read(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
@@ -277,7 +279,7 @@ class _Scored(Options, title="A model as LOSSES"):
         with temporary("losses.parquet") as path, console.progress(quiet=quiet) as move:
             collectors.collect_to(
                 path,
-                collectors.ModelFile(model, trusted_types=self.trusted_types),
+                collectors.ModelFile(model, trust_pickle=self.trust_pickle, trusted_types=self.trusted_types),
                 **records,
                 task=self.task,
                 classes=None if self.classes is None else shared.names("--classes", self.classes),

@@ -394,6 +394,7 @@ _OTHER_WORDS = {
     "claim-epsilon claim": "epsilon eps",
     "model": "name title",
     "confidence": "alpha",
+    "group-column": "group groups slice slices",
     "compare": "diff",
     "power": "plan size sample-size",
     "demo": "example tutorial quickstart init",

@@ -228,7 +228,7 @@ def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     least, name = ranks[-1], numbers.quoted(top.name)
     like = [numbers.quoted(item.name) for item in rest if not top.above(item)]
     value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
-    sign = Sign(f"Most leakage: {numbers.named(top.name)}{_of_least_use(top, comparison)}", "▲", "caution")
+    sign = Sign(f"Most leakage: {numbers.named(top.name)}", "▲", "caution")
     others = "the other" if len(rest) == 1 else f"all {len(rest)} others"
     sentences = [_said("first", name=name, value=value, others=others)]
     if like:
@@ -258,15 +258,6 @@ def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
         for end, toward in ((item.lower, "down"), (item.upper, "up"))
     )
     return numbers.MISSING if item.lower is None else f"{low} to {high}"
-
-
-def _of_least_use(top: Strategy, comparison: "AuditsComparison") -> str:
-    """Return a note if the strategy is also the least useful, else nothing."""
-    others = [item for item in comparison.strategies if item.placed and item is not top]
-    least = min((_usefulness(item, comparison) for item in others), default=math.nan)
-    if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
-        return ""
-    return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(comparison.utility_title)}"
 
 
 def _usefulness(item: Strategy, comparison: "AuditsComparison") -> float:

@@ -18,7 +18,7 @@ from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.curves.cells import FEWEST
 from auditor.report import findings
-from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence
+from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
 from auditor.report.words import (
@@ -156,11 +156,10 @@ class View:
         """Return the severity of a finding, with the cut points."""
         state = findings.states(self.result, finding)[-1]
         size = severity(self.result, leaks=state == "leak")
-        return (
-            None
-            if size is None or state in ("small", "blind", "reversed")
-            else Bar(*size, points_of(self.result.data))
-        )
+        if size is None or state in ("small", "blind", "reversed"):
+            return None
+        level, low, group = size
+        return Bar(level, low, points_of(self.result.data), group)
 
     @cached_property
     def verdict(self) -> Statement:
@@ -237,9 +236,8 @@ class View:
         """The name of that class or group, quoted if it has several words."""
         if self.stands_out is None:
             return ""
-        label = numbers.tidy(self.stands_out.label)
         kind = "" if self.stands_out.kind is SliceKind.GROUP else f"{self.stands_out.kind} "
-        return kind + (numbers.quoted(label) if len(label.split()) > 1 else label)
+        return kind + label_words(self.stands_out)
 
     @cached_property
     def most_exposed(self) -> str:

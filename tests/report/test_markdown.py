@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
-from report.conftest import changed
 
 from auditor.core import clean
 from auditor.report import escaped, markdown

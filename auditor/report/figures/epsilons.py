@@ -1,4 +1,4 @@
-"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and the AUC under each output policy."""
+"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and a bound by estimated odds."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from auditor.report.figures.canvas import (
     sheet,
     tip,
 )
-from auditor.report.rows import Row, condition, policy_rows
+from auditor.report.rows import Row, condition
 from auditor.report.words import ABOUT, claim_words
 from auditor.results.document import AuditResult, ceiling, detail, find
 
@@ -389,37 +389,3 @@ def estimated_odds_words(result: AuditResult) -> str:
         f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
         f" e to the {bound}."
     )
-
-
-# --- The AUC where the model answers less ---
-
-
-_GUESSING = 0.5
-
-
-def policies_figure(result: AuditResult) -> "Figure | None":
-    """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
-    rows = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
-    if not rows:
-        return None
-    with canvas.axes((WIDTH, 0.32 * len(rows) + 0.6)) as (figure, panel):
-        for place, (title, row) in enumerate(rows):
-            item = row.estimate
-            low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))
-            panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
-            look: dict[str, Any] = {"marker": "o", "color": ACCENT, "markersize": 6, "clip_on": True}
-            mark(panel, value, place, f"{title}: AUC {row.value} ({row.ends})", zorder=5, **look)
-        panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
-        panel.set_yticks(range(len(rows)), [canvas.one_line(title, most=34) for title, _ in rows])
-        panel.set(ylim=(len(rows) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
-        plain_axis(panel.xaxis)
-        panel.grid(visible=False, axis="y")
-    return figure
-
-
-def policies_words(result: AuditResult) -> str:
-    """Return the AUC under each policy in words."""
-    words = [
-        f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None
-    ]
-    return f"AUC with {'; '.join(words)}." if words else "AUC under output policies: this audit has none."
