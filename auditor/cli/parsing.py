@@ -198,12 +198,7 @@ def parser(command: Callable[..., Any], name: str) -> Any:
     arguments = [_parameter(item) for item in options_of(command)]
     vars(run)["__signature__"] = Signature(sorted(arguments, key=lambda item: item.kind))
     run.__annotations__ = {item.name: item.annotation for item in arguments}
-    app = App(
-        name=name,
-        help="",
-        help_flags=[],
-        version_flags=[],
-    )
+    app = App(name=name, help="", help_flags=[], version_flags=[])
     app.default(run)
     return app
 

@@ -88,10 +88,7 @@ _USED: ContextVar[_Used] = ContextVar("used", default=_NONE)
 
 
 def tokens_of(
-    command_of: Callable[[str], Callable[..., Any]],
-    names: Iterable[str],
-    name: str,
-    typed: Mapping[str, str],
+    command_of: Callable[[str], Callable[..., Any]], names: Iterable[str], name: str, typed: Mapping[str, str]
 ) -> tuple[list[str], Any]:
     """Return the settings of a file for a command, as typed arguments, and the context if it is a table.
 

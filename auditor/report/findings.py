@@ -13,14 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.report.rows import Row, condition
-from auditor.report.words import (
-    Sign,
-    Units,
-    claim_words,
-    out_of_many,
-    pair_words,
-    units,
-)
+from auditor.report.words import Sign, Units, claim_words, out_of_many, pair_words, units
 from auditor.results import document, metrics
 from auditor.results.metrics import with_role
 from auditor.theory.attackers import humphries

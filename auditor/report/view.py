@@ -21,24 +21,9 @@ from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
-from auditor.report.words import (
-    VERDICT,
-    Sign,
-    Units,
-    pair_words,
-    unit_words,
-    units,
-)
+from auditor.report.words import VERDICT, Sign, Units, pair_words, unit_words, units
 from auditor.results import metrics
-from auditor.results.document import (
-    CONTENT_HASH,
-    Document,
-    Slice,
-    SliceKind,
-    TopRecord,
-    detail,
-    find,
-)
+from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
