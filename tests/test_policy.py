@@ -325,7 +325,7 @@ def test_a_policy_sets_the_exit_code(tmp_path, monkeypatch, rng, capsys, policy,
         assert run(*line, "--policy", "auc <= 1", "--quiet") == (code if arguments else 0)
 
 
-def test_a_result_without_a_limit_says_where_one_is_set():
+def test_a_result_without_a_limit_says_where_one_is_set(rng):
     """The hint names the file, the option and the argument of Python, each of which sets a limit."""
     result = made(row(0.55, 0.5, 0.65, name="advantage"))
     said = view_of(result).decision.sentence
@@ -333,7 +333,7 @@ def test_a_result_without_a_limit_says_where_one_is_set():
         'For a decision, set a limit: policy = "advantage.upper < 0.1" in [tool.auditor] of pyproject.toml, --policy, or in'
         " Python auditor.audit(..., policy=...)."
     )
-    runs = auditor.audit_runs(auditor.Losses([0.1, 0.2], [0.3, 0.4]), delta=0.1)
+    runs = auditor.audit_runs(auditor.Losses(rng.normal(-1, 1, 200), rng.normal(0, 1, 200)), delta=0.1)
     assert "in Python result.with_policy(...)" in view_of(runs).decision.sentence
 
 

@@ -205,19 +205,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         return collectors.read_feature_pair(*pair, **options)
 
 
-_MODELS = [
-    ".skops",
-    ".onnx",
-    ".keras",
-    ".h5",
-    ".pt",
-    ".pth",
-    ".safetensors",
-    ".joblib",
-    ".pkl",
-    ".ubj",
-    ".cbm",
-]  # no table ends so
+# No table ends so.
+_MODEL = re.compile(r"\.(skops|onnx|keras|h5|pt|pth|safetensors|joblib|pkl|ubj|cbm)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -244,7 +233,7 @@ class _Scored(Options, title="A model as LOSSES"):
         if model is not None and members is not None and nonmembers is not None:
             return self._collected(model, members, nonmembers, tables, features, quiet=quiet)
         there = [shared.spelled(name) for name, value in vars(self).items() if shared.is_used(value)]
-        if there or (model is not None and model.suffix.lower() in _MODELS):
+        if there or (model is not None and _MODEL.fullmatch(model.suffix)):
             wrong = f"{there[0]} needs" if there else f"{str(model)!r} is a model and needs"
             raise InputError(
                 f"{wrong} two tables of records: auditor audit MODEL --members FILE --nonmembers FILE --label COLUMN."
@@ -401,11 +390,6 @@ def audit(
     from auditor.api import audit_of
 
     files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, context.file))
-    if re.fullmatch(r"[\d.]+", str(chosen.get("threshold"))):
-        raise InputError(
-            f"--set threshold must be the rule that selects the threshold of the certified bound, got {chosen['threshold']}; to stop a"
-            " pipeline at a limit, use --fail-if, such as --fail-if 'auc.lower > 0.6'."
-        )
     # Built before any file is read, since it refuses invalid options.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):

@@ -412,10 +412,7 @@ def _unknown(command: Callable[..., Any], sentence: str, others: Mapping[str, Ca
     key = token.lstrip("-").replace("_", "-")
     homes = [name for name, other in others.items() if key in {item.key for item in options_of(other)}]
     if homes and key not in _SYNONYMS:
-        two = "; collect the losses first, then audit them" * (
-            command.__name__ == "audit" and "collect" in homes
-        )
-        return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}{two}."
+        return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}."
     options = {item.key: item.dashed for item in options_of(command)}
     word = meant(key, options)
     return f"unknown option: {token}.{f' Did you mean {options[word]}?' if word else ''}"

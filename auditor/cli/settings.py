@@ -42,16 +42,8 @@ _COMMON = ("policy", "severity")  # keys outside the tables, for the commands ab
 _OF_MODELS = ("audit", "report")
 _TABLE = "context"  # a key that may be a table
 # Options that can stop a pipeline, besides claims.
-_STOPPING = {
-    "policy",
-    "fail-if",
-    "fail-if-worse",
-    "noise-multiplier",
-    "sampling-rate",
-    "steps",
-    "schedule",
-    "sampler",
-}
+_OF_TRAINING = {"noise-multiplier", "sampling-rate", "steps", "schedule", "sampler"}
+_STOPPING = {"policy", "fail-if", "fail-if-worse"} | _OF_TRAINING
 # Options that write a file; ``records`` writes one in ``audit`` only, and elsewhere names an input table.
 OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "model-card"}
 

@@ -12,7 +12,7 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
-from auditor.report.rows import Row, condition
+from auditor.report.rows import Row
 from auditor.report.words import Sign, Units, claim_words, out_of_many, pair_words, units
 from auditor.results import document, metrics
 from auditor.results.metrics import with_role
@@ -217,7 +217,7 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
     if result.kind == "labels":
         sentence.append("A wrong D can also hide a leak.")
     sentence += [text for text in (_alone(result),) if text]
-    if _is_finite(result):
+    if any(metrics.is_finite(item) for item in result.estimates):
         sentence.append("Numbers that describe this finite training set can be positive by chance alone.")
     top, blind = document.ceiling(row), why_blind(result.checks)
     if blind is not None:
@@ -250,11 +250,6 @@ def _alone(result: document.Document) -> str:
     level = numbers.percent(alone[0].confidence, toward="down")
     titles = ", ".join(metrics.describe(item).title for item in alone)
     return said("alone", level=level, titles=titles, looks=together["looks"])
-
-
-def _is_finite(result: document.Document) -> bool:
-    """Whether the result has numbers that can be positive by chance alone."""
-    return any(metrics.is_finite(item) for item in result.estimates)
 
 
 # --- Evidence by estimated odds of membership, and its conditions ---
@@ -443,18 +438,3 @@ def _evidence(result: document.Document) -> list[str]:
             f" of them together at {together}."
         )
     return outcome
-
-
-def headline(result: document.AuditResult) -> Headline:
-    """Return the leading number of an audit of one model: the certified bound, which needs no fit and allows for chance.
-
-    After a failed validity check, the bound by estimated odds leads if it has a value.
-    """
-    bound, odds = with_role(Role.CERTIFIED, result), document.find(result, PROPENSITY)
-    if not failed_validity(result.checks):
-        approximate = bound is not None and document.detail(bound, "approximate")
-        return Headline(bound, said("leads", kind="approximate" if approximate else "certified"))
-    if odds is None or odds.value is None:
-        return Headline(bound, said("none_leads", lead="", other="number here"))
-    lead = f"It holds if {condition(odds)}. "
-    return Headline(odds, said("none_leads", lead=lead, other="other number"))

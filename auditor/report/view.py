@@ -20,7 +20,7 @@ from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
-from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
+from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, policy_rows
 from auditor.report.words import VERDICT, Sign, Units, pair_words, unit_words, units
 from auditor.results import metrics
 from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
@@ -368,8 +368,19 @@ class View:
 
     @cached_property
     def headline(self) -> Headline:
-        """The leading number, and why it leads."""
-        return findings.headline(self.result)
+        """The leading number, and why it leads: the certified bound, which needs no fit and allows for chance.
+
+        After a failed validity check, the bound by estimated odds leads if it has a value.
+        """
+        bound = metrics.with_role(Role.CERTIFIED, self.result)
+        odds = find(self.result, findings.PROPENSITY)
+        if not self.invalid:
+            kind = "approximate" if detail(bound, "approximate") else "certified"
+            return Headline(bound, findings.said("leads", kind=kind))
+        if odds is None or odds.value is None:
+            return Headline(bound, findings.said("none_leads", lead="", other="number here"))
+        lead = f"It holds if {condition(odds)}. "
+        return Headline(odds, findings.said("none_leads", lead=lead, other="other number"))
 
     @cached_property
     def checks(self) -> tuple[CheckLine, ...]:
@@ -585,13 +596,7 @@ def settings_sentence(result: Document) -> str:
         return "" if config is None else str(config)
     outcome = config.get("settings")
     pairs = outcome.items() if isinstance(outcome, Mapping) else ()
-    settings = ", ".join(f"{key} = {_spelled(item)}" for key, item in pairs)
+    settings = ", ".join(
+        f"{key} = {json.dumps(item, ensure_ascii=False, default=str)}" for key, item in pairs
+    )
     return f"{config.get('table') or 'settings'} of {config.get('file') or 'a file'}: {settings or 'nothing set'}"
-
-
-def _spelled(x: object) -> str:
-    """Return a setting approximately as its file spells it."""
-    try:
-        return json.dumps(x, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return str(x)

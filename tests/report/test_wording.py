@@ -8,7 +8,7 @@ from report.conftest import changed
 
 import auditor
 from auditor.core import Adjacency, Check, Status, Verdict
-from auditor.report import Row, finding, fit_sentences, headline, render, verdict_sentence, view_of
+from auditor.report import Row, finding, fit_sentences, render, verdict_sentence, view_of
 from auditor.verdicts import check_gates
 
 
@@ -97,7 +97,7 @@ def test_the_certified_bound_leads(request):
     for name in ("overfitted", "refuted", "nothing"):
         result = request.getfixturevalue(name)
         for details in ({}, {"at": {"reached_by_data": True}}, {"fit": {"rejected": True}}):
-            lead = headline(changed(result, STAR, details=details))
+            lead = view_of(changed(result, STAR, details=details)).headline
             assert lead.estimate.name == BOUND
             assert lead.sentence == "The certified bound leads: it needs no fit and allows for chance."
 
@@ -207,4 +207,4 @@ def test_an_approximate_bound_is_not_called_certified(overfitted):
     row = Row(result.estimate(name))
     assert row.title == "Approximate epsilon bound"
     assert "certified" not in row.interval
-    assert "approximate bound leads" in headline(result).sentence
+    assert "approximate bound leads" in view_of(result).headline.sentence
