@@ -241,6 +241,25 @@ def test_a_terminal_shows_the_used_file(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "top"), [("auditor.toml", "the top level"), ("pyproject.toml", "[tool.auditor]")]
+)
+def test_a_setting_outside_the_tables_is_reported_where_it_is(capsys, name, top):
+    """A policy of all commands is named with its own table, beside the settings of the table of the command."""
+    prefix = "tool.auditor." if name == "pyproject.toml" else ""
+    head = "[tool.auditor]\n" if prefix else ""
+    save(f"{head}policy = 'auc < 0.5'\n[{prefix}audit]\nconfidence = 0.9\n", name)
+    assert run("audit", "losses.csv", "--json", "r.json") == 1
+    assert f"Set in {top} of {name!r}: policy." in capsys.readouterr().err
+    assert auditor.read_result("r.json").provenance["config"]["table"] == f"{top} and [{prefix}audit]"
+    save(f"{head}policy = 'auc > 0.5'\n", name)
+    said = refused(capsys)
+    assert "demands leakage" in said
+    assert f"('policy' is set in {top} of {name!r})." in said
+    save(f"{head}policy = true\n", name)
+    assert f"the key 'policy' in {top} must be one value" in refused(capsys)
+
+
 @pytest.mark.parametrize("more", [(), ("--quiet",)])
 @pytest.mark.parametrize("name", ["auditor.toml", "pyproject.toml", "ci/other.toml"])
 def test_typed_gates_never_weaken_those_of_a_file(folder, capsys, name, more):

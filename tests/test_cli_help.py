@@ -95,12 +95,14 @@ def test_the_bare_command_says_where_to_begin(capsys):
         ("audit x --report p", "unknown option: --report. Did you mean --html? See 'auditor audit --help'."),
         ("audit x --output p", "unknown option: --output. Did you mean --html? See 'auditor audit --help'."),
         ("audit x --train p", "unknown option: --train. Did you mean --members? See 'auditor audit --help'."),
-        ("audit x --threshold 0.6", ["to stop a pipeline at a limit, use --fail-if, such as"]),
+        ("audit x --threshold 0.6", ["threshold must be one of 'rank-grid'"]),
         (
-            "audit x --trust-pickle",
-            [
-                "--trust-pickle. It is an option of auditor collect; collect the losses first, then audit them."
-            ],
+            "audit x --factory m:f",
+            ["unknown option: --factory. It is an option of auditor collect."],
+        ),
+        (
+            "audit x --group region",
+            "unknown option: --group. Did you mean --group-column? See 'auditor audit --help'.",
         ),
         ("collect m --out o --target y", ["Did you mean --label?"]),
         (

@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -312,6 +313,16 @@ def test_what_a_model_needs_in_one_step_is_said(records, tmp_path, capsys):
     assert "for a served model, collect the losses first (auditor collect), then audit them." in served
     (tmp_path / "m.pkl").write_bytes(b"x")
     assert "is a pickle" in refused(capsys, "audit", tmp_path / "m.pkl", *records[1:], "--label", "y")
+
+
+def test_the_advice_on_a_pickle_can_be_followed(records, tmp_path, capsys):
+    """A model in a pickle is refused with an option that the same command has, and with it gives the same numbers."""
+    line = ("audit", tmp_path / "m.joblib", *records[1:], "--label", "y")
+    frame = pd.read_csv(records[2])
+    joblib.dump(RandomForestClassifier(20, random_state=0).fit(frame[list("abc")], frame.y), line[1])
+    assert "(--trust-pickle)" in refused(capsys, *line)
+    honest = answer(capsys, "audit", *records, "--label", "y")
+    assert answer(capsys, *line, "--trust-pickle")["estimates"] == honest["estimates"]
 
 
 def test_refused_types_end_with_the_command_that_trusts_them(records, capsys):

@@ -5,7 +5,7 @@ import shlex
 import pytest
 from command_line import refused, run
 
-from auditor.cli import console, many
+from auditor.cli import console
 
 # No file that is named exists, so that a command which reads first complains of that instead.
 STEPS = "--noise-multiplier 1 --sampling-rate 0.1 --steps 3"
@@ -73,18 +73,5 @@ def test_progress_is_reported_off_a_terminal(monkeypatch, capsys):
     assert run(*SIMULATED) == 0
     # 2,000 runs of three steps for either kind of neighbours.
     assert "Simulating: 100% done (6,000 of 6,000)" in capsys.readouterr().err
-    assert run(*SIMULATED, "--quiet") == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_a_long_simulation_is_announced(monkeypatch, capsys):
-    """Before a simulation that takes a minute or more, one line says how many steps it has and about how long it takes."""
-    assert run(*SIMULATED) == 0
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(many, "_SECONDS_PER_DRAW", 0.1)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    assert run(*SIMULATED) == 0
-    # 2 x 2,000 x 3 steps at 0.1 seconds are 20 minutes.
-    assert capsys.readouterr().err == "--monte-carlo simulates 12,000 steps, which takes about 20 minutes.\n"
     assert run(*SIMULATED, "--quiet") == 0
     assert capsys.readouterr().err == ""

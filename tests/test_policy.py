@@ -33,8 +33,9 @@ def decided(result, policy):
     ("text", "gates"),
     [
         ("advantage.upper < 0.1", [("advantage.upper", ">=", 0.1)]),
-        ("auc<=1;\n auc > .5 ;", [("auc", ">", 1), ("auc", "<=", 0.5)]),
-        ("auc >= 0; auc == 1; auc != 1", [("auc", "<", 0), ("auc", "!=", 1), ("auc", "==", 1)]),
+        ("auc<=1;\n bayes_security > .5 ;", [("auc", ">", 1), ("bayes_security", "<=", 0.5)]),
+        ("auc == 1; auc != 1", [("auc", "!=", 1), ("auc", "==", 1)]),
+        ("bayes_security.lower.replace-one >= 0", [("bayes_security.lower.replace-one", "<", 0)]),
         ("No  GROUP above 0.2; no class above 2e-1", [("group.advantage.upper", ">", 0.2)] * 2),
         ("claim not refuted; the claim is not refuted", [("verdict", "==", Verdict.REFUTED)] * 2),
         ("checks.shift != fail", [("checks.shift", "==", Status.FAIL)]),
@@ -71,6 +72,32 @@ def test_a_policy_that_cannot_be_read_is_refused(text, words):
     assert len(str(error.value)) < 500
 
 
+@pytest.mark.parametrize(
+    ("condition", "right"),
+    [
+        ("advantage.upper > 0.1", "advantage.upper < 0.1"),
+        ("auc >= 0.625", "auc <= 0.625"),
+        ("group.auc.upper > 0.6", "group.auc.upper < 0.6"),
+        ("tpr_at_fpr.0.01.upper > 1e-3", "tpr_at_fpr.0.01.upper < 0.001"),
+        ("epsilon_bound.clopper_pearson > 1", "epsilon_bound.clopper_pearson < 1"),
+        ("epsilon.add-remove > 2", "epsilon.add-remove < 2"),
+        ("bayes_security.upper < 0.9", "bayes_security.upper > 0.9"),
+        ("bayes_security <= 0.9", "bayes_security >= 0.9"),
+    ],
+)
+def test_a_policy_that_demands_leakage_is_refused(condition, right):
+    """A policy states what must hold: a gate in its place would release a model because it leaks."""
+    with pytest.raises(InputError, match="policy must state what has to hold") as error:
+        parse_policy(f"auc < 1; {condition}")
+    assert f"{condition!r} demands leakage" in str(error.value)
+    assert str(error.value).endswith(f"write {right!r}.")
+    assert parse_policy(right)
+    with pytest.raises(InputError, match="names 'auk', which no audit has"):
+        made(row(0.55, 0.5, 0.65)).with_policy("auk > 0.6")
+    with pytest.raises(InputError, match="demands leakage"):
+        auditor.audit([0.1, 0.2], [0.3, 0.4], policy=condition)
+
+
 # --- What policies decide -------------------------------------------------------------------------
 
 
@@ -105,7 +132,11 @@ def test_a_policy_that_cannot_be_read_is_refused(text, words):
             REVISE,
             "Score more records to decide: AUC could be 0.65, beyond your limit 0.6.",
         ),
-        ("claim not refuted", REVISE, "No claim was given, so there is no verdict (claim not refuted)."),
+        (
+            "claim not refuted",
+            REVISE,
+            "No claim was given, so there is no verdict; give a claim, or leave this condition out (claim not refuted).",
+        ),
         ("epsilon_star.mixture < 1", REVISE, "(epsilon_star.mixture < 1)."),
     ],
 )
@@ -177,9 +208,10 @@ def test_a_policy_and_the_opposite_gate_agree(rng):
     for _ in range(2000):
         low, value, high = np.round(np.sort(rng.random(3)), 1)
         symbol, end, bound = rng.choice(symbols), rng.choice(ends), np.round(rng.random(), 1)
-        result = made(row(float(value), float(low), float(high)))
-        (gate,) = check_gates(result, f"auc{end} {OPPOSITE[symbol]} {bound}")
-        (code, _), _ = decided(result, f"auc{end} {symbol} {bound}")
+        name = "auc" if symbol in ("<", "<=") else "bayes_security"
+        result = made(row(float(value), float(low), float(high), name=name))
+        (gate,) = check_gates(result, f"{name}{end} {OPPOSITE[symbol]} {bound}")
+        (code, _), _ = decided(result, f"{name}{end} {symbol} {bound}")
         inside = {
             "<": low < bound <= high,
             "<=": low <= bound < high,
@@ -210,7 +242,15 @@ def test_gates_are_no_policy_and_names_are_whole():
 
 
 @pytest.mark.parametrize(
-    "stored", [{"policy": "be good"}, {"policy": 3}, {"gates": ["auc"]}, {"gates": ["auk > 1"]}, {"gates": 7}]
+    "stored",
+    [
+        {"policy": "auc > 0.5"},
+        {"policy": "be good"},
+        {"policy": 3},
+        {"gates": ["auc"]},
+        {"gates": ["auk > 1"]},
+        {"gates": 7},
+    ],
 )
 def test_limits_that_cannot_be_read_stop_a_release(stored, tmp_path):
     """A result that others wrote may hold any text as its limits: it is not released, here or from its file."""
@@ -261,6 +301,7 @@ CLAIM = ("--claim-epsilon", "0.5", "--claim-delta", "1e-5")
         ("claim not refuted", CLAIM, 3, "? Revise"),
         ("auc <", (), 2, "policy must have conditions"),
         ("auk < 1", (), 2, "did you mean"),
+        ("advantage.upper > 0.1", (), 2, "write 'advantage.upper < 0.1'"),
     ],
 )
 @pytest.mark.parametrize("file", [None, "pyproject.toml", "auditor.toml"])
@@ -282,6 +323,18 @@ def test_a_policy_sets_the_exit_code(tmp_path, monkeypatch, rng, capsys, policy,
     assert capsys.readouterr().out.startswith(word)
     if file is not None:
         assert run(*line, "--policy", "auc <= 1", "--quiet") == (code if arguments else 0)
+
+
+def test_a_result_without_a_limit_says_where_one_is_set(rng):
+    """The hint names the file, the option and the argument of Python, each of which sets a limit."""
+    result = made(row(0.55, 0.5, 0.65, name="advantage"))
+    said = view_of(result).decision.sentence
+    assert said == (
+        'For a decision, set a limit: policy = "advantage.upper < 0.1" in [tool.auditor] of pyproject.toml, --policy, or in'
+        " Python auditor.audit(..., policy=...)."
+    )
+    runs = auditor.audit_runs(auditor.Losses(rng.normal(-1, 1, 200), rng.normal(0, 1, 200)), delta=0.1)
+    assert "in Python result.with_policy(...)" in view_of(runs).decision.sentence
 
 
 def test_a_test_asserts_a_policy():

@@ -13,8 +13,10 @@ import auditor
 from auditor.core import Check, InputError, Status
 from auditor.core.facts import Severity
 from auditor.report import audit_text, finding, view_of
+from auditor.report.decision import Bar
 from auditor.results.document import ALTERED
 from auditor.verdicts import least_advantage, severity
+from auditor.verdicts.severities import CUT_POINTS
 
 LEVELS = ("none shown", "slight", "marked", "severe")
 
@@ -111,7 +113,13 @@ def test_cut_points_that_do_not_increase_are_refused(points):
 
 
 def test_the_worst_group_decides():
-    """A group whose lower limit is beyond that of all records sets the word."""
+    """A group whose lower limit is beyond that of all records sets the word, and is named with its limit."""
+    size, low, group = severity(groups((0.1, 0.0, 0.2), (0.7, 0.3, 0.8)), leaks=False)
+    shown = Bar(size, low, CUT_POINTS, group)
+    assert shown.sentence.startswith("by the lower limit: advantage of group B at least 0.3; ")
+    assert [words for _, words, here in shown.steps if here] == ["group B: at least 0.3"]
+    whole = view_of(made(row(0.6, 0.25, 0.95, name="advantage"))).severity
+    assert [words for _, words, here in whole.steps if here] == ["advantage at least 0.25"]
     alike = [(0.1, 0.0, 0.2)] * 2
     for worst, words in ((0.04, "none shown"), (0.06, "slight"), (0.3, "marked"), (0.6, "severe")):
         assert level(groups(*alike, (0.7, worst, 0.8), *alike)) == words

@@ -205,19 +205,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         return collectors.read_feature_pair(*pair, **options)
 
 
-_MODELS = [
-    ".skops",
-    ".onnx",
-    ".keras",
-    ".h5",
-    ".pt",
-    ".pth",
-    ".safetensors",
-    ".joblib",
-    ".pkl",
-    ".ubj",
-    ".cbm",
-]  # no table ends so
+# No table ends so.
+_MODEL = re.compile(r"\.(skops|onnx|keras|h5|pt|pth|safetensors|joblib|pkl|ubj|cbm)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -228,12 +217,14 @@ class _Scored(Options, title="A model as LOSSES"):
         label: Column of true labels in both tables of records; required if LOSSES is a model.
         task: Task of the model: classification (default), multi-label, regression or gaussian.
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
+        trust_pickle: Whether the file of the model may run code here, as a pickle can.
         trusted_types: Type that a .skops or .keras file may contain besides the trusted ones; repeatable.
     """
 
     label: str | None = option(rare=True)
     task: str | None = option(rare=True)
     classes: str | None = option(rare=True)
+    trust_pickle: bool = option(default=False, rare=True)
     trusted_types: tuple[str, ...] = option(default=(), rare=True)
 
     def read(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
@@ -242,7 +233,7 @@ class _Scored(Options, title="A model as LOSSES"):
         if model is not None and members is not None and nonmembers is not None:
             return self._collected(model, members, nonmembers, tables, features, quiet=quiet)
         there = [shared.spelled(name) for name, value in vars(self).items() if shared.is_used(value)]
-        if there or (model is not None and model.suffix.lower() in _MODELS):
+        if there or (model is not None and _MODEL.fullmatch(model.suffix)):
             wrong = f"{there[0]} needs" if there else f"{str(model)!r} is a model and needs"
             raise InputError(
                 f"{wrong} two tables of records: auditor audit MODEL --members FILE --nonmembers FILE --label COLUMN."
@@ -277,7 +268,7 @@ class _Scored(Options, title="A model as LOSSES"):
         with temporary("losses.parquet") as path, console.progress(quiet=quiet) as move:
             collectors.collect_to(
                 path,
-                collectors.ModelFile(model, trusted_types=self.trusted_types),
+                collectors.ModelFile(model, trust_pickle=self.trust_pickle, trusted_types=self.trusted_types),
                 **records,
                 task=self.task,
                 classes=None if self.classes is None else shared.names("--classes", self.classes),
@@ -399,11 +390,6 @@ def audit(
     from auditor.api import audit_of
 
     files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, context.file))
-    if re.fullmatch(r"[\d.]+", str(chosen.get("threshold"))):
-        raise InputError(
-            f"--set threshold must be the rule that selects the threshold of the certified bound, got {chosen['threshold']}; to stop a"
-            " pipeline at a limit, use --fail-if, such as --fail-if 'auc.lower > 0.6'."
-        )
     # Built before any file is read, since it refuses invalid options.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):

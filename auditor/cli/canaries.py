@@ -43,6 +43,9 @@ class _Records(InMemory, title="The records"):
         return result.records.features, result.columns["label"]
 
 
+_OF_KIND = {"pattern": "pattern", "times": "out-of-range", "template": "text", "alphabet": "text"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Kind(Options, title="The canaries"):
     """Kind and number of the canaries.
@@ -69,12 +72,7 @@ class _Kind(Options, title="The canaries"):
         """Return the canaries, from records or a text."""
         from auditor import canaries as making
 
-        for name, kind in (
-            ("pattern", "pattern"),
-            ("times", "out-of-range"),
-            ("template", "text"),
-            ("alphabet", "text"),
-        ):
+        for name, kind in _OF_KIND.items():
             if self.kind != kind:
                 refuse(self, name, goes=f"with --kind {kind}")
         chosen: dict[str, Any] = {"size": self.size, "seed": self.seed}

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +17,6 @@ from auditor.core.values import Claim, Estimate, Subject
 from auditor.results.document import ClaimResult, made_now
 
 # --- The command `auditor claim`: the promise of a training run, or the parameters that keep a promise ---
-
-_SECONDS_PER_DRAW, _MINUTE = 1e-8, 60.0  # for one step of one simulated run, on one processor
 
 
 @dataclass(frozen=True)
@@ -49,16 +46,6 @@ class _Promised(Options, title="The numbers"):
         rates = [validate.fraction("--fpr", rate, one=True) for rate in shared.names("--fpr", self.fpr)]
         # Six digits, as in the names of the quantities.
         return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
-
-    def warnings(self, training: choices.DPSGD) -> list[str]:
-        """Return the duration of the simulation, if it is a minute or more."""
-        from auditor.collectors.streaming.engines import duration
-
-        steps = sum(part.steps for part in training.phases if part.sampling_rate < 1)
-        work = 2 * (self.monte_carlo or 0) * steps  # for both adjacencies
-        seconds = work * _SECONDS_PER_DRAW / (os.cpu_count() or 1)
-        sentence = f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."
-        return [sentence] if seconds >= _MINUTE else []
 
     def further(self, training: choices.DPSGD, *, delta: float, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem and the advantage by simulation, if requested."""
@@ -159,7 +146,6 @@ def claim(
         raise InputError("--delta must be given: the delta at which to state epsilon.")
     rates, delta, prior = promised.rates(), promised.delta, 0.5 if promised.prior is None else promised.prior
     description = training.described()
-    console.explain([] if common.quiet else promised.warnings(description))
     with console.progress(quiet=common.quiet) as move:
         further = promised.further(description, delta=delta, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)

@@ -198,12 +198,7 @@ def parser(command: Callable[..., Any], name: str) -> Any:
     arguments = [_parameter(item) for item in options_of(command)]
     vars(run)["__signature__"] = Signature(sorted(arguments, key=lambda item: item.kind))
     run.__annotations__ = {item.name: item.annotation for item in arguments}
-    app = App(
-        name=name,
-        help="",
-        help_flags=[],
-        version_flags=[],
-    )
+    app = App(name=name, help="", help_flags=[], version_flags=[])
     app.default(run)
     return app
 
@@ -394,6 +389,7 @@ _OTHER_WORDS = {
     "claim-epsilon claim": "epsilon eps",
     "model": "name title",
     "confidence": "alpha",
+    "group-column": "group groups slice slices",
     "compare": "diff",
     "power": "plan size sample-size",
     "demo": "example tutorial quickstart init",
@@ -416,10 +412,7 @@ def _unknown(command: Callable[..., Any], sentence: str, others: Mapping[str, Ca
     key = token.lstrip("-").replace("_", "-")
     homes = [name for name, other in others.items() if key in {item.key for item in options_of(other)}]
     if homes and key not in _SYNONYMS:
-        two = "; collect the losses first, then audit them" * (
-            command.__name__ == "audit" and "collect" in homes
-        )
-        return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}{two}."
+        return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}."
     options = {item.key: item.dashed for item in options_of(command)}
     word = meant(key, options)
     return f"unknown option: {token}.{f' Did you mean {options[word]}?' if word else ''}"

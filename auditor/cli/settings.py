@@ -42,16 +42,8 @@ _COMMON = ("policy", "severity")  # keys outside the tables, for the commands ab
 _OF_MODELS = ("audit", "report")
 _TABLE = "context"  # a key that may be a table
 # Options that can stop a pipeline, besides claims.
-_STOPPING = {
-    "policy",
-    "fail-if",
-    "fail-if-worse",
-    "noise-multiplier",
-    "sampling-rate",
-    "steps",
-    "schedule",
-    "sampler",
-}
+_OF_TRAINING = {"noise-multiplier", "sampling-rate", "steps", "schedule", "sampler"}
+_STOPPING = {"policy", "fail-if", "fail-if-worse"} | _OF_TRAINING
 # Options that write a file; ``records`` writes one in ``audit`` only, and elsewhere names an input table.
 OUTPUTS = {"out", "coins", "records", "json", "html", "markdown", "junit", "sarif", "model-card"}
 
@@ -64,29 +56,31 @@ class _Used:
         file: Path relative to the current directory; empty without a file.
         table: Name of the table of the command, in brackets.
         settings: The used keys with their values in the file; paths and addresses are shortened as in a result.
+        tables: The table that each used key is in.
         overridden: Keys that the command line overrides.
     """
 
     file: str
     table: str
     settings: Mapping[str, Any]
+    tables: Mapping[str, str]
     overridden: tuple[str, ...] = ()
 
-    @property
-    def place(self) -> str:
-        """The place of the settings, in words."""
-        return f"{self.table} of {self.file!r}"
+    def tables_of(self, keys: Iterable[str]) -> str:
+        """Return the tables of these keys, in words; that of the command without a key."""
+        return " and ".join(dict.fromkeys(self.tables[key] for key in keys)) or self.table
+
+    def place(self, keys: Iterable[str]) -> str:
+        """Return the place of these keys, in words."""
+        return f"{self.tables_of(keys)} of {self.file!r}"
 
 
-_NONE = _Used("", "", {})
+_NONE = _Used("", "", {}, {})
 _USED: ContextVar[_Used] = ContextVar("used", default=_NONE)
 
 
 def tokens_of(
-    command_of: Callable[[str], Callable[..., Any]],
-    names: Iterable[str],
-    name: str,
-    typed: Mapping[str, str],
+    command_of: Callable[[str], Callable[..., Any]], names: Iterable[str], name: str, typed: Mapping[str, str]
 ) -> tuple[list[str], Any]:
     """Return the settings of a file for a command, as typed arguments, and the context if it is a table.
 
@@ -110,18 +104,18 @@ def tokens_of(
         return [], None
     by_key = {item.key: item for item in options_of(command_of(name))}
     tables = _checked(file, {options: command_of(options) for options in names})
-    own = {key: tables[key] for key in _COMMON if key in tables and name in _OF_MODELS} | dict(
-        tables.get(name, {})
-    )
+    mine, table = tables.get(name, {}), f"[{file.prefix}{name}]"
+    own = {key: tables[key] for key in _COMMON if key in tables and name in _OF_MODELS} | dict(mine)
     counts = {key: value for key, value in own.items() if key == "fail-if" or key not in typed}
     recorded_values, tokens = dict(counts), []
-    table = f"[{file.prefix}{name}]"
+    top = f"[{file.prefix[:-1]}]" if file.prefix else "the top level"
+    places = {key: table if key in mine else top for key in counts}
     for key, value in counts.items():
         if key == _TABLE and isinstance(value, dict):
             continue
         item = by_key[key]
         is_path = Path in (item.kind, *getattr(item.kind, "__args__", ()))
-        where = f"configuration file {str(file.path)!r}: the key {key!r} in table {table}"
+        where = f"configuration file {str(file.path)!r}: the key {key!r} in {'table ' * (key in mine)}{places[key]}"
         parts = _as_texts(item, value, where=where)
         if is_path:
             parts = [part if part == "-" else str(file.path.parent / part) for part in parts]
@@ -129,7 +123,8 @@ def tokens_of(
         if isinstance(value, str) and (is_path or "://" in value):
             recorded_values[key] = shown_place(value)
         tokens += [item.spelled, *parts] if item.count else [y for x in parts for y in _as_typed(item, x)]
-    _USED.set(_Used(str(file.path), table, recorded_values, tuple(key for key in own if key not in counts)))
+    overridden = tuple(key for key in own if key not in counts)
+    _USED.set(_Used(str(file.path), table, recorded_values, places, overridden))
     return tokens, counts.get(_TABLE) if isinstance(counts.get(_TABLE), dict) else None
 
 
@@ -354,7 +349,7 @@ def announce_use(*, quiet: bool) -> None:
         return
     sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
     more = f"; the command line overrides {', '.join(used.overridden)}" if used.overridden else ""
-    console.announcer(quiet=quiet)(f"Settings: {used.place} {sets}{more}.")
+    console.announcer(quiet=quiet)(f"Settings: {used.place(used.settings)} {sets}{more}.")
 
 
 def explain_stop(code: Any) -> None:
@@ -362,7 +357,7 @@ def explain_stop(code: Any) -> None:
     used = _USED.get()
     keys = [key for key in used.settings if key in _STOPPING or key.startswith("claim-")]
     if keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
-        console.explain([f"Set in {used.place}: {', '.join(keys)}."])
+        console.explain([f"Set in {used.place(keys)}: {', '.join(keys)}."])
 
 
 def recorded(result: T) -> T:
@@ -375,7 +370,7 @@ def recorded(result: T) -> T:
     if not used.settings:
         return result
     settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
-    config = {"file": Path(used.file).name, "table": used.table, "settings": settings}
+    config = {"file": Path(used.file).name, "table": used.tables_of(used.settings), "settings": settings}
     return replace(result, provenance={**result.provenance, "config": config})
 
 
@@ -387,10 +382,12 @@ def located(sentence: str) -> str:
     options = set(re.findall(r"(?<![\w-])--(?:set )?([a-z][a-z-]*[a-z])(?![\w-])", sentence))
     argument = re.match(r"(?:claimed )?([a-z_]+)(?= (?:must|needs|says)\b)", sentence)
     named = options | ({argument[1].replace("_", "-")} if argument else set())
-    keys = [repr(key) for key in used.settings if key in named]
+    keys = [key for key in used.settings if key in named]
     if options and not keys:
         return sentence
     place = (
-        f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set in" if keys else "with settings from"
+        f"{' and '.join(map(repr, keys))} {'is' if len(keys) == 1 else 'are'} set in"
+        if keys
+        else "with settings from"
     )
-    return f"{sentence.rstrip('.')} ({place} {used.place})."
+    return f"{sentence.rstrip('.')} ({place} {used.place(keys or used.settings)})."

@@ -1,12 +1,7 @@
 from auditor.report.annex import annex_of as annex_of
 from auditor.report.comparison import listed as listed
 from auditor.report.export import junit as junit, model_card as model_card, sarif as sarif
-from auditor.report.findings import (
-    finding as finding,
-    headline as headline,
-    promised,
-    verdict_sentence as verdict_sentence,
-)
+from auditor.report.findings import finding as finding, promised, verdict_sentence as verdict_sentence
 from auditor.report.folder import site as site
 from auditor.report.html import (
     card as card,

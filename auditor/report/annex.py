@@ -85,11 +85,8 @@ def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
 
 def _by_label(view: View) -> dict[Attack, tuple[str, str, str]]:
     """Return the result of the same attack on labels only."""
-    result = [row for row in policy_rows(view.result) if row.outcome.policy == "label"]
-    words = [
-        ("the same records", "none", f"AUC {row.auc.value} ({row.auc.ends})") for row in result if row.auc
-    ]
-    return {Attack.LABEL: words[0]} if words else {}
+    auc = next((row.auc for row in policy_rows(view.result) if row.outcome.policy == "label"), None)
+    return {Attack.LABEL: ("the same records", "none", f"AUC {auc.value} ({auc.ends})")} if auc else {}
 
 
 def _by_estimated_odds(view: View) -> dict[Attack, tuple[str, str, str]]:

@@ -68,19 +68,16 @@ def _said(key: str, **words: Any) -> str:
     return str(texts("comparison")["sentences"][key]).format(**words)
 
 
-def _plural(count: int, one: str, many: str) -> str:
-    return f"{numbers.count(count)} {one if count == 1 else many}"
-
-
 def _compared(comparison: "AuditsComparison") -> str:
     """Return a sentence on the compared audits."""
     runs, counts = comparison.runs, {item.audits for item in comparison.strategies}
     what = f"by {_measure_words(comparison)}"
-    audits = _plural(len(runs), "audit", "audits")
+    audits = f"{numbers.count(len(runs))} audits"
     if all(run.strategy is None for run in runs):
         return f"{audits} are compared {what}."
     each = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
-    of = _plural(len(comparison.strategies), "strategy", "strategies")
+    count = len(comparison.strategies)
+    of = f"{numbers.count(count)} {'strategy' if count == 1 else 'strategies'}"
     return f"{audits} of {of}{'' if each == '1' else f', {each} of each,'} are compared {what}."
 
 
@@ -228,7 +225,7 @@ def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     least, name = ranks[-1], numbers.quoted(top.name)
     like = [numbers.quoted(item.name) for item in rest if not top.above(item)]
     value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
-    sign = Sign(f"Most leakage: {numbers.named(top.name)}{_of_least_use(top, comparison)}", "▲", "caution")
+    sign = Sign(f"Most leakage: {numbers.named(top.name)}", "▲", "caution")
     others = "the other" if len(rest) == 1 else f"all {len(rest)} others"
     sentences = [_said("first", name=name, value=value, others=others)]
     if like:
@@ -258,15 +255,6 @@ def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
         for end, toward in ((item.lower, "down"), (item.upper, "up"))
     )
     return numbers.MISSING if item.lower is None else f"{low} to {high}"
-
-
-def _of_least_use(top: Strategy, comparison: "AuditsComparison") -> str:
-    """Return a note if the strategy is also the least useful, else nothing."""
-    others = [item for item in comparison.strategies if item.placed and item is not top]
-    least = min((_usefulness(item, comparison) for item in others), default=math.nan)
-    if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
-        return ""
-    return f", {'lowest' if audited.higher_is_better(comparison.runs) else 'highest'} {numbers.named(comparison.utility_title)}"
 
 
 def _usefulness(item: Strategy, comparison: "AuditsComparison") -> float:
@@ -352,8 +340,6 @@ def _strategy_row(item: Strategy, comparison: "AuditsComparison") -> dict[str, A
 
 
 def _listed_numbers(over: Sequence[Strategy], comparison: "AuditsComparison") -> str:
-    if not over:
-        return ""
     whole = len(over) == len(comparison.strategies) - 1
     return "all others" if whole and len(over) > 1 else ", ".join(str(item.number) for item in over)
 
@@ -504,13 +490,13 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
     sign, sentences = _headline(comparison)
     stated = [(change.run, item) for change in comparison.changes for item in change.differences]
     kinds = Counter(item.category for item in comparison.strategies if item.placed)
-    placed = kinds.total()
+    placed, ordered = kinds.total(), _in_order(comparison)
+    most = ordered[0]
     return {
-        "count": len(comparison.runs),
         "runs": comparison.runs,
         "sign": sign,
         "severity": _severity(comparison),
-        "who": _who(comparison),
+        "who": _said("who" if most.measure is None else "who_first", name=numbers.quoted(most.name)),
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
         "hints": _hints(comparison, command_line=command_line),
@@ -526,10 +512,9 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "utility_given": any(run.utility is not None for run in comparison.runs),
         "notes": _notes(comparison),
         "pooled": [_mean_words(Row(item)) for item in comparison.pooled],
-        "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
+        "strategies": [_strategy_row(item, comparison) for item in ordered],
         "level": _level(comparison.strategies),
         "history": _history(comparison),
-        "densities": max(kinds.values(), default=0) >= landscape.DENSE,
         "several_instances": any(item.audits > 1 for item in comparison.strategies),
         "crowded": placed > landscape.CROWDED,
         "named": placed <= landscape.NAMED,
@@ -558,12 +543,6 @@ def _severity(comparison: "AuditsComparison") -> Bar | None:
     return Bar(level(low, CUT_POINTS) or (Severity.SLIGHT if low > 0 else Severity.NONE), low, CUT_POINTS)
 
 
-def _who(comparison: "AuditsComparison") -> str:
-    """Return the people whom the largest leak is about, in a sentence."""
-    top = next((item for item in _in_order(comparison) if item.measure is not None), None)
-    return _said("who") if top is None else _said("who_first", name=numbers.quoted(top.name))
-
-
 def _mean_words(row: Row) -> str:
     """Return a sentence on a mean over the audits, with their spread."""
     spread = numbers.percent(detail(row.estimate, "i_squared"))
@@ -581,10 +560,11 @@ def _history(comparison: "AuditsComparison") -> list[str]:
     written = partial(shown_value, name=comparison.measure)
     rose = first.ends and last.ends and first.ends[1] < last.ends[0]
     fell = first.ends and last.ends and last.ends[1] < first.ends[0]
-    changed = "shown to have " + ("risen" if rose else "fallen")
     ends = {name: f"{_called(item.run)} ({item.day})" for name, item in (("first", first), ("last", last))}
     words = {"old": written(first.value), "new": written(last.value), "measure": _measure_words(comparison)}
-    changed = changed if rose or fell else "not shown to have changed"
+    changed = (
+        f"shown to have {'risen' if rose else 'fallen'}" if rose or fell else "not shown to have changed"
+    )
     return [_said("went", changed=changed, **ends, **words), _said("days", count=len(audits))]
 
 

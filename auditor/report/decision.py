@@ -9,7 +9,7 @@ from auditor.core.facts import Basis, Decision, Severity
 from auditor.core.values import Verdict
 from auditor.report.findings import said
 from auditor.report.words import SEVERITY, Sign
-from auditor.results.document import Document, find
+from auditor.results.document import Document, Slice, find
 from auditor.results.metrics import describe
 from auditor.verdicts.gates import GateOutcome, apart_from, rounded_toward
 from auditor.verdicts.judging import failed_validity
@@ -26,7 +26,8 @@ def decision_sentence(result: Document, decided: Decision | None, outcomes: Sequ
     """Return why the decision is as it is, as a sentence."""
     if decided is None:
         invalid = failed_validity(result.checks)
-        return said("no_limit_yet") if invalid else said("no_limit", example=_EXAMPLES[result.kind])
+        python = "result.with_policy(...)" if result.kind else "auditor.audit(..., policy=...)"
+        return said("no_limit_yet" if invalid else "no_limit", example=_EXAMPLES[result.kind], python=python)
     if decided is Decision.RELEASE:
         return _passed(outcomes)
     refuted = result.verdict is Verdict.REFUTED
@@ -119,6 +120,12 @@ _ENDS = {"lower": "at least ", "upper": "at most "}
 COIN = 50  # of 100 pairs
 
 
+def label_words(one: Slice) -> str:
+    """Return the label of a class or group, quoted if it has several words."""
+    label = numbers.tidy(one.label)
+    return numbers.quoted(label) if len(label.split()) > 1 else label
+
+
 class Picture(NamedTuple):
     """A pictogram of 100 pairs: the number that an attacker picks correctly, and a caption."""
 
@@ -132,18 +139,20 @@ class Picture(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """The severity of a leak, the lower limit of the advantage behind it, and the cut points."""
+    """The severity of a leak, the lower limit of the advantage behind it, its class or group, and the cut points."""
 
     level: Severity
     low: float
     points: tuple[float, ...]
+    group: Slice | None = None
 
     @property
     def steps(self) -> list[tuple[str, str, bool]]:
         """Every level, its range in words (of the reached level the lower limit itself), and whether it is reached."""
         first, *others = map(numbers.number, self.points)
         ranges = ("none found", f"found, or from {first}", *(f"advantage from {point}" for point in others))
-        low = f"advantage at least {numbers.number(self.low, toward='down')}" if self.low > 0 else ""
+        of = "advantage" if self.group is None else f"{self.group.kind} {label_words(self.group)}:"
+        low = f"{of} at least {numbers.number(self.low, toward='down')}" if self.low > 0 else ""
         return [
             (level.capitalize(), (here and low) or words, here)
             for level, words in zip(Severity, ranges, strict=True)
@@ -157,8 +166,9 @@ class Bar(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The lower limit behind the severity, and the cut points."""
+        """The lower limit behind the severity, its class or group, and the cut points."""
         pairs = zip(list(Severity)[1:], self.points, strict=True)
         words = ", ".join(f"{level} from {numbers.number(point)}" for level, point in pairs)
-        low = f"by the lower limit: advantage at least {numbers.number(self.low, toward='down')}; "
+        of = "" if self.group is None else f" of {self.group.kind} {label_words(self.group)}"
+        low = f"by the lower limit: advantage{of} at least {numbers.number(self.low, toward='down')}; "
         return f"{low if self.low > 0 else ''}{words}"

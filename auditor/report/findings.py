@@ -12,17 +12,8 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
-from auditor.report.rows import Row, condition
-from auditor.report.words import (
-    Sign,
-    Units,
-    claim_words,
-    out_of_many,
-    pair_words,
-    star_notes,
-    units,
-    within_noise,
-)
+from auditor.report.rows import Row
+from auditor.report.words import Sign, Units, claim_words, out_of_many, pair_words, units
 from auditor.results import document, metrics
 from auditor.results.metrics import with_role
 from auditor.theory.attackers import humphries
@@ -226,7 +217,7 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
     if result.kind == "labels":
         sentence.append("A wrong D can also hide a leak.")
     sentence += [text for text in (_alone(result),) if text]
-    if _is_finite(result):
+    if any(metrics.is_finite(item) for item in result.estimates):
         sentence.append("Numbers that describe this finite training set can be positive by chance alone.")
     top, blind = document.ceiling(row), why_blind(result.checks)
     if blind is not None:
@@ -259,11 +250,6 @@ def _alone(result: document.Document) -> str:
     level = numbers.percent(alone[0].confidence, toward="down")
     titles = ", ".join(metrics.describe(item).title for item in alone)
     return said("alone", level=level, titles=titles, looks=together["looks"])
-
-
-def _is_finite(result: document.Document) -> bool:
-    """Whether the result has numbers that can be positive by chance alone."""
-    return any(metrics.is_finite(item) for item in result.estimates)
 
 
 # --- Evidence by estimated odds of membership, and its conditions ---
@@ -310,32 +296,6 @@ def by_estimated_odds(result: document.Document) -> list[str]:
 
 _MOST = 700.0  # of an exponent
 PROPENSITY = "epsilon_bound.propensity"
-
-
-# --- Classes and groups that are separated, by simultaneous tests ---
-
-
-def by_holm(result: document.AuditResult) -> str:
-    """Return a sentence on the tests of no separation of the slices; empty if none was made."""
-    tests = [
-        (one, p)
-        for one in result.slices
-        if (p := document.detail(document.find(one, "auc"), "holm_p_value")) is not None
-    ]
-    if not tests:
-        return ""
-    alpha = 1 - tests[0][0].confidence
-    apart = [numbers.quoted(one.label) for one, p in tests if p <= alpha]
-    level = numbers.percent(tests[0][0].confidence, toward="down")
-    more = f" and {len(apart) - _NAMED} more" if len(apart) > _NAMED else ""
-    shows = f"show separation: {', '.join(apart[:_NAMED])}{more}" if apart else "show separation"
-    return (
-        f"By tests of no separation (Mann-Whitney, with Holm's p-values for all at once, at {level} confidence),"
-        f" {len(apart)} of {len(tests)} classes and groups {shows}."
-    )
-
-
-_NAMED = 6
 
 
 # --- The promise -------------------------------------------------------------------------------
@@ -479,55 +439,3 @@ def _evidence(result: document.Document) -> list[str]:
             f" of them together at {together}."
         )
     return outcome
-
-
-def headline(result: document.AuditResult) -> Headline:
-    """Return the leading number: Epsilon*, or the certified bound if the Gaussian fit is unreliable.
-
-    The certified bound needs no fit. A mixture never leads: the error of its value is unknown.
-    """
-    lead = _lead(result)
-    bound = with_role(Role.CERTIFIED, result)
-    if bound is not None and document.detail(bound, "approximate"):  # requested, and not certified
-        return lead._replace(sentence=lead.sentence.replace("certified bound", "approximate bound"))
-    return lead
-
-
-def _lead(result: document.AuditResult) -> Headline:
-    star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
-    if failed_validity(result.checks):
-        odds = document.find(result, PROPENSITY)
-        odds = None if odds is None or odds.value is None else odds
-        holds = f"It holds if {condition(odds)}. " if odds else ""
-        words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
-        return Headline(odds or bound, words)
-    if star is None or star.value is None:
-        reason = (star.reason if star else None) or "it was not computed"
-        return Headline(
-            bound, f"The certified bound leads: Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})."
-        )
-    if document.detail(star, "fit", "rejected") is True:
-        return Headline(
-            bound, "The certified bound leads: the Gaussian fit behind Epsilon* is rejected by its test."
-        )
-    blunted = _blunted(result)
-    if blunted:
-        return Headline(bound, f"The certified bound leads because it needs no fit. {blunted}")
-    notes, why = " ".join(star_notes(star)), within_noise(star)
-    if why is None and document.detail(star, "lower_reason") is not None:
-        why = "Epsilon* has no interval here."
-    elif why is None and document.detail(star, "at", "reached_by_data") is False:
-        why = f"Epsilon* is an estimate. {notes}"
-    if why is not None:
-        return Headline(bound, f"The certified bound leads because it allows for chance. {why}")
-    return Headline(star, f"Epsilon* is an estimate that depends on the Gaussian fit. {notes}".rstrip())
-
-
-def _blunted(result: document.AuditResult) -> str | None:
-    """Return why no fitted curve can lead: the model's confidences were rounded, masked or cut off."""
-    for check in result.checks:
-        if check.name in ("ties", "saturation") and check.status is Status.WARN:
-            return (
-                "Many losses share one value, as with rounded or masked outputs, so a fitted curve misleads."
-            )
-    return None

@@ -16,7 +16,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import by_estimated_odds, by_holm, promised
+from auditor.report.findings import by_estimated_odds, promised
 from auditor.report.kinds import view_of
 from auditor.report.rows import Row, row_of
 from auditor.report.view import LABEL_ONLY, View, settings_sentence, texts
@@ -196,7 +196,6 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "by_chance": any(metrics.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
         "note_on_odds": NOTE,
-        "by_holm": by_holm(result),
     }
 
 

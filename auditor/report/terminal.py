@@ -415,15 +415,8 @@ def _policies(view: View) -> "Table":
 def _numbers(view: View, *, width: int) -> "Table":
     """Return the numbers as a table; a narrow one leaves out the ceilings, so that no name takes three lines."""
     wide = width >= _WIDE
-    titles = (
-        "Quantity",
-        ">Value",
-        "Interval",
-        "Confidence",
-        *([">Ceiling"] if wide else []),
-        ">Delta",
-        "About",
-    )
+    ceiling = [">Ceiling"] if wide else []
+    titles = ("Quantity", ">Value", "Interval", "Confidence", *ceiling, ">Delta", "About")
     table = _table(*titles)
     table.columns[0].min_width, table.columns[-1].min_width = 24, 8
     table.columns[-1].no_wrap = True

@@ -18,27 +18,12 @@ from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.curves.cells import FEWEST
 from auditor.report import findings
-from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence
+from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
-from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, policy_rows
-from auditor.report.words import (
-    VERDICT,
-    Sign,
-    Units,
-    pair_words,
-    unit_words,
-    units,
-)
+from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, policy_rows
+from auditor.report.words import VERDICT, Sign, Units, pair_words, unit_words, units
 from auditor.results import metrics
-from auditor.results.document import (
-    CONTENT_HASH,
-    Document,
-    Slice,
-    SliceKind,
-    TopRecord,
-    detail,
-    find,
-)
+from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
@@ -156,11 +141,10 @@ class View:
         """Return the severity of a finding, with the cut points."""
         state = findings.states(self.result, finding)[-1]
         size = severity(self.result, leaks=state == "leak")
-        return (
-            None
-            if size is None or state in ("small", "blind", "reversed")
-            else Bar(*size, points_of(self.result.data))
-        )
+        if size is None or state in ("small", "blind", "reversed"):
+            return None
+        level, low, group = size
+        return Bar(level, low, points_of(self.result.data), group)
 
     @cached_property
     def verdict(self) -> Statement:
@@ -237,9 +221,8 @@ class View:
         """The name of that class or group, quoted if it has several words."""
         if self.stands_out is None:
             return ""
-        label = numbers.tidy(self.stands_out.label)
         kind = "" if self.stands_out.kind is SliceKind.GROUP else f"{self.stands_out.kind} "
-        return kind + (numbers.quoted(label) if len(label.split()) > 1 else label)
+        return kind + label_words(self.stands_out)
 
     @cached_property
     def most_exposed(self) -> str:
@@ -385,8 +368,19 @@ class View:
 
     @cached_property
     def headline(self) -> Headline:
-        """The leading number, and why it leads."""
-        return findings.headline(self.result)
+        """The leading number, and why it leads: the certified bound, which needs no fit and allows for chance.
+
+        After a failed validity check, the bound by estimated odds leads if it has a value.
+        """
+        bound = metrics.with_role(Role.CERTIFIED, self.result)
+        odds = find(self.result, findings.PROPENSITY)
+        if not self.invalid:
+            kind = "approximate" if detail(bound, "approximate") else "certified"
+            return Headline(bound, findings.said("leads", kind=kind))
+        if odds is None or odds.value is None:
+            return Headline(bound, findings.said("none_leads", lead="", other="number here"))
+        lead = f"It holds if {condition(odds)}. "
+        return Headline(odds, findings.said("none_leads", lead=lead, other="other number"))
 
     @cached_property
     def checks(self) -> tuple[CheckLine, ...]:
@@ -603,13 +597,7 @@ def settings_sentence(result: Document) -> str:
         return "" if config is None else str(config)
     outcome = config.get("settings")
     pairs = outcome.items() if isinstance(outcome, Mapping) else ()
-    settings = ", ".join(f"{key} = {_spelled(item)}" for key, item in pairs)
+    settings = ", ".join(
+        f"{key} = {json.dumps(item, ensure_ascii=False, default=str)}" for key, item in pairs
+    )
     return f"{config.get('table') or 'settings'} of {config.get('file') or 'a file'}: {settings or 'nothing set'}"
-
-
-def _spelled(x: object) -> str:
-    """Return a setting approximately as its file spells it."""
-    try:
-        return json.dumps(x, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return str(x)

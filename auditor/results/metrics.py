@@ -75,6 +75,11 @@ def metric(name: str) -> Metric:
     return result if result.title else replace(result, title=numbers.clean(name))
 
 
+def is_known(name: str) -> bool:
+    """Return whether a metric, or a family of metrics, has this name."""
+    return name in _CLAIMED or METRICS.get(name) is not None
+
+
 def describe(estimate: Estimate) -> Metric:
     """Return the metric of an estimate: of a family with its rate, of an audit of runs as that of runs."""
     rate = rate_of(estimate)

@@ -254,6 +254,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _SAME = ("==", "!=")
 ALTERED = "the result was altered since it was written"
+_NO_CLAIM = "no claim was given, so there is no verdict; give a claim, or leave this condition out"
 _OPEN = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE, Status.UNKNOWN)
 _SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
 PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
@@ -300,7 +301,7 @@ class Gate:
         """Return the outcome of a gate on the verdict or on a check."""
         actual: Verdict | Status | None = result.verdict
         if isinstance(self.bound, Verdict):
-            reason, words = "no claim was given, so there is no verdict", "the verdict is"
+            reason, words = _NO_CLAIM, "the verdict is"
         else:
             actual, reason = _status(self.name, gate=self.text, result=result)
             words = f"the check {self.name.removeprefix(_CHECKS)} came out as"

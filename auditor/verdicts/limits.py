@@ -15,6 +15,7 @@ from auditor.core.errors import ExitCode, InputError
 from auditor.core.facts import Decision
 from auditor.core.values import Verdict
 from auditor.results.document import Document
+from auditor.results.metrics import is_known, metric
 from auditor.verdicts.gates import (
     ALTERED,
     GROUP,
@@ -74,7 +75,23 @@ def _opposite(clause: str) -> Gate:
             f" semicolons between, got {numbers.clean(repr(clause), most=LONGEST)}."
         )
     gate = parse(clause, meaning=whole)
+    _refuse_backwards(gate)
     return replace(gate, symbol=OPPOSITE[gate.symbol], is_policy=True)
+
+
+_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+
+def _refuse_backwards(condition: Gate) -> None:
+    """Raise an error for a condition that demands leakage, as one does that was meant as a gate."""
+    name = re.sub(r"\.(value|lower|upper|add-remove|replace-one)", "", condition.name.removeprefix(GROUP))
+    more = metric(name).more_is_worse
+    if is_known(name) and condition.symbol in ((">", ">=") if more else ("<", "<=")):
+        right = f"{condition.name} {_MIRRORED[condition.symbol]} {numbers.number(float(condition.bound), digits=17)}"
+        raise InputError(
+            f"policy must state what has to hold, and {condition.text!r} demands leakage, since a {'larger' if more else 'smaller'}"
+            f" {name} is worse; write {right!r}."
+        )
 
 
 def limits(data: Mapping[str, Any]) -> list[Gate]:

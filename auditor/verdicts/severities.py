@@ -80,8 +80,10 @@ def group_advantage(one: Slice) -> float:
     return max(lows.get("advantage", 0.0), least_advantage(lows.get("auc", 0.0)))
 
 
-def severity(result: Document, *, leaks: bool) -> tuple[Severity, float] | None:
-    """Return the severity of a leak, and the lower limit of the advantage behind it; None if no number measures leakage.
+def severity(result: Document, *, leaks: bool) -> tuple[Severity, float, Slice | None] | None:
+    """Return the severity of a leak, the lower limit of the advantage behind it, and the class or group that has this limit.
+
+    Without such a class or group the limit is that of all records. The whole is None if no number measures leakage.
 
     Args:
         result: An audit of one model.
@@ -90,8 +92,9 @@ def severity(result: Document, *, leaks: bool) -> tuple[Severity, float] | None:
     if result.kind is not None or result.altered or failed_validity(result.checks):
         return None
     groups = (one for one in getattr(result, "slices", ()) if one.kind is not SliceKind.PERCENTILE)
-    low = max(lower_limits(result)[1], *map(group_advantage, groups), 0.0)
-    return level(low, points_of(result.data)) or (Severity.SLIGHT if leaks else Severity.NONE), low
+    lows = [(lower_limits(result)[1], None), *((group_advantage(one), one) for one in groups)]
+    low, group = max(lows, key=lambda pair: pair[0])
+    return level(low, points_of(result.data)) or (Severity.SLIGHT if leaks else Severity.NONE), low, group
 
 
 def level(low: float, points: Sequence[float]) -> Severity | None:

@@ -60,21 +60,6 @@ def test_the_frontier_is_straight_between_its_corners(spread_out):
     assert (x.min(), x.max()) == (0.01, 50.0)
 
 
-def test_there_is_a_density_for_eight_strategies_that_differ(spread_out):
-    """A kind of eight different strategies has a density, that of a Gaussian kernel with Scott's width; fewer have none."""
-    values = np.array([1.0, 2.0, 4.0, 4.5, 2.5, 3.0, 1.5, 3.5])
-    many = [(x, 0.1 * place, "many") for place, x in enumerate(values)]
-    same = [(3.0, 0.4, "same")] * 8
-    few = [(0.5 * place, 0.05 * place, "few") for place in range(7)]
-    _, above, beside = landscape.landscape_figure(spread_out([*many, *same, *few])).axes
-    assert len(above.lines) == len(beside.lines) == 1
-    x, y = above.lines[0].get_data()
-    width = values.std(ddof=1) * values.size ** (-1 / 5)
-    expected = np.exp(-0.5 * ((np.asarray(x)[:, None] - values) / width) ** 2).sum(axis=1)
-    np.testing.assert_allclose(y, expected / expected.max(), rtol=1e-9)
-    assert len(landscape.landscape_figure(spread_out(few)).axes) == 1
-
-
 def test_up_to_twelve_points_say_their_names(spread_out):
     """Each point of a few has the name of its strategy, and no name lies on another or leaves the picture."""
     points = [(0.1 + 0.02 * place, 0.5 + 0.004 * place, "a") for place in range(12)]

@@ -171,6 +171,9 @@ def test_a_group_leads_where_it_is_worse(kinds):
     )
     assert "Fix “south wing” first." in view.now[-1]
     assert "south wing" in view.picture.caption
+    assert view.severity.sentence.startswith(
+        "by the lower limit: advantage of group “south wing” at least 0."
+    )
 
 
 def test_a_count_keeps_what_is_above_a_coin(rng):

@@ -24,7 +24,6 @@ NAMES = [
     "estimated-odds",
     "losses",
     "raw-losses",
-    "policies",
     "quantiles",
 ]
 

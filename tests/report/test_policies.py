@@ -8,7 +8,6 @@ import pytest
 import auditor
 from auditor import Losses, RandomSplit
 from auditor.report import audit_text, card, view_of
-from auditor.report.figures import alt
 from auditor.results import find
 
 
@@ -55,20 +54,6 @@ def test_every_output_says_it_alike(result):
     assert "Label-Only Membership Inference Attacks" in page
 
 
-def test_the_picture_has_each_interval(result):
-    """Its dots and lines are the AUCs and their ends in order, with a text alternative."""
-    panel = result.figure("policies").axes[0]
-    expected = [find(item, "auc") for item in result.policies]
-    assert [line.get_xdata().tolist() for line in panel.lines[: 2 * len(expected) : 2]] == [
-        [item.lower, item.upper] for item in expected
-    ]
-    assert [line.get_xdata().tolist() for line in panel.lines[1 : 2 * len(expected) : 2]] == [
-        [item.value] for item in expected
-    ]
-    assert panel.lines[-1].get_xdata() == [0.5, 0.5]
-    assert alt(result, "policies").startswith("AUC with the full outputs 0.")
-
-
 @pytest.mark.parametrize(
     ("shift", "gap", "words"),
     [
@@ -84,9 +69,8 @@ def test_it_says_so_where_less_is_not_shown_to_help(shift, gap, words):
 
 
 def test_an_audit_without_policies_says_nothing_of_them(result):
-    """No sentence, table, picture or reference is there; nor a sentence where a validity check failed."""
+    """No sentence, table or reference is there; nor a sentence where a validity check failed."""
     plain = replace(result, policies=())
-    assert plain.figure("policies") is None
     for text in (plain.to_html(), plain.to_markdown(), str(plain)):
         assert "nswering less" not in text
         assert "Choquette-Choo" not in text
@@ -99,12 +83,10 @@ def test_a_name_that_is_no_policy_is_shown_as_it_is(result):
     )
     assert "<b>noise" not in odd.to_html()
     assert "&lt;b&gt;noise" in odd.to_html()
-    assert odd.figure("policies") is not None
     bare = replace(
         result, policies=tuple(replace(item, estimates=item.estimates[1:]) for item in result.policies)
     )
     assert view_of(bare).less == ""
-    assert bare.figure("policies") is None
     assert "The effect of answering less" in bare.to_html()
 
 

@@ -247,7 +247,6 @@ def _body(text: str, *, key: str) -> str:
     # Foreign text stands between tags, or as the id of a mark: neither may be taken for markup.
     body = _TAG.sub(lambda tag: _titled(tag[0]) or _tag(tag[0], wanted, key=key), body)
     body = re.sub(r"<g>\s*(<text[^>]*>[^<]*</text>)\s*</g>", r"\1", body)
-    body = _MARKS.sub(_styled_once, body)
     return re.sub(r"\s*\n\s*", "\n", body).strip()
 
 
@@ -255,7 +254,6 @@ def _body(text: str, *, key: str) -> str:
 _ON_A_PAGE = "stroke-linejoin:round;stroke-linecap:butt;min-width:0;max-width:30rem"
 _TAG = re.compile(r"<\w+\s[^>]*>")  # with attributes; matplotlib writes no ">" inside a tag, nor "<" outside
 _REFERENCE = re.compile(r'href="#([^"]+)"|url\(#([^)]+)\)')
-_MARKS = re.compile(r"<g((?: clip-path=\"[^\"]*\")?)>\s*((?:<use [^>]*/>\s*)+)</g>")
 _TITLED = re.compile(rf"""<g id=(["']){TIP}(.*)\1>""", re.DOTALL)
 
 
@@ -263,14 +261,6 @@ def _titled(tag: str) -> str | None:
     """A group with its title instead of the id that holds it."""
     title = _TITLED.fullmatch(tag)
     return f"<g><title>{title[2]}</title>" if title else None
-
-
-def _styled_once(group: re.Match[str]) -> str:
-    """A line of marks with the style of all of them said once: a fifth of the text of a page with many points."""
-    styles = re.findall(r' style="[^"]*"', group[2])
-    if len(styles) != group[2].count("<use ") or len(set(styles)) != 1:
-        return group[0]
-    return f"<g{group[1]}{styles[0]}>{group[2].replace(styles[0], '')}</g>"
 
 
 def _tag(tag: str, wanted: set[str], *, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and the AUC under each output policy."""
+"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and a bound by estimated odds."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,8 @@ from auditor.core import numbers
 from auditor.core.registry import Unit
 from auditor.core.values import Claim, Estimate, Subject
 from auditor.report.figures import canvas
-from auditor.report.figures.canvas import (
-    ACCENT,
-    CARD,
-    INK,
-    MUTED,
-    NEUTRAL,
-    WIDTH,
-    mark,
-    plain_axis,
-    sheet,
-    tip,
-)
-from auditor.report.rows import Row, condition, policy_rows
+from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL
+from auditor.report.rows import Row, condition
 from auditor.report.words import ABOUT, claim_words
 from auditor.results.document import AuditResult, ceiling, detail, find
 
@@ -128,11 +117,7 @@ _INSET = 0.012  # of the width, so that no letter touches the line at 0
 _BAR = 0.14  # of a row's height, half of a bar's
 _CLAIM: dict[str, Any] = {"color": INK, "linewidth": 2.4, "linestyle": (0, (1, 0.8))}
 _CEILING: dict[str, Any] = {"color": INK, "marker": "|", "markersize": 9, "markeredgewidth": 1.4}
-_BOUND_UNDER_A_CONDITION: dict[str, Any] = {
-    "facecolor": "none",
-    "edgecolor": ACCENT,
-    "linestyle": (0, (3, 1.5)),
-}
+_HOLLOW: dict[str, Any] = {"facecolor": "none", "edgecolor": ACCENT, "linestyle": (0, (3, 1.5))}
 # By kind: colour, mark and the colour inside, so that colour alone carries nothing.
 _ESTIMATES: dict[Kind, dict[str, Any]] = {
     Kind.INTERVAL: {"color": ACCENT, "marker": "o", "markerfacecolor": ACCENT, "markersize": 6},
@@ -169,7 +154,7 @@ def _draw_claim(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     ends = [place - 0.17, place + 0.17]
     panel.plot([at, at], ends, color=CARD, linewidth=5, zorder=7.9)  # sets it off from the bar
     (line,) = panel.plot([at, at], ends, zorder=8, **_CLAIM)
-    tip(line, f"Claimed {claim_words(row.claim)}")
+    canvas.tip(line, f"Claimed {claim_words(row.claim)}")
     beside: dict[str, Any] = {"xytext": (5, 0), "ha": "left"}
     if at > most / 2 and at > value:  # there is no room on its right
         beside = {"xytext": (-5, 0), "ha": "right"}
@@ -184,9 +169,9 @@ def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     whole = float(row.estimate.value or 0)
     value = min(whole, most)
     filled = {"facecolor": ACCENT, "edgecolor": ACCENT}
-    look: dict[str, Any] = filled if row.kind is Kind.BOUND else _BOUND_UNDER_A_CONDITION
+    look: dict[str, Any] = filled if row.kind is Kind.BOUND else _HOLLOW
     bars = panel.barh(place, value, height=2 * _BAR, zorder=4, linewidth=1.0, **look)
-    tip(bars[0], row.in_words)
+    canvas.tip(bars[0], row.in_words)
     _goes_on(panel, whole, place, ACCENT, most=most)
     if row.top is None:
         return
@@ -195,7 +180,7 @@ def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     if not _goes_on(panel, row.top, place, MUTED, most=most):
         words = numbers.number(row.top, toward="down")
         said = f"Ceiling: with these records no more than {words} can be certified"
-        mark(panel, top, place, said, zorder=5, **_CEILING)
+        canvas.mark(panel, top, place, said, zorder=5, **_CEILING)
 
 
 def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> None:
@@ -208,7 +193,7 @@ def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) 
         marks = [end for end in ends if end is not None and abs(end) <= most]
         tick: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": 1.4, "linestyle": "none"}
         panel.plot(marks, [place] * len(marks), **tick, **line)
-    mark(panel, min(max(value, least), most), place, row.in_words, zorder=6, **look)
+    canvas.mark(panel, min(max(value, least), most), place, row.in_words, zorder=6, **look)
     _goes_on(panel, value, place, look["color"], most=most)
 
 
@@ -236,13 +221,12 @@ def epsilons_figure(result: AuditResult) -> "Figure | None":
     if not groups:
         return None
     ratios = [len(rows) * _ROW + _HEAD for rows in groups.values()]
-    size = (WIDTH, sum(ratios) + _TITLE * len(groups) + 0.5)
+    size = (canvas.WIDTH, sum(ratios) + _TITLE * len(groups) + 0.5)
     grid = {"hspace": _TITLE * len(groups) / sum(ratios)}
     rows = [row for group in groups.values() for row in group]
-    with sheet(size, top=_TITLE, nrows=len(groups), sharex=True, height_ratios=ratios, gridspec_kw=grid) as (
-        figure,
-        panels,
-    ):
+    with canvas.sheet(
+        size, top=_TITLE, nrows=len(groups), sharex=True, height_ratios=ratios, gridspec_kw=grid
+    ) as (figure, panels):
         most = _scale(panels[0], rows)
         for panel, (subject, group) in zip(panels, groups.items(), strict=True):
             for place, row in enumerate(group):
@@ -280,7 +264,7 @@ def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
         _spread(panel, end)
     else:
         end = most * 1.08
-        plain_axis(panel.xaxis, most=6)
+        canvas.plain_axis(panel.xaxis, most=6)
     low = min([0.0, *(x for x in marks if x is not None and x > -_LARGEST)])
     panel.set_xlim(low * 1.05 - (0.0 if low else end * 0.004), end)
     return end
@@ -309,7 +293,7 @@ def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> No
     kinds = {row.kind for row in rows}
     marks = (
         ("Certified bound", Patch(facecolor=ACCENT, edgecolor=ACCENT), Kind.BOUND in kinds),
-        ("Bound under a condition", Patch(**_BOUND_UNDER_A_CONDITION), Kind.CONDITIONAL in kinds),
+        ("Bound under a condition", Patch(**_HOLLOW), Kind.CONDITIONAL in kinds),
         ("Estimate with interval", line(**_ESTIMATES[Kind.INTERVAL], linestyle="-"), Kind.INTERVAL in kinds),
         ("Point estimate", line(**_ESTIMATES[Kind.POINT]), Kind.POINT in kinds),
         ("Ceiling", line(**_CEILING), any(top <= most for top in tops)),
@@ -353,7 +337,7 @@ def estimated_odds_figure(result: AuditResult) -> "Figure | None":
     if estimated is None:
         return None
     row, odds = estimated
-    with sheet((WIDTH, 5.0), nrows=2, gridspec_kw={"hspace": 0.28}) as (figure, (above, below)):
+    with canvas.sheet((canvas.WIDTH, 5.0), nrows=2, gridspec_kw={"hspace": 0.28}) as (figure, (above, below)):
         edges = np.linspace(0, 1, len(odds["members"]) + 1)
         above.stairs(odds["members"], edges, fill=True, color=ACCENT, alpha=0.45, label="Trained on")
         above.stairs(odds["others"], edges, color=INK, linewidth=1.2, label="Not trained on")
@@ -389,37 +373,3 @@ def estimated_odds_words(result: AuditResult) -> str:
         f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
         f" e to the {bound}."
     )
-
-
-# --- The AUC where the model answers less ---
-
-
-_GUESSING = 0.5
-
-
-def policies_figure(result: AuditResult) -> "Figure | None":
-    """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
-    rows = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
-    if not rows:
-        return None
-    with canvas.axes((WIDTH, 0.32 * len(rows) + 0.6)) as (figure, panel):
-        for place, (title, row) in enumerate(rows):
-            item = row.estimate
-            low, value, high = (float(x or 0) for x in (item.lower, item.value, item.upper))
-            panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
-            look: dict[str, Any] = {"marker": "o", "color": ACCENT, "markersize": 6, "clip_on": True}
-            mark(panel, value, place, f"{title}: AUC {row.value} ({row.ends})", zorder=5, **look)
-        panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
-        panel.set_yticks(range(len(rows)), [canvas.one_line(title, most=34) for title, _ in rows])
-        panel.set(ylim=(len(rows) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
-        plain_axis(panel.xaxis)
-        panel.grid(visible=False, axis="y")
-    return figure
-
-
-def policies_words(result: AuditResult) -> str:
-    """Return the AUC under each policy in words."""
-    words = [
-        f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None
-    ]
-    return f"AUC with {'; '.join(words)}." if words else "AUC under output policies: this audit has none."

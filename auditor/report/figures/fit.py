@@ -67,11 +67,7 @@ _OTHER = {"facecolor": (canvas.NEUTRAL, 0.2), "edgecolor": canvas.MUTED, "linest
 _LINE: dict[str, Any] = {"color": canvas.INK, "linestyle": (0, (1, 1.2))}
 _LOOKS = (_BAR, {"color": canvas.ACCENT}), (_OTHER, _LINE)
 _CENTRE, _REACH, _WORTH = (0.05, 0.95), 2.5, 1.4  # shares of a group; times their distance, and times that
-_FINEST, _END, _FEWEST_BARS = (
-    1 / 90,
-    1 / 20,
-    8,
-)  # shares of what is drawn: a bar at least, and a bar at an end
+_FINEST, _END, _FEWEST_BARS = 1 / 90, 1 / 20, 8  # shares of the axis: a bar at least, and a bar at an end
 _TALL, _MOST_TALL = 4, 3  # as many times higher than the next bar, and as many bars at most
 
 
@@ -135,9 +131,8 @@ def histogram_words(result: AuditResult, *, raw: bool = False) -> str:
     edges = np.asarray(histogram.edges, dtype=np.float64)
     sides = (("members", histogram.member), ("non-members", histogram.nonmember))
     middles = [f"half of the {name} lie {_middle(counts, edges)}" for name, counts in sides]
-    scale = "as given" if histogram.scale == "loss" else numbers.clean(histogram.scale)[:80]
     fit = " The fitted normal curves are drawn over it." if histogram.member_fit is not None else ""
-    return f"Histogram of losses, {scale}: {', and '.join(middles)}.{fit}"
+    return f"Histogram of losses, {_scale(histogram)}: {', and '.join(middles)}.{fit}"
 
 
 def _middle(counts: Any, edges: canvas.Floats) -> str:

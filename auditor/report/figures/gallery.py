@@ -28,7 +28,6 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
         "estimated-odds": (epsilons.estimated_odds_figure, epsilons.estimated_odds_words),
         "losses": (fit.histogram_figure, fit.histogram_words),
         "raw-losses": (partial(fit.histogram_figure, raw=True), partial(fit.histogram_words, raw=True)),
-        "policies": (epsilons.policies_figure, epsilons.policies_words),
         "quantiles": (fit.quantile_figure, fit.quantile_words),
     }
 )

@@ -2,7 +2,7 @@
 
 Each point is a strategy, averaged over its instances; lines reach over the intervals of all its models, and bars from the
 least to the largest of them; the dashed line is the Pareto frontier, where the values can be ranked; a lower bound has an
-arrow towards more. Along the axes stand the densities of categories of many strategies. Up and left are better.
+arrow towards more. Up and left are better.
 """
 
 from collections.abc import Sequence
@@ -168,11 +168,9 @@ def _frontier(comparison: "AuditsComparison") -> str:
 
 _SIZE = (canvas.WIDTH, 3.9)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
-DENSE = 8  # strategies for a density
 _DAYS = 5  # audits of a history that have their names
 _COLOURS = (canvas.ACCENT, canvas.INK, canvas.NEUTRAL, canvas.MUTED)
 _STYLES = tuple(zip("os^D", _COLOURS, strict=True))
-_LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _OTHERS = "Other categories"
 
 
@@ -207,18 +205,9 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     points = _points(comparison)
     if not points:
         return None
-    from matplotlib.figure import Figure
-
     groups = categories(comparison.strategies)
     by_group = [[item for item in points if item.category == category] for category in groups]
-    crowds = [mine for mine in by_group if len(mine) >= DENSE]
-    with canvas.styled():
-        figure = Figure(figsize=_SIZE)
-        figure.subplots_adjust(top=0.97, bottom=0.15, right=0.96)
-        shape = {"width_ratios": (6, 1), "height_ratios": (1, 6), "hspace": 0.03, "wspace": 0.03}
-        grid = figure.add_gridspec(2, 2, **shape) if crowds else None
-        axes = figure.add_subplot(grid[1, 0]) if grid else figure.add_subplot()
-        axes.set_axisbelow(True)
+    with canvas.axes(_SIZE) as (figure, axes):
         _scale(axes, logarithmic(comparison))
         for place, mine in enumerate(by_group):
             _draw(axes, mine, comparison, place=place, named=len(groups) > 1)
@@ -227,8 +216,6 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
         line = _draw_frontier(axes, [item for item in points if item.strategy.on_frontier])
         _orient(axes, comparison)
         axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
-        if grid:
-            _margins(figure, axes, grid, by_group)
         canvas.legend(figure)
         canvas.make_room(figure, [axes])
         _write_labels(figure, axes, points, line)
@@ -314,38 +301,6 @@ def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
         axes.invert_xaxis()
     if not higher_is_better(comparison.runs):
         axes.invert_yaxis()
-
-
-# --- Densities along the axes ------------------------------------------------------------------------
-
-
-def _margins(figure: "Figure", axes: "Axes", grid: Any, by_group: Sequence[Sequence[_Point]]) -> None:
-    limits = axes.get_xlim(), axes.get_ylim()
-    above = figure.add_subplot(grid[0, 0], sharex=axes)
-    beside = figure.add_subplot(grid[1, 1], sharey=axes)
-    for which, (side, axis) in enumerate(((above, above.xaxis), (beside, beside.yaxis))):
-        side.axis("off")
-        for place, mine in enumerate(by_group):
-            curve = _density(_centres(mine)[which], limits[which], axis.get_transform())
-            if curve is not None:
-                look: dict[str, Any] = {"color": _STYLES[place][1], "linestyle": _LINES[place]}
-                side.plot(*(curve[::-1] if which else curve), linewidth=1.2, **look)
-    axes.set(xlim=limits[0], ylim=limits[1])
-
-
-def _density(
-    values: canvas.Floats, limits: tuple[float, float], scale: Any
-) -> tuple[canvas.Floats, canvas.Floats] | None:
-    """A kernel density on the scale of the axis, its peak at 1; None for too few values, or for equal ones."""
-    from scipy.stats import gaussian_kde
-
-    places = np.asarray(scale.transform(values), dtype=np.float64)
-    if places.size < DENSE or float(np.ptp(places)) <= 1e-9 * max(1.0, float(np.abs(places).max())):
-        return None
-    low, high = np.sort(scale.transform(np.array(limits))).tolist()
-    grid = np.linspace(low, high, 160)
-    height = gaussian_kde(places)(grid)
-    return np.asarray(scale.inverted().transform(grid), dtype=np.float64), height / height.max()
 
 
 # --- The same strategies over time -------------------------------------------------------------------

@@ -317,14 +317,8 @@ def _draw_curves(
 def _write(panel: "Axes", x: float, y: float, words: str, **look: Any) -> None:
     """Write words beside what they explain, which then needs no entry in the legend."""
     halo = {"facecolor": canvas.CARD, "alpha": 0.6, "linewidth": 0, "pad": 0.8}
-    small: dict[str, Any] = {
-        "fontsize": 7.4,
-        "color": canvas.MUTED,
-        "rotation_mode": "anchor",
-        "bbox": halo,
-        "zorder": 5.5,
-    }
-    panel.text(x, y, words, **small | look)
+    small: dict[str, Any] = {"fontsize": 7.4, "color": canvas.MUTED, "bbox": halo, "zorder": 5.5}
+    panel.text(x, y, words, **small | {"rotation_mode": "anchor"} | look)
 
 
 def _is_rejected(name: str, result: Document) -> bool:
