@@ -348,8 +348,8 @@ def own_feature(
     if (
         records == 0
         or source.ndim == 0
-        or (source.ndim == 2 and not frame and source.dtype.kind not in "iuf")
-    ):  # noqa: PLR2004
+        or (source.ndim == 2 and not frame and source.dtype.kind not in "iuf")  # noqa: PLR2004
+    ):
         raise InputError(
             "features must be an array of numbers, a pandas DataFrame or texts, with a record at least, got"
             f" {type(features).__name__} of {records:,} records."
