@@ -409,7 +409,7 @@ def _own_cells(source: Any, column: str | Sequence[str] | None, size: int, value
             raise InputError(
                 f"column must name columns of features that hold no numbers, {reprlib.repr(list(cells))}, got {name!r}."
             )
-        cells[name] = pd.Series(_names(size).astype(object))
+        cells[name] = pd.Series(_names(size).tolist())
     return pd.DataFrame(cells)
 
 
@@ -925,16 +925,16 @@ def choose_canary(
 
     Args:
         candidates: For each name the scores of its runs, as `auditor.collect_runs` returns them: as many with and as many
-            without for every one.
+            without for every one. Put `own_feature` first: of equal ones the first is chosen.
         delta: Delta of the bound, in [0, 1): the one of the audit to come.
         confidence: Confidence level of the bound, in (0, 1).
 
     Raises:
         InputError: No candidates, something else than `auditor.Losses`, or different numbers of runs.
 
-    >>> scores = {"faint": Losses(member=[1, 3], nonmember=[2, 4]), "bright": Losses(member=[1, 2], nonmember=[3, 4])}
-    >>> choose_canary(scores, delta=1e-5).name
-    'bright'
+    >>> own, wrong = Losses(member=[1, 2], nonmember=[3, 4]), Losses(member=[1, 3], nonmember=[2, 4])
+    >>> choose_canary({"own feature": own, "wrong label": wrong}, delta=1e-5).name
+    'own feature'
     """
     if not isinstance(candidates, Mapping) or not candidates:
         raise InputError(f"candidates must be a mapping of names to the scores of runs, got {candidates!r}.")
