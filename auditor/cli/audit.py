@@ -355,7 +355,7 @@ class _Context(Options, title="The report on the model"):
 
 _AUDIT = Of(
     AuditOptions,
-    common=("delta", "confidence", "coverage", "split", "model", "disclosure"),
+    common=("delta", "confidence", "split", "model", "disclosure"),
     without=("claim", "features", "reference", "control", "context", "source", "command", "progress"),
     title="The audit",
 )

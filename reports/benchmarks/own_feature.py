@@ -4,7 +4,7 @@ Usage: python reports/benchmarks/own_feature.py ADULT_TRAIN [SEEDS [TRUE_SEEDS]]
 
 ADULT_TRAIN is adult.data of the UCI Machine Learning Repository (data set "Adult"), comma-separated. Needs
 `pip install 'privacy-auditor[torch]'`. For each claim (epsilon 1 and 3 at delta 1e-5) a linear softmax model, all weights 0
-at first, is trained on 16,000 records and on the included ones of 1,000 canaries: 100 steps of Poisson batches, 800
+at first, is trained on 16,000 records and on the included ones of 1,000 canaries: 100 steps of Poisson batches, 1,600
 records expected, learning rate 1, clipping norm 1. SEEDS (default 10) trainings with each defect and without noise, and
 TRUE_SEEDS (default 30) correct ones are audited at 95% confidence with the losses alone. Each line is one training.
 """
@@ -27,7 +27,7 @@ import auditor
 from auditor.canaries import mislabelled, own_feature
 
 NUMERIC = [0, 2, 4, 10, 11, 12]
-RECORDS, CANARIES, STEPS, BATCH, RATE, DELTA = 16_000, 1_000, 100, 800, 1.0, 1e-5
+RECORDS, CANARIES, STEPS, BATCH, RATE, DELTA = 16_000, 1_000, 100, 1_600, 1.0, 1e-5
 CLAIMS = (1.0, 3.0)
 DEFECTS = {
     "noise x0.1": {"noise": 0.1},
