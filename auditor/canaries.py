@@ -128,22 +128,24 @@ class Canaries:
             features: Training records, of the form that the canaries were made from.
 
         Raises:
-            InputError: Records with columns that the canaries lack, or of another shape.
+            InputError: Records with other columns.
         """
         own = self.features
         if hasattr(own, "columns"):
-            unknown = [*set(getattr(features, "columns", [None])) - set(own.columns)]
-            if unknown:
+            wrong = (set(own.columns) ^ set(getattr(features, "columns", ()))) - set(self.id.tolist())
+            if wrong:
                 raise InputError(
-                    f"features must be a DataFrame with columns of the canaries only, got {unknown[0]!r}."
+                    f"features must be a DataFrame with the columns of the canaries, got {next(iter(wrong))!r} in one of them only."
                 )
             return features.reindex(columns=own.columns, fill_value=0.0)
         records = np.asarray(features)
-        if own is None or not records.ndim == own.ndim == 2 or records.shape[1] > own.shape[1]:  # noqa: PLR2004
+        shapes = getattr(own, "shape", (0,)), records.shape
+        missing = shapes[0][-1] - shapes[1][-1] if len(shapes[0]) == len(shapes[1]) == 2 else -1  # noqa: PLR2004
+        if missing not in (0, len(self)):
             raise InputError(
                 f"features must be a table of the columns of the canaries, got shape {records.shape}."
             )
-        return np.pad(records, ((0, 0), (0, own.shape[1] - records.shape[1])))
+        return np.pad(records, ((0, 0), (0, missing)))
 
     def losses(self, values: npt.ArrayLike) -> Losses:
         """Return the losses of all canaries, members by their coins, for `auditor.audit` with ``BernoulliSplit(0.5)``.
@@ -429,24 +431,17 @@ def _own_tokens(texts: list[Any], tokens: Sequence[str], size: int, value: float
 def _own_blocks(source: npt.NDArray[Any], size: int, value: float | None) -> npt.NDArray[Any]:
     """Return dark images with a bright square each, as large as so many disjoint ones can be."""
     shape = source.shape[1:]
-    tall, wide = sorted(np.argsort(shape, kind="stable")[-2:])  # the other axes are channels
-    sides = (
-        np.arange(1, min(shape[tall], shape[wide]) + 1)
-        if size <= shape[tall] * shape[wide]
-        else np.zeros(0, int)
-    )
-    side = max(
-        (int(side) for side in sides if (shape[tall] // side) * (shape[wide] // side) >= size), default=0
-    )
+    first, second = sorted(np.argsort(shape, kind="stable")[-2:])  # the other axes are channels
+    tall, wide = shape[first], shape[second]
+    side = min(tall, wide)
+    while side and (tall // side) * (wide // side) < size:
+        side -= 1
     if side == 0:
-        raise InputError(
-            f"size must be at most {shape[tall] * shape[wide]:,}, the number of pixels, got {size:,}."
-        )
-    result = np.zeros((size, *shape), source.dtype)
-    images = np.moveaxis(result, (1 + tall, 1 + wide), (1, 2))
-    for number, image in enumerate(images):
-        row, place = divmod(number, shape[wide] // side)
-        image[row * side : (row + 1) * side, place * side : (place + 1) * side] = _held(source.dtype, value)
+        raise InputError(f"size must be at most {tall * wide:,}, the number of pixels, got {size:,}.")
+    result, bright = np.zeros((size, *shape), source.dtype), _held(source.dtype, value)
+    for number, image in enumerate(np.moveaxis(result, (1 + first, 1 + second), (1, 2))):
+        row, place = divmod(number, wide // side)
+        image[row * side : (row + 1) * side, place * side : (place + 1) * side] = bright
     return result
 
 

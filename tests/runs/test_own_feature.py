@@ -136,9 +136,12 @@ def test_bad_records_are_refused(words):
 def test_only_tables_of_the_canaries_are_widened(frame):
     """A column that the canaries lack, or another shape, is refused."""
     planted = own_feature(frame, size=2, column="job")
-    with pytest.raises(InputError, match="columns of the canaries only, got 'dose'"):
-        planted.widened(frame.assign(dose=1))
-    for other in (np.zeros((2, 9)), np.zeros(3)):
+    for other, name in ((frame.assign(dose=1), "dose"), (frame.drop(columns="age"), "age")):
+        with pytest.raises(
+            InputError, match=f"the columns of the canaries, got '{name}' in one of them only"
+        ):
+            planted.widened(other)
+    for other in (np.zeros((2, 9)), np.zeros((2, 3)), np.zeros(3)):
         with pytest.raises(InputError, match="features must be a table of the columns of the canaries"):
             own_feature(np.zeros((3, 2)), size=2).widened(other)
     with pytest.raises(InputError, match="features must be a table"):
