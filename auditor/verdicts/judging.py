@@ -211,7 +211,7 @@ def _controlled(verdict: Verdict, reason: str, checks: Sequence[Check]) -> tuple
         return verdict, reason
     if status is Status.WARN:
         return Verdict.INCONCLUSIVE, said("control", "alike")
-    return verdict, f"{reason.removesuffix(_NO_PROOF)}{said('control', 'could')} {_NO_PROOF}"
+    return verdict, f"{reason} {said('control', 'could')}"
 
 
 def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> str | None:

@@ -1,7 +1,5 @@
 """Canaries with a feature of their own, the positive control beside them, and the plan that it makes."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,7 +239,7 @@ def test_the_commands_take_a_control(planted, tmp_path, monkeypatch, capsys):
     for name, code, verdict in (("blind", 3, "inconclusive"), ("clear", 0, "not_refuted")):
         control = ("--control", f"{name}.csv")
         assert run("audit", "losses.csv", *claim, *control, "--quiet", "--json", "r.json") == code
-        assert json.loads((tmp_path / "r.json").read_text())["verdict"] == verdict
+        assert auditor.read_result("r.json").verdict == verdict
         assert run("power", *claim, *control) == code
     assert "tell nothing apart" in capsys.readouterr().out
     assert "claim must be given" in refused(capsys, "audit", "losses.csv", "--control", "clear.csv")
