@@ -1,14 +1,14 @@
 """Canaries: records made to be memorised, each with a fair coin, to audit the training that includes them.
 
 A natural record makes a weak test: a model that leaks may have learned little from it. A canary is planted to be as
-visible as possible: a wrong label, a pattern stamped on it, values far outside the data, or a secret in a text (Tramer et
-al. 2022; Nasr et al. 2021; Carlini et al. 2019). Each has a coin of its own that decides whether it is in the training
+visible as possible: a feature of its own, a wrong label, a pattern stamped on it, values far outside the data, or a secret
+in a text (Nasr et al. 2021, 2023; Tramer et al. 2022; Carlini et al. 2019). Each has a coin of its own that decides whether it is in the training
 set, so that the losses of all of them, audited with ``split=auditor.BernoulliSplit(0.5)``, say something about the
 training algorithm (Steinke, Nasr and Jagielski 2023).
 
-    planted = auditor.canaries.mislabelled(features, labels, size=1000)
+    planted = auditor.canaries.own_feature(features, labels, size=1000)
     planted.write("coins.csv")                                   # keep it: without the coins nothing can be audited
-    model = train(*planted.included)                             # beside the records that are trained on anyway
+    model = train(*planted.included)                             # beside planted.widened(features), labels
     result = auditor.audit(planted.losses(score(model, planted.features, planted.labels)),
                            split=auditor.BernoulliSplit(0.5))
 """
@@ -17,9 +17,10 @@ import math
 import os
 import reprlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,8 +105,7 @@ class Canaries:
             InputError: No records, columns of different lengths, or a seed that is no whole number of 0 or more.
         """
         size = table_of("the", features).n
-        ids = np.array([f"canary-{number:06d}" for number in range(1, size + 1)], dtype=np.str_)
-        return cls(_plain_rows(features), _plain_rows(labels), ids, _tossed(size, seed))
+        return cls(_plain_rows(features), _plain_rows(labels), _names(size), _tossed(size, seed))
 
     def __repr__(self) -> str:
         """Say how many there are, but show no record and no coin."""
@@ -119,6 +119,32 @@ class Canaries:
     def included(self) -> tuple[Any, Any]:
         """Features and labels of the canaries to train on, in addition to the training records."""
         return _rows(self.features, self.member), _rows(self.labels, self.member)
+
+    def widened(self, features: Any) -> Any:
+        """Return records with the columns that `own_feature` added to the canaries, all 0.
+
+        Args:
+            features: Training records, of the form that the canaries were made from.
+
+        Raises:
+            InputError: Records with other columns.
+        """
+        own = self.features
+        if hasattr(own, "columns"):
+            wrong = (set(own.columns) ^ set(getattr(features, "columns", ()))) - set(self.id.tolist())
+            if wrong:
+                raise InputError(
+                    f"features must be a DataFrame with the columns of the canaries, got {next(iter(wrong))!r} in one of them only."
+                )
+            return features.reindex(columns=own.columns, fill_value=0.0)
+        records = np.asarray(features)
+        shapes = getattr(own, "shape", (0,)), records.shape
+        missing = shapes[0][-1] - shapes[1][-1] if len(shapes[0]) == len(shapes[1]) == 2 else -1  # noqa: PLR2004
+        if missing not in (0, len(self)):
+            raise InputError(
+                f"features must be a table of the columns of the canaries, got shape {records.shape}."
+            )
+        return np.pad(records, ((0, 0), (0, missing)))
 
     def losses(self, values: npt.ArrayLike) -> Losses:
         """Return the losses of all canaries, members by their coins, for `auditor.audit` with ``BernoulliSplit(0.5)``.
@@ -199,6 +225,11 @@ class Canaries:
         return table_content(replace(self, features=None, labels=None).table(), path)
 
 
+def _names(size: int) -> npt.NDArray[np.str_]:
+    """Return the ids of canaries."""
+    return np.array([f"canary-{number:06d}" for number in range(1, size + 1)], dtype=np.str_)
+
+
 def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
     """Return fair coins: from the system's randomness for secrets, or from a seed."""
     if seed is not None:
@@ -257,6 +288,160 @@ def read_coins(path: str | os.PathLike[str] | Any) -> Canaries:
     columns = table.columns(["id", "member"], text=["id"])
     member = marks(columns["member"], place=f"column 'member' of {table.place}", rows=table.rows)
     return Canaries(None, None, columns["id"], member)
+
+
+# --- Records with a feature of their own ---
+
+_STRONG, _OF_BYTES = 10.0, 255.0
+
+
+def own_feature(
+    features: Any,
+    labels: Any = None,
+    *,
+    size: int,
+    column: str | Sequence[str] | None = None,
+    tokens: Sequence[str] | None = None,
+    value: float | None = None,
+    label: Any = None,
+    seed: int | None = None,
+) -> Canaries:
+    """Return records that are empty but for a feature that no other record has: the kind to try first.
+
+    The weights of this feature are moved by the canary and by noise, and by nothing else, so that one run shows more than
+    with any other kind. Every number is 0, and any other column has its most frequent value. The feature is, by the kind
+    of records,
+
+    * in a table, a column that is added for each canary: `Canaries.widened` adds them to the training records;
+    * in the columns of a table that are named by ``column``, a value such as ``canary-000001``;
+    * in texts, one of the ``tokens``, repeated;
+    * in images of shape (n, height, width), (n, height, width, channels) or (n, channels, height, width), a block of
+      pixels; the blocks of two canaries do not overlap.
+
+    Give features as the training takes them, after scaling and encoding. A scaler or an encoder that is fitted later must
+    not see which canaries are in: fit it without canaries, or with all of them.
+
+    Args:
+        features: Records like those that are trained on: an array or a DataFrame, shape (n, ...); or texts, shape (n,).
+        labels: Their labels, shape (n,); none for texts of a language model.
+        size: Number of canaries.
+        column: Name of a column of a DataFrame, or several, where a canary has a value of its own.
+        tokens: For texts: candidates such as the vocabulary of a tokenizer; the first that no text contains are taken.
+        value: Value of the feature; of a token, the number of its repetitions. Default: 10, and 255 in images of bytes.
+        label: The class of all canaries; default: the rarest.
+        seed: Seed of the coins, for repetition: who knows it knows the coins. Default: fresh randomness.
+
+    Raises:
+        InputError: Records of another kind, fewer tokens or pixels than canaries, a column that is not there or holds
+            numbers, or a value that the type of the records does not hold.
+
+    Source: the gradients with a single nonzero entry of Nasr et al. 2023, here made by records [own].
+
+    >>> planted = own_feature(np.zeros((3, 2)), [0, 1, 1], size=2, seed=0)
+    >>> planted.features.tolist(), planted.labels.tolist()
+    ([[0.0, 0.0, 10.0, 0.0], [0.0, 0.0, 0.0, 10.0]], [0, 0])
+    >>> planted.widened(np.ones((1, 2))).tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
+    """
+    most, records = validate.at_least("size", size, least=1), table_of("the", features).n
+    frame = hasattr(features, "iloc") and hasattr(features, "columns")
+    source = features if frame else np.asarray(features)
+    if (
+        records == 0
+        or source.ndim == 0
+        or (source.ndim == 2 and not frame and source.dtype.kind not in "iuf")  # noqa: PLR2004
+    ):
+        raise InputError(
+            "features must be an array of numbers, a pandas DataFrame or texts, with a record at least, got"
+            f" {type(features).__name__} of {records:,} records."
+        )
+    for name, choice, kind, goes in (
+        ("column", column, "a DataFrame", frame),
+        ("tokens", tokens, "texts", source.ndim == 1),
+    ):
+        if (choice is not None and not goes) or (name == "tokens" and goes and choice is None):
+            raise InputError(f"{name} must be given with {kind} and with nothing else, got {choice!r:.50}.")
+    if source.ndim == 1:
+        result: Any = _own_tokens(source.tolist(), tokens or (), most, value)
+    elif source.ndim > 2:  # noqa: PLR2004
+        result = _own_blocks(source, most, value)
+    elif frame:
+        result = _own_cells(source, column, most, value)
+    else:
+        own = np.eye(most, dtype=source.dtype) * _held(source.dtype, value)
+        result = np.hstack([np.zeros((most, source.shape[1]), source.dtype), own])
+    own_labels = None
+    if labels is not None:
+        validate.same_length(("features", "labels"), (records, len(labels)))
+        own_labels = _of_one_class(labels, most, label)
+    return Canaries.of(result, own_labels, seed=seed)
+
+
+def _of_one_class(labels: Any, size: int, label: Any) -> Any:
+    """Return labels of the class that is named, or of the rarest."""
+    options = labels if hasattr(labels, "iloc") else validate.column("labels", labels)
+    codes, classes = _classes(options)
+    code = int(np.bincount(codes).argmin()) if label is None else _code(classes, label)
+    return _rows(options, np.full(size, np.argmax(codes == code)))
+
+
+def _held(kind: Any, value: float | None) -> Any:
+    """Return the value of a feature, or its default, if the type holds it."""
+    wanted = value if value is not None else _OF_BYTES if kind == np.uint8 else _STRONG
+    if not validate.number("value", wanted) or not _holds(kind, wanted):
+        raise InputError(f"value must be a number other than 0 that the type {kind} holds, got {wanted:g}.")
+    return kind.type(wanted)
+
+
+def _own_cells(source: Any, column: str | Sequence[str] | None, size: int, value: float | None) -> Any:
+    """Return rows of a DataFrame with a value of their own in some columns, or with a column of their own."""
+    import pandas as pd
+
+    cells = {}
+    for name, cell in source.items():
+        dtype = cell.dtype
+        plain = 0 if getattr(dtype, "kind", "O") in "iufb" else next(iter(cell.mode()), None)
+        cells[name] = pd.Series([plain] * size, dtype=dtype)
+    if column is None:
+        own = pd.DataFrame(np.eye(size) * _held(np.dtype(np.float64), value), columns=_names(size))
+        return pd.concat([pd.DataFrame(cells), own], axis=1)
+    for name in [column] if isinstance(column, str) else column:
+        if name not in cells or getattr(cells[name].dtype, "kind", "O") != "O":
+            raise InputError(
+                f"column must name columns of features that hold no numbers, {reprlib.repr(list(cells))}, got {name!r}."
+            )
+        cells[name] = pd.Series(_names(size).tolist())
+    return pd.DataFrame(cells)
+
+
+def _own_tokens(texts: list[Any], tokens: Sequence[str], size: int, value: float | None) -> Any:
+    """Return texts of one token each, the first of the tokens that no text contains."""
+    if not all(isinstance(item, str) for item in (*texts, *tokens)):
+        raise InputError("features and tokens must be texts, got other values among them.")
+    times = validate.at_least("value", int(_STRONG) if value is None else value, least=1)
+    corpus = "\n".join(texts)
+    unused = (token for token in dict.fromkeys(tokens) if token.strip() and token not in corpus)
+    own = [" ".join([token] * times) for token in islice(unused, size)]
+    if len(own) < size:
+        raise InputError(f"tokens must hold {size:,} that no text contains, got {len(own):,}.")
+    return np.array(own, dtype=np.str_)
+
+
+def _own_blocks(source: npt.NDArray[Any], size: int, value: float | None) -> npt.NDArray[Any]:
+    """Return dark images with a bright square each, as large as so many disjoint ones can be."""
+    shape = source.shape[1:]
+    first, second = sorted(np.argsort(shape, kind="stable")[-2:])  # the other axes are channels
+    tall, wide = shape[first], shape[second]
+    side = min(tall, wide)
+    while side and (tall // side) * (wide // side) < size:
+        side -= 1
+    if side == 0:
+        raise InputError(f"size must be at most {tall * wide:,}, the number of pixels, got {size:,}.")
+    result, bright = np.zeros((size, *shape), source.dtype), _held(source.dtype, value)
+    for number, image in enumerate(np.moveaxis(result, (1 + first, 1 + second), (1, 2))):
+        row, place = divmod(number, wide // side)
+        image[row * side : (row + 1) * side, place * side : (place + 1) * side] = bright
+    return result
 
 
 # --- Records for a classifier, made from real ones ---
@@ -396,6 +581,17 @@ def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | Non
 
 def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generator) -> _Integers:
     """Return rows whose labels the canaries take: those of one class, or of another class than their own, drawn uniformly."""
+    codes, classes = _classes(labels)
+    first = np.unique(codes, return_index=True)[1]
+    if label is not None:
+        return np.full(rows.size, first[_code(classes, label)])
+    if len(classes) == 1:
+        raise InputError("labels must be of two classes or more, got 1, so that one can be wrong.")
+    return np.asarray(first[(codes[rows] + rng.integers(1, len(classes), size=rows.size)) % len(classes)])
+
+
+def _classes(labels: Any) -> tuple[_Integers, Any]:
+    """Return the number of the class of each record, and the classes."""
     import pandas as pd
 
     codes, classes = pd.factorize(labels)
@@ -403,15 +599,15 @@ def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generato
     if missing.any():
         where = f"{missing.sum()} missing (first at row {np.argmax(missing)}, counting from 0)"
         raise InputError(f"labels must be there for every record, got {where}; leave those records out.")
-    first = np.unique(codes, return_index=True)[1]
-    if label is not None:
-        same = [code for code, name in enumerate(classes) if name == label]
-        if not same:
-            raise InputError(f"label must be one of the {len(classes):,} classes of labels, got {label!r}.")
-        return np.full(rows.size, first[same[0]])
-    if len(classes) == 1:
-        raise InputError("labels must be of two classes or more, got 1, so that one can be wrong.")
-    return np.asarray(first[(codes[rows] + rng.integers(1, len(classes), size=rows.size)) % len(classes)])
+    return codes, classes
+
+
+def _code(classes: Any, label: Any) -> int:
+    """Return the number of a class."""
+    same = [code for code, name in enumerate(classes) if name == label]
+    if not same:
+        raise InputError(f"label must be one of the {len(classes):,} classes of labels, got {label!r}.")
+    return same[0]
 
 
 # --- Changes to the features of copies ---
@@ -650,16 +846,16 @@ def choose_canary(
 
     Args:
         candidates: For each name the scores of its runs, as `auditor.collect_runs` returns them: as many with and as many
-            without for every one.
+            without for every one. Put `own_feature` first: of equal ones the first is chosen.
         delta: Delta of the bound, in [0, 1): the one of the audit to come.
         confidence: Confidence level of the bound, in (0, 1).
 
     Raises:
         InputError: No candidates, something else than `auditor.Losses`, or different numbers of runs.
 
-    >>> scores = {"faint": Losses(member=[1, 3], nonmember=[2, 4]), "bright": Losses(member=[1, 2], nonmember=[3, 4])}
-    >>> choose_canary(scores, delta=1e-5).name
-    'bright'
+    >>> own, wrong = Losses(member=[1, 2], nonmember=[3, 4]), Losses(member=[1, 3], nonmember=[2, 4])
+    >>> choose_canary({"own feature": own, "wrong label": wrong}, delta=1e-5).name
+    'own feature'
     """
     if not isinstance(candidates, Mapping) or not candidates:
         raise InputError(f"candidates must be a mapping of names to the scores of runs, got {candidates!r}.")

@@ -44,7 +44,7 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ("--split propensity:overlap=0.7", ["overlap must lie in (0, 0.5)"]),
         ("--split random:stratified=x", ["stratified must be bool, got 'x'"]),
         ("--split random:0.5:seed=3", ["split must be one of", "has the fields stratified"]),
-        ("--coverage subset", ["coverage 'subset' needs of, as in 'subset:VALUE'"]),
+        ("--set coverage=subset", ["coverage 'subset' needs of, as in 'subset:VALUE'"]),
         ("--members a.csv", ["LOSSES", "--nonmembers"]),
         ("--json /dev/null", ["is not an ordinary file"]),
         ("--html {folder}/" + 300 * "a", ["is not a path that can be written"]),

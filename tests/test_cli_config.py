@@ -296,6 +296,7 @@ def test_every_path_of_every_command_is_an_input_or_an_output():
         "ca-file",
         "config",
         "context",
+        "control",
         "losses",
         "members",
         "nonmembers",

@@ -77,7 +77,7 @@ def test_true_classes_are_read_where_they_are_named(table, capsys):
 def test_features_and_reference_are_checked(table, capsys):
     """Named feature columns bring the shift test, a reference table brings the placebo audit; a subset has its size."""
     reference = ("--features", "age, income", "--reference", table.with_name("reference.csv"))
-    result = audited(table, capsys, *reference, "--coverage", "subset:5000")
+    result = audited(table, capsys, *reference, "--set", "coverage=subset:5000")
     assert (status(result, "shift"), status(result, "placebo")) == ("ok", "ok")
     assert status(audited(table, capsys), "shift") == "unknown"
     assert (result["data"]["members"], result["data"]["training_size"]) == ("subset", 5000)

@@ -1,5 +1,6 @@
-"""Checks that the audit finds nothing where there is nothing to find."""
+"""Checks that the audit finds nothing where there is nothing to find, and something where there is much."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,12 @@ import numpy.typing as npt
 
 from auditor.checks.answers import answer, said
 from auditor.core.errors import InputError
-from auditor.core.numbers import number, percent
+from auditor.core.numbers import as_stated, number, percent
 from auditor.core.options import EachRecord, RankGrid, Sample, ThresholdRule
 from auditor.core.values import Check, Estimate, Losses, PerGroup
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.setting import Inputs
 from auditor.records.labels import Column, codes, default_units, per_person, per_record, without_split
 
 # --- placebo: a reference model that was trained on none of the records ---
@@ -54,27 +58,29 @@ def placebo(reference: Losses | None, *, audited: Losses | None = None, delta: f
     return _judged_placebo(easier, harder, percent(1 - _FALSE_ALARMS, toward="down"))
 
 
-def _require_same_records(reference: Losses, audited: Losses) -> None:
-    """Refuse a reference that is not of the audited records in their groups, or that is the audited model's."""
+def _require_same_records(
+    reference: Losses, audited: Losses, *, name: str = "reference", trained: str = "on neither group"
+) -> None:
+    """Refuse losses of another model that are not of the audited records in their groups, or that are the audited model's."""
     sizes = (reference.n_member, reference.n_nonmember)
     wanted = (audited.n_member, audited.n_nonmember)
     if sizes != wanted:
         raise InputError(
-            f"reference must hold the audited records, {wanted[0]:,} members and {wanted[1]:,} non-members, got"
+            f"{name} must hold the audited records, {wanted[0]:,} members and {wanted[1]:,} non-members, got"
             f" {sizes[0]:,} and {sizes[1]:,}; give the losses of exactly those records, in the same groups."
         )
     if reference.id is not None and audited.id is not None:
         missing = [_missing(*columns) for columns in zip(audited.id, reference.id, strict=True)]
         if any(missing):
             raise InputError(
-                f"reference must hold the audited records in the same groups, but {missing[0]:,} of {wanted[0]:,}"
-                f" member ids and {missing[1]:,} of {wanted[1]:,} non-member ids are not in that group of the reference;"
+                f"{name} must hold the audited records in the same groups, but {missing[0]:,} of {wanted[0]:,}"
+                f" member ids and {missing[1]:,} of {wanted[1]:,} non-member ids are not in that group of the {name};"
                 " give the losses of exactly those records, marked as in the audit."
             )
     if _same_losses(reference, audited):
         raise InputError(
-            f"reference losses are the audited losses themselves (all {sum(wanted):,} of them); give the losses of the same"
-            " records under a model that was trained on neither group."
+            f"{name} losses are the audited losses themselves (all {sum(wanted):,} of them); give the losses of the same"
+            f" records under a model that was trained {trained}."
         )
 
 
@@ -108,6 +114,37 @@ def _judged_placebo(easier: Estimate, harder: Estimate, level: str) -> Check:
     words = {"level": level, "way": way, "bound": number(bounds[way], toward="down")}
     top = number(ceiling, toward="down")
     return answer("placebo", "fail" if bounds[way] > 0 else "ok", details, ceiling=top, **words)
+
+
+# --- control: the same canaries in a training without noise ---
+
+
+def control(evidence: Evidence) -> Check | None:
+    """Warn when a training without noise is not refuted by the audited canaries either; None without such a training.
+
+    Its losses are audited with the options of the audit. The check says nothing about the audited training: it is the power
+    of the attack that was used, where a perfect attack's is an upper limit.
+
+    Raises:
+        InputError: Losses of other canaries, or of other coins, than the audited ones.
+    """
+    losses, audited, claim = evidence.setting.control, evidence.inputs.losses, evidence.audited
+    if losses is None or claim is None:
+        return None
+    _require_same_records(losses, audited, name="control", trained="without noise")
+    if (losses.inclusion is None) != (audited.inclusion is None):
+        raise InputError(
+            "control must have the column of inclusion of the audited losses, got it in one of them."
+        )
+    plain = replace(evidence.inputs.options, control=None, features=None, reference=None)
+    inputs = Inputs(losses, plain)
+    bound = mechanism_bound(Evidence(inputs, inputs.setting))[0]
+    lower, curve = bound.lower or 0.0, bound.details.get("claimed_curve") or {}
+    refuted = bool(curve.get("rejected") or (claim.value is not None and lower > claim.value))
+    details = {"refuted": refuted, "lower": lower, "confidence": bound.confidence, "delta": bound.delta}
+    words = {name: said("control", name) for name in ("alike", "could")}
+    words |= {"least": number(lower, toward="down"), "delta": as_stated(bound.delta)}
+    return answer("control", "ok" if refuted else "warn", details, **words)
 
 
 # --- label_shuffle: the audited losses with membership shuffled ---

@@ -61,6 +61,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         sizes=(evidence.losses.n_member, evidence.losses.n_nonmember),
         looks=evidence.looks,
     ),
+    "control": null_audits.control,
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),
     "sampler": lambda evidence: sampler_check(evidence.setting.claim),

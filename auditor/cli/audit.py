@@ -285,10 +285,12 @@ class _Trust(Options, title="Further checks"):
     Attributes:
         features: Feature columns of LOSSES, separated by commas, to check for shift and twins. With a model: its input columns.
         reference: Losses of the same records under a model trained on neither group, for a placebo audit.
+        control: Losses of the same canaries under a model trained without noise, for a positive control of the claim.
     """
 
     features: str | None = None
     reference: Path | None = option(default=None, rare=True)
+    control: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -344,8 +346,8 @@ class _Context(Options, title="The report on the model"):
 
 _AUDIT = Of(
     AuditOptions,
-    common=("delta", "confidence", "coverage", "split", "model", "disclosure"),
-    without=("claim", "features", "reference", "context", "source", "command", "progress"),
+    common=("delta", "confidence", "split", "model", "disclosure"),
+    without=("claim", "features", "reference", "control", "context", "source", "command", "progress"),
     title="The audit",
 )
 
@@ -389,7 +391,7 @@ def audit(
     """
     from auditor.api import audit_of
 
-    files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, context.file))
+    files.check(inputs=(*tables.inputs, trust.reference, trust.control, claimed.schedule, context.file))
     # Built before any file is read, since it refuses invalid options.
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):
@@ -400,7 +402,10 @@ def audit(
     with tables.at_hand() as opened:
         source, losses = scored.read(opened, trust.features, quiet=common.quiet)
         features = opened.read_features(trust.features)
-    reference = None if trust.reference is None else tables.read_table(trust.reference)
+    extra = {"reference": trust.reference, "control": trust.control}
+    others: dict[str, Any] = {
+        name: tables.read_table(path) for name, path in extra.items() if path is not None
+    }
     announce("Auditing ...")
     with console.progress(quiet=common.quiet) as move:
         result = audit_of(
@@ -408,7 +413,7 @@ def audit(
             replace(
                 options,
                 features=features,
-                reference=reference,
+                **others,
                 source=source,
                 model=options.model or (tables.losses.name if tables.losses and all(tables.files) else None),
                 command=console.command_line(),
@@ -583,7 +588,7 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     if "disclosure" not in choices:  # an older release: the reader applied the rules to full digits
         again = as_shared(replace(again, data={**again.data, "disclosure": None}))
     # A verdict depends on checks too, which may need further files.
-    judged = not (choices.get("features") or choices.get("reference"))
+    judged = not any(choices.get(name) for name in ("features", "reference", "control"))
     old, new = (_numbers(item, judged=judged) for item in (result, again))
     differing: list[tuple[bool | None, str]] = [
         (False, f"Number {name}: {old.get(name, 'missing')} in the result, {new.get(name, 'missing')} again.")

@@ -43,7 +43,13 @@ class _Records(InMemory, title="The records"):
         return result.records.features, result.columns["label"]
 
 
-_OF_KIND = {"pattern": "pattern", "times": "out-of-range", "template": "text", "alphabet": "text"}
+_OF_KIND = {
+    "own_column": "own-feature",
+    "pattern": "pattern",
+    "times": "out-of-range",
+    "template": "text",
+    "alphabet": "text",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +57,10 @@ class _Kind(Options, title="The canaries"):
     """Kind and number of the canaries.
 
     Attributes:
-        kind: Real records with a wrong label; records with a pattern; records with out-of-range numbers; or texts with a secret.
+        kind: Empty records with a feature of their own (the kind to try first); real records with a wrong label; records with a pattern; records with out-of-range numbers; or texts with a secret.
         size: Number of canaries.
+        own_column: Columns, separated by commas, where each canary has a value of its own, for --kind own-feature; default: a column is
+            added for each canary.
         pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern; repeatable. Default: every second number to its maximum.
         times: Minimum distance of the numbers from the midrange, in half ranges, for --kind out-of-range; default: 10.
         template: Text with a # for each character of its secret, for --kind text; default: The random number is #########.
@@ -60,8 +68,9 @@ class _Kind(Options, title="The canaries"):
         seed: Seed of records and coins, for reproducible output; it reveals the coins; default: fresh randomness.
     """
 
-    kind: Literal["mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
+    kind: Literal["own-feature", "mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
     size: int = 1000
+    own_column: str | None = None
     pattern: tuple[str, ...] = ()
     times: int | None = None
     template: str | None = None
@@ -84,6 +93,9 @@ class _Kind(Options, title="The canaries"):
             template = making.Template(**{name: part for name, part in parts.items() if part is not None})
             return making.marked_texts(template, **chosen)
         features, labels = records.read()
+        if self.kind == "own-feature":
+            column = None if self.own_column is None else shared.names("--own-column", self.own_column)
+            return making.own_feature(features, labels, column=column, **chosen)
         if self.kind == "pattern":
             return making.patterned(features, labels, pattern=self._stamped(features), **chosen)
         if self.kind == "out-of-range":
@@ -137,6 +149,10 @@ def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) ->
     r"""Generate canaries: unusual records, each with a fair coin that decides whether to train on it.
 
     Examples:
+        Values of their own in two columns, for records like those of the table:
+          auditor canaries train.csv --label income --kind own-feature \
+            --own-column workclass,occupation --out canaries.csv
+
         Wrong labels, on records that are not used for training otherwise:
           auditor canaries spare.csv --label income --size 1000 --out canaries.csv
 
@@ -155,7 +171,15 @@ def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) ->
         texts[files.coins] = planted.coins(files.coins)
     write_all(texts)
     if not common.quiet:
+        if wanted.kind == "own-feature":
+            console.say(_ENCODED if wanted.own_column else _WIDENED)
         console.say(_way_on(planted, records.label, out=shlex.quote(str(files.out))))
+
+
+_ENCODED = (
+    "Fit encoders with all canaries, or with none: those that are in must not decide the code of a value.\n"
+)
+_WIDENED = "Add the columns canary-... to your own records, filled with 0, after any scaling.\n"
 
 
 def _way_on(planted: "Canaries", label: str | None, *, out: str) -> str:

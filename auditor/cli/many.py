@@ -13,7 +13,7 @@ from auditor.cli import console, options as shared, settings
 from auditor.cli.parsing import Of, Options, argument
 from auditor.core import options as choices, validate
 from auditor.core.errors import ExitCode, InputError
-from auditor.core.values import Claim, Estimate, Subject
+from auditor.core.values import Claim, Estimate, Losses, Subject
 from auditor.results.document import ClaimResult, made_now
 
 # --- The command `auditor claim`: the promise of a training run, or the parameters that keep a promise ---
@@ -392,13 +392,31 @@ _PLAN = Of(
         "adjacency",
         "labels",
     ),
-    without=("claim",),
+    without=("claim", "control"),
     title="The plan",
 )
 
 
+@dataclass(frozen=True)
+class _Control(Options, title="The attack, as measured"):
+    """A training without noise, on canaries.
+
+    Attributes:
+        control: Losses of canaries under a model trained without noise, as for auditor audit, in place of --attack.
+    """
+
+    control: Path | None = None
+
+    def read(self) -> Losses | None:
+        """Return the losses, if there are any."""
+        from auditor.collectors import read_losses
+
+        return None if self.control is None else read_losses(self.control)
+
+
 def power(
     target: Annotated[dict[str, Any], _PLAN],
+    measured: _Control,
     claimed: shared.ClaimOptions,
     files: shared.JsonFile,
     common: shared.Common,
@@ -417,14 +435,18 @@ def power(
             --attack gaussian:2
           auditor power --split bernoulli --noise-multiplier 1 --sampling-rate 1 --steps 1
 
+        With the canaries of a training without noise, whose losses were collected:
+          auditor power --split bernoulli --claim-epsilon 1 --claim-delta 1e-5 \
+            --control control.csv
+
     Exit codes:
         0 done; 2 bad input; 3 no number is sufficient.
     """
     from auditor.many.planning import records_needed
     from auditor.report.terminal import plan_text
 
-    files.check(inputs=(claimed.schedule,))
-    plan = records_needed(claim=claimed.claim(), **target)
+    files.check(inputs=(claimed.schedule, measured.control))
+    plan = records_needed(claim=claimed.claim(), control=measured.read(), **target)
     text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
     files.write(text, summary=plan_text(plan), quiet=common.quiet)
     return ExitCode.NOT_EVALUABLE if plan.n_member is None else ExitCode.DONE

@@ -55,6 +55,8 @@ class AuditOptions:
             which judges a claim's whole curve, and `AnyGuesses` (``any-guesses``) at delta 0; or `Steinke`.
         features: The records' features, aligned with the losses: checks for a shift between the groups and for twins.
         reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
+        control: Losses of the same canaries under a model that was trained without noise, a positive control: if not even
+            that training is refuted, the canaries tell nothing apart, and the verdict is ``inconclusive``.
         seed: Seed of all random numbers; the same seed gives the same result.
         model: A name for the model, shown in the report.
         strategy: Name shared by several audits of one way of training, such as ``DP, epsilon 10``; `auditor.compare` averages
@@ -95,6 +97,7 @@ class AuditOptions:
     one_run_test: options.OneRunTest | str | None = field(default=None, metadata=_NUMBERS)
     features: Features | tuple[Any, Any] | None = None
     reference: Losses | None = None
+    control: Losses | None = None
     seed: int = field(default=0, metadata=_NUMBERS)
     model: str | None = None
     strategy: str | None = None
@@ -147,6 +150,7 @@ class AuditOptions:
         result |= {"fpr": list(self.fpr), "disclosure": str(self.disclosure)}
         # Of these a result keeps nothing but that they were given: checks rest on them, no number does.
         result |= {name: getattr(self, name) is not None for name in ("features", "reference")}
+        result |= {} if self.control is None else {"control": True}
         return result if len(json.dumps(result)) <= _LARGEST else None
 
     @classmethod
@@ -176,6 +180,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "mixture": (options.Mixture, type(None)),
     "features": (Features, type(None)),
     "reference": (Losses, type(None)),
+    "control": (Losses, type(None)),
     "utility": (options.Utility, type(None)),
     "context": (options.Context, type(None)),
 }
@@ -212,6 +217,7 @@ class Inputs:
         self.losses.refuse_stopped()
         self._take_features()
         self._refuse_records()
+        self._refuse_control()
         if isinstance(self.options.split, options.BernoulliSplit):
             from auditor.estimators.guesses import own_coins
 
@@ -241,6 +247,7 @@ class Inputs:
         for name, value in (
             ("features", self.options.features),
             ("reference", self.options.reference),
+            ("control", self.options.control),
             ("threshold", rule),
         ):
             if self.losses.bits is not None and value is not None:
@@ -248,6 +255,17 @@ class Inputs:
                     f"{name} must be left out in the audit of a summary, which holds counts of bins and no single records, got"
                     f" {type(value).__name__}; audit the losses themselves."
                 )
+
+    def _refuse_control(self) -> None:
+        """Refuse a positive control of an audit that judges no claim."""
+        if self.options.control is None:
+            return
+        lacking = "claim" if self.options.claim is None else "split"
+        if lacking == "claim" or isinstance(self.options.split, options.NO_CHANCE):
+            raise InputError(
+                f"{lacking} must be given with control, which shows whether the canaries could refute a claim, got"
+                f" {getattr(self.options, lacking)}; a split is random or bernoulli."
+            )
 
     @cached_property
     def by_record(self) -> Losses:

@@ -5,13 +5,18 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, cast
 
+from scipy import special
+
+from auditor.checks.answers import said
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import as_stated, number, plain
-from auditor.core.values import Subject
+from auditor.core.values import Losses, Subject
 from auditor.core.verb import of_options
+from auditor.curves.tradeoff import count
+from auditor.estimators.rates import auc
 from auditor.many import planned_audits as planned
-from auditor.many.assumed_attacks import ATTACKS, Attack, PerfectAttack
+from auditor.many.assumed_attacks import ATTACKS, Attack, GaussianAttack, PerfectAttack
 from auditor.many.whole_curve import RUNS_TESTS, RunsTest, Sequential
 from auditor.theory.accountant import claimed_curve
 
@@ -91,6 +96,8 @@ class PlanOptions:
             canaries too, each with a coin of its own.
         attack: ``perfect`` (`PerfectAttack`, the default), ``gaussian:MU`` (`GaussianAttack`: scores of two normals so many
             standard deviations apart) or ``randomised-response:EPSILON`` (`RandomisedResponse`: guesses as right as its own).
+        control: Losses of canaries under a model that was trained without noise (`Losses`), in place of an attack: the plan
+            is for canaries that separate as well as these, by their AUC.
         power: The chance of reaching the target that the plan gives, in (0, 1).
         adjacency: Difference between the runs, ``add-remove`` or ``replace-one``.
         labels: Number of classes, if `auditor.audit_labels` is planned; features make each as likely as the others. The
@@ -109,6 +116,7 @@ class PlanOptions:
     coverage: options.Coverage | str = field(default=options.Sample())
     split: options.MembershipSplit | str = field(default=options.UnknownSplit())
     attack: Attack | str = _PERFECT
+    control: Losses | None = None
     power: float = 0.8
     adjacency: options.Adjacency | str | None = None
     labels: int | None = None
@@ -121,6 +129,9 @@ class PlanOptions:
             raise InputError("adjacency is the difference between runs: leave it out, or give runs.")
         between = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
         object.__setattr__(self, "adjacency", between)
+        validate.instance("control", self.control, (Losses, type(None)))
+        if self.control is not None and self.attack != _PERFECT:
+            raise InputError(f"attack must be left out with control, which shows it, got {self.attack}.")
         validate.fraction("power", self.power)
         validate.confidence(self.confidence)
 
@@ -175,7 +186,9 @@ def records_needed(chosen: PlanOptions) -> Plan:
         raise InputError(
             "a plan has one target: give epsilon and delta to certify, or a claim to refute; runs refute claims, and audits of labels none."
         )
-    n = _fewest(audit, attack, power) if audit.in_reach(attack) else None
+    shown = attack if setting.control is None else _shown(setting.control)
+    attack = shown or attack
+    n = _fewest(audit, attack, power) if shown is not None and audit.in_reach(attack) else None
     bound = audit if isinstance(audit, _BOUNDS) and claim is None else None
     plan = Plan(
         epsilon=epsilon,
@@ -188,14 +201,26 @@ def records_needed(chosen: PlanOptions) -> Plan:
         estimate=audit.estimate,
         method=audit.method,
         unit=audit.unit,
-        attack=attack.in_words(),
+        attack="a training without noise" if shown is None else attack.in_words(),
         claim=None if claim is None else claim.in_words(),
     )
     if n is None:
-        return replace(plan, reason=_why_not(audit, attack, target))
+        why = said("control", "alike").rstrip(".") if shown is None else _why_not(audit, attack, target)
+        return replace(plan, reason=why)
     sizes = (n, 0) if labels is not None else _sizes(n, setting.split)
     chance, ceiling = audit.chance(n, attack), None if bound is None else bound.ceiling(*sizes)
     return replace(plan, n_member=sizes[0], n_nonmember=sizes[1], chance=chance, ceiling=ceiling)
+
+
+def _shown(control: Losses) -> Attack | None:
+    """Return the attack on normal losses whose AUC is that of a training without noise; None if chance explains it."""
+    area = auc(count(control))
+    if area.value is None or (area.lower or 0.0) <= _CHANCE:
+        return None
+    return _PERFECT if area.value == 1 else GaussianAttack(math.sqrt(2) * float(special.ndtri(area.value)))
+
+
+_CHANCE = 0.5
 
 
 def _certifying(

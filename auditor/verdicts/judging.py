@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from auditor.checks.answers import said
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -100,7 +101,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     if refusal is not None:
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
     failed = failed_validity(checks)
-    verdict, reason = _verdict(claim, estimate, failed, blind=why_blind(checks))
+    verdict, reason = _controlled(*_verdict(claim, estimate, failed, blind=why_blind(checks)), checks)
     p_value, e_value = _evidence(estimate) if verdict is not Verdict.NOT_EVALUABLE else (None, None)
     if p_value is not None and verdict is not Verdict.REFUTED:  # a published bound is rounded, and decides
         p_value = max(p_value, math.nextafter(1 - (estimate.confidence or 1.0), 1.0))
@@ -201,6 +202,16 @@ def _verdict(
     if saw_nothing is not None and estimate.lower <= claim.value:
         return saw_nothing
     return _weighed(claim, claim.value, estimate)
+
+
+def _controlled(verdict: Verdict, reason: str, checks: Sequence[Check]) -> tuple[Verdict, str]:
+    """Return the verdict beside that of a positive control, without which a claim that is not refuted stays open."""
+    status = next((check.status for check in checks if check.name == "control"), None)
+    if verdict is not Verdict.NOT_REFUTED or status is None:
+        return verdict, reason
+    if status is Status.WARN:
+        return Verdict.INCONCLUSIVE, said("control", "alike")
+    return verdict, f"{reason} {said('control', 'could')}"
 
 
 def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> str | None:
