@@ -1,4 +1,4 @@
-"""What a simulation of a level finds: a wrong formula whose misses are as frequent as `found_rate` says."""
+"""The rates that a simulation of a level finds: a wrong formula whose misses are as frequent as `found_rate` says."""
 
 import pytest
 from scipy import stats
