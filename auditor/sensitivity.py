@@ -1,15 +1,29 @@
 """The sensitivity trackers of `auditor.training`, under their own name."""
 
-from auditor.training.tensorflow_tracker import TensorFlowSensitivityTracker as TensorFlowSensitivityTracker
-from auditor.training.torch_tracker import TorchSensitivityTracker as TorchSensitivityTracker
+from auditor.training.tensorflow_tracker import TensorFlowSensitivityTracker
+from auditor.training.torch_tracker import TorchSensitivityTracker
 from auditor.training.tracker import (
-    Approximate as Approximate,
-    Columns as Columns,
-    Completions as Completions,
-    Distance as Distance,
-    Full as Full,
-    Rewritten as Rewritten,
-    SensitivityTracker as SensitivityTracker,
-    clipped as clipped,
-    largest_distance as largest_distance,
+    Approximate,
+    Columns,
+    Completions,
+    Distance,
+    Full,
+    Rewritten,
+    SensitivityTracker,
+    clipped,
+    largest_distance,
 )
+
+__all__ = [
+    "Approximate",
+    "Columns",
+    "Completions",
+    "Distance",
+    "Full",
+    "Rewritten",
+    "SensitivityTracker",
+    "TensorFlowSensitivityTracker",
+    "TorchSensitivityTracker",
+    "clipped",
+    "largest_distance",
+]

@@ -60,7 +60,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     _framework = ("TensorFlow", "tensorflow")
     _steady = False
-    _step: "_TrainFunction | None" = None
+    _step: "TrainFunction | None" = None
 
     def attach(self) -> None:
         """Observe every batch of ``model.fit`` and end a step with every update; call it after ``compile``.
@@ -75,21 +75,9 @@ class TensorFlowSensitivityTracker(ModelSteps):
         """
         if self._step is not None:
             raise InputError("attach must be called once for a tracker; call detach before attaching again.")
-        optimizer = getattr(self._model, "optimizer", None)
-        if optimizer is None:
-            raise InputError("model must be compiled before it is attached to; call model.compile first.")
-        if getattr(optimizer, "gradient_accumulation_steps", 1) != 1:
-            raise InputError(
-                "model must update with every batch, got an optimizer that accumulates several; train in a loop of your"
-                " own with observe and end_step."
-            )
-        if getattr(self._model, "jit_compile", False):
-            raise InputError(
-                "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
-            )
-        _step_by_step(self._model)
+        fitted(self._model)
         self._same_norm()
-        self._step = _TrainFunction(self._library, self._model, observe=self._whole_step)
+        self._step = TrainFunction(self._library, self._model, before=self._whole_step)
 
     def detach(self) -> None:
         """Detach this tracker from ``fit``; its steps stay. Does nothing if it is not attached."""
@@ -115,7 +103,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     def _same_norm(self) -> float:
         """Return the noise multiplier, after a look at the clipping norm, which another compile may have changed."""
-        norm, multiplier = _noise(self._model)
+        norm, multiplier = noise_of(self._model)
         if (
             norm is None
             or multiplier is None
@@ -178,16 +166,22 @@ class TensorFlowSensitivityTracker(ModelSteps):
         short = tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True))
         return tf.reshape(scaled * tf.minimum(largest, short), (-1, completions, gradients.shape[-1]))
 
-    def _whole_step(self, features: Any, labels: Any) -> None:
+    def _whole_step(self, features: Any, labels: Any, weights: Any) -> None:
         """Observe one batch of `fit`, which is one update."""
+        if weights is not None:
+            raise InputError(
+                "fit must be without sample weights, which are not tracked; put them into the loss."
+            )
         if not hasattr(features, "shape") or not hasattr(labels, "shape"):
             raise InputError(
                 "fit must be given one array of features and one of labels; train in a loop of your own with observe and"
                 " end_step for others."
             )
-        _step_by_step(self._model)
+        step_by_step(self._model)
         self._same_norm()
-        _microbatches(self._model, len(features))
+        owners = (self._model, self._model.optimizer)
+        parts = [getattr(owner, "_num_microbatches", None) for owner in owners]
+        one_each(next((size for size in parts if size), None), len(features))
         self.observe(features, labels)
         self.end_step()
 
@@ -209,20 +203,38 @@ def _checked(model: Any, tf: ModuleType) -> Any:
     return model
 
 
-def _noise(model: Any) -> tuple[float | None, float | None]:
-    """Return the clipping norm and the noise multiplier of the DP model or the DP optimizer, if it is one."""
+def noise_of(model: Any) -> tuple[float | None, float | None]:
+    """Return the clipping norm and the noise multiplier of a DP model, its DP optimizer, or a DP optimizer; else None."""
     owners: tuple[Any, Any] = (model, getattr(model, "optimizer", None))
     for owner in owners:
         if getattr(owner, "_l2_norm_clip", None) is not None:
             return float(owner._l2_norm_clip), float(owner._noise_multiplier)  # noqa: SLF001  no public name
-    state = getattr(owners[1], "_global_state", None)
-    if state is None or not hasattr(state, "l2_norm_clip"):
-        return None, None
-    norm = float(state.l2_norm_clip)
-    return norm, float(state.stddev) / norm
+        state: Any = getattr(owner, "_global_state", None)
+        if hasattr(state, "l2_norm_clip"):
+            return float(state.l2_norm_clip), float(state.stddev) / float(state.l2_norm_clip)
+    return None, None
 
 
-def _step_by_step(model: Any) -> None:
+def every_batch(optimizer: Any) -> None:
+    """Refuse an optimizer that accumulates gradients."""
+    if getattr(optimizer, "gradient_accumulation_steps", 1) != 1:
+        raise InputError("optimizer must update with every batch, got one that accumulates several.")
+
+
+def fitted(model: Any) -> None:
+    """Refuse a model that is not compiled, or whose batches in `fit` are not one update each that Python sees."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        raise InputError("model must be compiled before it is attached to; call model.compile first.")
+    every_batch(optimizer)
+    if getattr(model, "jit_compile", False):
+        raise InputError(
+            "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
+        )
+    step_by_step(model)
+
+
+def step_by_step(model: Any) -> None:
     """Refuse several steps in one call of the training function."""
     steps = int(getattr(model, "_steps_per_execution", None) or 1)
     if steps != 1:
@@ -231,15 +243,11 @@ def _step_by_step(model: Any) -> None:
         )
 
 
-def _microbatches(model: Any, records: int) -> None:
-    """Refuse clipping by groups of records."""
-    owners = (model, model.optimizer)
-    parts = next(
-        (size for size in (getattr(owner, "_num_microbatches", None) for owner in owners) if size), None
-    )
-    if parts is not None and parts != records:
+def one_each(microbatches: int | None, records: int | None) -> None:
+    """Refuse clipping by groups of records; both may be unknown."""
+    if None not in (microbatches, records) and microbatches != records:
         raise InputError(
-            f"model must clip record by record, got {parts} microbatches for a batch of {records};"
+            f"model must clip record by record, got {microbatches} microbatches for a batch of {records};"
             " leave num_microbatches out."
         )
 
@@ -273,15 +281,21 @@ def _per_record(tf: ModuleType, model: Any, loss_fn: Callable[[Any, Any], Any]) 
     return every
 
 
-class _TrainFunction:
-    """Train function of `fit`, one batch a call, with an observer in front of it.
+class TrainFunction:
+    """Train function of `fit`, one batch a call, with Python code before and after it.
 
-    The observer runs in Python, before the compiled step and not inside it: TensorFlow would wait there for its own threads,
-    without end where it has only one.
+    It runs outside the compiled step: inside, TensorFlow would wait for its own threads, without end where it has only one.
     """
 
-    def __init__(self, tf: ModuleType, model: Any, *, observe: Callable[[Any, Any], None]) -> None:
-        self._tf, self._model, self._observe = tf, model, observe
+    def __init__(
+        self,
+        tf: ModuleType,
+        model: Any,
+        *,
+        before: Callable[..., None],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._tf, self._model, self._before, self._after = tf, model, before, after
         # The class's own method is found again without an attribute; that of another tracker is one.
         self._earlier = vars(model).get("make_train_function")
         self._original = model.make_train_function
@@ -305,15 +319,8 @@ class _TrainFunction:
         compiled: Any = None
         current: Any = None
 
-        def observed(iterator: Any) -> Any:
+        def step(data: Any, spec: Any) -> Any:
             nonlocal compiled, current
-            data, spec = next(iterator), iterator.element_spec
-            features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
-            if weights is not None:
-                raise InputError(
-                    "fit must be without sample weights, which are not tracked; put them into the loss."
-                )
-            self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
                 return train(_Batch(data, spec))
             if current != spec:  # once for batches of every size: each would draw its noise again
@@ -322,6 +329,13 @@ class _TrainFunction:
                     lambda batch: train.python_function(iter([batch])), input_signature=[spec]
                 )
             return compiled(data)
+
+        def observed(iterator: Any) -> Any:
+            data, spec = next(iterator), iterator.element_spec
+            self._before(*tf.keras.utils.unpack_x_y_sample_weight(data))
+            logs = step(data, spec)
+            self._after()
+            return logs
 
         return observed
 
