@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from types import ModuleType
 from typing import Any, final
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
-from auditor.core.values import Floats
-from auditor.training.tracker import Arrays, ModelSteps
+from auditor.training.tracker import Batch, ModelSteps
 
 _POISSON = PoissonSampling()
 
@@ -26,19 +24,20 @@ class TensorFlowSensitivityTracker(ModelSteps):
         tracker = TensorFlowSensitivityTracker(model, loss_fn, completions=Columns(0, ages), clipping_norm=1.0)
         tracker.attach()  # after compile; fit then observes every batch before it trains on it
         model.fit(batches, ...)  # batches that draw each record by a coin of probability 256 / n
-        print(tracker.summary(tracker.training(sampling_rate=256 / n)))
+        for claim in tracker.claims(tracker.training(sampling_rate=256 / n)):
+            print(claim.metric, claim.value, claim.note)
 
     In a loop of your own, call `observe` for each batch before its update and `end_step` after it.
 
     Every record of every batch is looked at, with every completion, at the weights that its update starts from. Nothing
     of the training changes, neither weights nor random numbers. The network is evaluated as for prediction
     (``training=False``), because dropout would add its own randomness to the distances: with dropout the distances of
-    training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
+    training can be larger than those measured, up to 2 C, and the claims say so.
 
     The promise is that of batches drawn independently in every step. ``fit`` on arrays passes over shuffled records, which
     no claim here covers and which this cannot see: the numbers then assume draws that did not happen.
 
-    The numbers come from the training records: do not publish them where membership matters (`summary` says so).
+    The numbers come from the training records: do not publish them where membership matters.
 
     Args:
         model: The Keras model, built.
@@ -48,8 +47,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
         completions: The values of the attribute: `Columns` or `Rewritten`.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
-        most_numbers: Gradient entries held at once; memory is a few times 4 bytes of it, and a processor's cache likes
-            the default. One record's completions are always held together, however many that is.
 
     Raises:
         InputError: A bad argument, a model that is not built or has BatchNormalization.
@@ -60,7 +57,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     _framework = ("TensorFlow", "tensorflow")
     _steady = False
-    _step: "TrainFunction | None" = None
 
     def attach(self) -> None:
         """Observe every batch of ``model.fit`` and end a step with every update; call it after ``compile``.
@@ -73,20 +69,14 @@ class TensorFlowSensitivityTracker(ModelSteps):
             InputError: The model is not compiled, its updates are not those of DP-SGD record by record, or this tracker
                 is attached.
         """
-        if self._step is not None:
+        if self._undo is not None:
             raise InputError("attach must be called once for a tracker; call detach before attaching again.")
         fitted(self._model)
         self._same_norm()
-        self._step = TrainFunction(self._library, self._model, before=self._whole_step)
-
-    def detach(self) -> None:
-        """Detach this tracker from ``fit``; its steps stay. Does nothing if it is not attached."""
-        if self._step is not None:
-            self._step.remove()
-            self._step = None
+        self._undo = TrainFunction(self._library, self._model, before=self._whole_step).remove
 
     def training(self, *, sampling_rate: float, sampling: Sampling = _POISSON) -> DPSGD:
-        """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims` and `summary`.
+        """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims`.
 
         Args:
             sampling_rate: Probability that a record enters a step, which TensorFlow does not know.
@@ -97,9 +87,8 @@ class TensorFlowSensitivityTracker(ModelSteps):
             InputError: The model does not train by tensorflow-privacy with the clipping norm that is tracked, or no step
                 has ended.
         """
-        multiplier = self._same_norm()
-        steps = len(self.sensitivities)
-        return DPSGD(multiplier, sampling_rate, steps, clipping_norm=self.clipping_norm, sampling=sampling)
+        noise, steps = self._same_norm(), len(self.sensitivities)
+        return DPSGD(noise, sampling_rate, steps, clipping_norm=self.clipping_norm, sampling=sampling)
 
     def _same_norm(self) -> float:
         """Return the noise multiplier, after a look at the clipping norm, which another compile may have changed."""
@@ -118,53 +107,38 @@ class TensorFlowSensitivityTracker(ModelSteps):
     def _usable(self, model: Any) -> Any:
         tf = self._library
         self._failures = (TypeError, ValueError, tf.errors.OpError)
-        self._arrays = Arrays(
-            centred=lambda points: points - tf.reduce_mean(points, axis=1, keepdims=True),
-            lengths=partial(tf.norm, axis=-1),
-            numbers=lambda tensor: tensor.numpy(),
-            pick=partial(tf.gather, batch_dims=1),
-        )
-        self._each = _per_record(tf, model, self._loss_fn)
-        return _checked(model, tf)
-
-    def _dropped(self) -> list[Any]:
-        layers = self._library.keras.layers
-        random = (layers.Dropout, layers.AlphaDropout, layers.GaussianDropout, layers.GaussianNoise)
-        return [
-            getattr(part, name, 0)
-            for part in self._model.submodules
-            # Recurrent layers drop by numbers of their own.
-            for name in (("rate", "stddev") if isinstance(part, random) else ("dropout", "recurrent_dropout"))
-        ]
-
-    def _tensor(self, values: Any) -> Any:
-        tensor = self._library.convert_to_tensor(values)
-        if tensor.dtype == self._library.string:
-            raise TypeError
-        return tensor
-
-    def _write(self, written: Any, row: Floats, features: Any) -> Any:
-        return self._library.where(written, self._library.cast(row, features.dtype), features)
-
-    def _interleaved(self, batches: list[Any]) -> Any:
-        stacked = self._library.stack(batches, axis=1)
-        return self._library.reshape(stacked, (-1, *stacked.shape[2:]))
+        if not isinstance(model, tf.keras.Model):
+            raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
+        if not model.built:
+            raise InputError(
+                "model must be built before it is tracked; call model.build with the input shape."
+            )
+        for part in model.submodules:
+            if isinstance(part, tf.keras.layers.BatchNormalization):
+                raise InputError(
+                    f"model must have no BatchNormalization, which mixes the records of a batch, got {part.name!r};"
+                    " replace it, for example with LayerNormalization."
+                )
+        self._taken = _per_record(tf, model, self._loss_fn)
+        return model
 
     def _sizes(self) -> int:
         return sum(math.prod(variable.shape) for variable in self._model.trainable_variables)
 
-    def _gradients(self, records: Any, labels: Any) -> Any:
+    def _gradients(self, records: Batch, labels: Batch) -> Batch:
         if not self._steady:
-            _steadily(self._library, self._model, records[:1])
+            tf, first = self._library, records[:1]
+            once, again = (tf.nest.flatten(self._model(first, training=False)) for _ in range(2))
+            if not all(
+                np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)
+            ):
+                # Two outputs for one record would be mistaken for a distance.
+                raise InputError(
+                    "model must not be random at prediction (training=False), got two outputs for one record; give its"
+                    " random layers the argument training."
+                )
             self._steady = True
-        return self._each(records, labels)
-
-    def _clipped(self, gradients: Any, completions: int) -> Any:
-        tf, norm = self._library, self.clipping_norm
-        largest = tf.maximum(tf.reduce_max(tf.abs(gradients), axis=-1, keepdims=True), norm)
-        scaled = gradients / largest
-        short = tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True))
-        return tf.reshape(scaled * tf.minimum(largest, short), (-1, completions, gradients.shape[-1]))
+        return self._taken(records, labels).numpy()  # type: ignore[no-any-return]
 
     def _whole_step(self, features: Any, labels: Any, weights: Any) -> None:
         """Observe one batch of `fit`, which is one update."""
@@ -187,20 +161,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
 
 # --- Models and tensors of the TensorFlow tracker ---
-
-
-def _checked(model: Any, tf: ModuleType) -> Any:
-    if not isinstance(model, tf.keras.Model):
-        raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
-    if not model.built:
-        raise InputError("model must be built before it is tracked; call model.build with the input shape.")
-    for part in model.submodules:
-        if isinstance(part, tf.keras.layers.BatchNormalization):
-            raise InputError(
-                f"model must have no BatchNormalization, which mixes the records of a batch, got {part.name!r};"
-                " replace it, for example with LayerNormalization."
-            )
-    return model
 
 
 def noise_of(model: Any) -> tuple[float | None, float | None]:
@@ -249,16 +209,6 @@ def one_each(microbatches: int | None, records: int | None) -> None:
         raise InputError(
             f"model must clip record by record, got {microbatches} microbatches for a batch of {records};"
             " leave num_microbatches out."
-        )
-
-
-def _steadily(tf: ModuleType, model: Any, record: Any) -> None:
-    """Refuse a model that gives another output each time, which would be mistaken for a distance."""
-    once, again = (tf.nest.flatten(model(record, training=False)) for _ in range(2))
-    if not all(np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)):
-        raise InputError(
-            "model must not be random at prediction (training=False), got two outputs for one record; give its random"
-            " layers the argument training."
         )
 
 
