@@ -3,7 +3,7 @@
 import hashlib
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,14 @@ from auditor.core.values import Claim, Comparison, Estimate, Subject, Verdict
 from auditor.results.document import TrainingResult, made_now
 from auditor.theory import claims, epsilon
 
-if TYPE_CHECKING:
-    from auditor.training.step_audit import StepAudit
-
+Audit = Any  # a `StepAudit`, whose module loads this one
 RATIO, STEP_MU, IMPLIED = "noise_ratio", "step_mu", "epsilon_implied"
 _METHOD = "bets on coins inside the steps; Ville's inequality"
 _DRAWN = 400  # points of the picture
 _NORMAL = 1.96
 
 
-def judged(audit: "StepAudit", *, delta: float) -> TrainingResult:
+def judged(audit: Audit, *, delta: float) -> TrainingResult:
     """Return the result of a step audit of one step or more."""
     stated = audit.claim if isinstance(audit.claim, DPSGD) else None
     noise = np.min(audit.claim.noise_multiplier) if isinstance(audit.claim, DPSGD) else float(audit.claim)
@@ -75,12 +73,12 @@ def judged(audit: "StepAudit", *, delta: float) -> TrainingResult:
     )
 
 
-def _hash(audit: "StepAudit") -> str:
+def _hash(audit: Audit) -> str:
     """Return the SHA-256 of the evidence, step by step."""
     return hashlib.sha256(np.array(audit.evidence_by_step, dtype="<f8").tobytes()).hexdigest()
 
 
-def _estimates(audit: "StepAudit", noise: float, delta: float) -> tuple[Estimate, ...]:
+def _estimates(audit: Audit, noise: float, delta: float) -> tuple[Estimate, ...]:
     most, confidence = audit.noise_at_most, 1 - audit.shares[0]
     assumed = ("the coins are fair and independent of the training, as drawn here",)
     common: dict[str, Any] = {
@@ -115,7 +113,7 @@ def _implied(
     return row if value.value is not None else row.emptied(value.note or "the accountant has no epsilon")
 
 
-def _tensors(audit: "StepAudit") -> dict[str, list[Any]]:
+def _tensors(audit: Audit) -> dict[str, list[Any]]:
     """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
     blocks, (measured, draws, contribution) = audit.blocks, audit.measured
     result: dict[str, list[Any]] = {}
@@ -140,7 +138,7 @@ def _tensors(audit: "StepAudit") -> dict[str, list[Any]]:
     return result
 
 
-def _reason(audit: "StepAudit", tensors: dict[str, list[Any]]) -> str:
+def _reason(audit: Audit, tensors: dict[str, list[Any]]) -> str:
     """Return the reason for the verdict, in a sentence."""
     of_steps, of_sampler = (percent(1 - share, toward="down") for share in audit.shares)
     words = []

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from types import ModuleType
 from typing import Any, final
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
-from auditor.core.values import Floats
-from auditor.training.tracker import Arrays, ModelSteps
+from auditor.training.tracker import Batch, ModelSteps
 
 _POISSON = PoissonSampling()
 
@@ -26,19 +24,20 @@ class TensorFlowSensitivityTracker(ModelSteps):
         tracker = TensorFlowSensitivityTracker(model, loss_fn, completions=Columns(0, ages), clipping_norm=1.0)
         tracker.attach()  # after compile; fit then observes every batch before it trains on it
         model.fit(batches, ...)  # batches that draw each record by a coin of probability 256 / n
-        print(tracker.summary(tracker.training(sampling_rate=256 / n)))
+        for claim in tracker.claims(tracker.training(sampling_rate=256 / n)):
+            print(claim.metric, claim.value, claim.note)
 
     In a loop of your own, call `observe` for each batch before its update and `end_step` after it.
 
     Every record of every batch is looked at, with every completion, at the weights that its update starts from. Nothing
     of the training changes, neither weights nor random numbers. The network is evaluated as for prediction
     (``training=False``), because dropout would add its own randomness to the distances: with dropout the distances of
-    training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
+    training can be larger than those measured, up to 2 C, and the claims say so.
 
     The promise is that of batches drawn independently in every step. ``fit`` on arrays passes over shuffled records, which
     no claim here covers and which this cannot see: the numbers then assume draws that did not happen.
 
-    The numbers come from the training records: do not publish them where membership matters (`summary` says so).
+    The numbers come from the training records: do not publish them where membership matters.
 
     Args:
         model: The Keras model, built.
@@ -48,8 +47,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
         completions: The values of the attribute: `Columns` or `Rewritten`.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
-        most_numbers: Gradient entries held at once; memory is a few times 4 bytes of it, and a processor's cache likes
-            the default. One record's completions are always held together, however many that is.
 
     Raises:
         InputError: A bad argument, a model that is not built or has BatchNormalization.
@@ -60,7 +57,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     _framework = ("TensorFlow", "tensorflow")
     _steady = False
-    _step: "_TrainFunction | None" = None
 
     def attach(self) -> None:
         """Observe every batch of ``model.fit`` and end a step with every update; call it after ``compile``.
@@ -73,32 +69,14 @@ class TensorFlowSensitivityTracker(ModelSteps):
             InputError: The model is not compiled, its updates are not those of DP-SGD record by record, or this tracker
                 is attached.
         """
-        if self._step is not None:
+        if self._undo is not None:
             raise InputError("attach must be called once for a tracker; call detach before attaching again.")
-        optimizer = getattr(self._model, "optimizer", None)
-        if optimizer is None:
-            raise InputError("model must be compiled before it is attached to; call model.compile first.")
-        if getattr(optimizer, "gradient_accumulation_steps", 1) != 1:
-            raise InputError(
-                "model must update with every batch, got an optimizer that accumulates several; train in a loop of your"
-                " own with observe and end_step."
-            )
-        if getattr(self._model, "jit_compile", False):
-            raise InputError(
-                "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
-            )
-        _step_by_step(self._model)
+        fitted(self._model)
         self._same_norm()
-        self._step = _TrainFunction(self._library, self._model, observe=self._whole_step)
-
-    def detach(self) -> None:
-        """Detach this tracker from ``fit``; its steps stay. Does nothing if it is not attached."""
-        if self._step is not None:
-            self._step.remove()
-            self._step = None
+        self._undo = TrainFunction(self._library, self._model, before=self._whole_step).remove
 
     def training(self, *, sampling_rate: float, sampling: Sampling = _POISSON) -> DPSGD:
-        """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims` and `summary`.
+        """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims`.
 
         Args:
             sampling_rate: Probability that a record enters a step, which TensorFlow does not know.
@@ -109,13 +87,12 @@ class TensorFlowSensitivityTracker(ModelSteps):
             InputError: The model does not train by tensorflow-privacy with the clipping norm that is tracked, or no step
                 has ended.
         """
-        multiplier = self._same_norm()
-        steps = len(self.sensitivities)
-        return DPSGD(multiplier, sampling_rate, steps, clipping_norm=self.clipping_norm, sampling=sampling)
+        noise, steps = self._same_norm(), len(self.sensitivities)
+        return DPSGD(noise, sampling_rate, steps, clipping_norm=self.clipping_norm, sampling=sampling)
 
     def _same_norm(self) -> float:
         """Return the noise multiplier, after a look at the clipping norm, which another compile may have changed."""
-        norm, multiplier = _noise(self._model)
+        norm, multiplier = noise_of(self._model)
         if (
             norm is None
             or multiplier is None
@@ -130,64 +107,55 @@ class TensorFlowSensitivityTracker(ModelSteps):
     def _usable(self, model: Any) -> Any:
         tf = self._library
         self._failures = (TypeError, ValueError, tf.errors.OpError)
-        self._arrays = Arrays(
-            centred=lambda points: points - tf.reduce_mean(points, axis=1, keepdims=True),
-            lengths=partial(tf.norm, axis=-1),
-            numbers=lambda tensor: tensor.numpy(),
-            pick=partial(tf.gather, batch_dims=1),
-        )
-        self._each = _per_record(tf, model, self._loss_fn)
-        return _checked(model, tf)
-
-    def _dropped(self) -> list[Any]:
-        layers = self._library.keras.layers
-        random = (layers.Dropout, layers.AlphaDropout, layers.GaussianDropout, layers.GaussianNoise)
-        return [
-            getattr(part, name, 0)
-            for part in self._model.submodules
-            # Recurrent layers drop by numbers of their own.
-            for name in (("rate", "stddev") if isinstance(part, random) else ("dropout", "recurrent_dropout"))
-        ]
-
-    def _tensor(self, values: Any) -> Any:
-        tensor = self._library.convert_to_tensor(values)
-        if tensor.dtype == self._library.string:
-            raise TypeError
-        return tensor
-
-    def _write(self, written: Any, row: Floats, features: Any) -> Any:
-        return self._library.where(written, self._library.cast(row, features.dtype), features)
-
-    def _interleaved(self, batches: list[Any]) -> Any:
-        stacked = self._library.stack(batches, axis=1)
-        return self._library.reshape(stacked, (-1, *stacked.shape[2:]))
+        if not isinstance(model, tf.keras.Model):
+            raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
+        if not model.built:
+            raise InputError(
+                "model must be built before it is tracked; call model.build with the input shape."
+            )
+        for part in model.submodules:
+            if isinstance(part, tf.keras.layers.BatchNormalization):
+                raise InputError(
+                    f"model must have no BatchNormalization, which mixes the records of a batch, got {part.name!r};"
+                    " replace it, for example with LayerNormalization."
+                )
+        self._taken = _per_record(tf, model, self._loss_fn)
+        return model
 
     def _sizes(self) -> int:
         return sum(math.prod(variable.shape) for variable in self._model.trainable_variables)
 
-    def _gradients(self, records: Any, labels: Any) -> Any:
+    def _gradients(self, records: Batch, labels: Batch) -> Batch:
         if not self._steady:
-            _steadily(self._library, self._model, records[:1])
+            tf, first = self._library, records[:1]
+            once, again = (tf.nest.flatten(self._model(first, training=False)) for _ in range(2))
+            if not all(
+                np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)
+            ):
+                # Two outputs for one record would be mistaken for a distance.
+                raise InputError(
+                    "model must not be random at prediction (training=False), got two outputs for one record; give its"
+                    " random layers the argument training."
+                )
             self._steady = True
-        return self._each(records, labels)
+        return self._taken(records, labels).numpy()  # type: ignore[no-any-return]
 
-    def _clipped(self, gradients: Any, completions: int) -> Any:
-        tf, norm = self._library, self.clipping_norm
-        largest = tf.maximum(tf.reduce_max(tf.abs(gradients), axis=-1, keepdims=True), norm)
-        scaled = gradients / largest
-        short = tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True))
-        return tf.reshape(scaled * tf.minimum(largest, short), (-1, completions, gradients.shape[-1]))
-
-    def _whole_step(self, features: Any, labels: Any) -> None:
+    def _whole_step(self, features: Any, labels: Any, weights: Any) -> None:
         """Observe one batch of `fit`, which is one update."""
+        if weights is not None:
+            raise InputError(
+                "fit must be without sample weights, which are not tracked; put them into the loss."
+            )
         if not hasattr(features, "shape") or not hasattr(labels, "shape"):
             raise InputError(
                 "fit must be given one array of features and one of labels; train in a loop of your own with observe and"
                 " end_step for others."
             )
-        _step_by_step(self._model)
+        step_by_step(self._model)
         self._same_norm()
-        _microbatches(self._model, len(features))
+        owners = (self._model, self._model.optimizer)
+        parts = [getattr(owner, "_num_microbatches", None) for owner in owners]
+        one_each(next((size for size in parts if size), None), len(features))
         self.observe(features, labels)
         self.end_step()
 
@@ -195,34 +163,38 @@ class TensorFlowSensitivityTracker(ModelSteps):
 # --- Models and tensors of the TensorFlow tracker ---
 
 
-def _checked(model: Any, tf: ModuleType) -> Any:
-    if not isinstance(model, tf.keras.Model):
-        raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
-    if not model.built:
-        raise InputError("model must be built before it is tracked; call model.build with the input shape.")
-    for part in model.submodules:
-        if isinstance(part, tf.keras.layers.BatchNormalization):
-            raise InputError(
-                f"model must have no BatchNormalization, which mixes the records of a batch, got {part.name!r};"
-                " replace it, for example with LayerNormalization."
-            )
-    return model
-
-
-def _noise(model: Any) -> tuple[float | None, float | None]:
-    """Return the clipping norm and the noise multiplier of the DP model or the DP optimizer, if it is one."""
+def noise_of(model: Any) -> tuple[float | None, float | None]:
+    """Return the clipping norm and the noise multiplier of a DP model, its DP optimizer, or a DP optimizer; else None."""
     owners: tuple[Any, Any] = (model, getattr(model, "optimizer", None))
     for owner in owners:
         if getattr(owner, "_l2_norm_clip", None) is not None:
             return float(owner._l2_norm_clip), float(owner._noise_multiplier)  # noqa: SLF001  no public name
-    state = getattr(owners[1], "_global_state", None)
-    if state is None or not hasattr(state, "l2_norm_clip"):
-        return None, None
-    norm = float(state.l2_norm_clip)
-    return norm, float(state.stddev) / norm
+        state: Any = getattr(owner, "_global_state", None)
+        if hasattr(state, "l2_norm_clip"):
+            return float(state.l2_norm_clip), float(state.stddev) / float(state.l2_norm_clip)
+    return None, None
 
 
-def _step_by_step(model: Any) -> None:
+def every_batch(optimizer: Any) -> None:
+    """Refuse an optimizer that accumulates gradients."""
+    if getattr(optimizer, "gradient_accumulation_steps", 1) != 1:
+        raise InputError("optimizer must update with every batch, got one that accumulates several.")
+
+
+def fitted(model: Any) -> None:
+    """Refuse a model that is not compiled, or whose batches in `fit` are not one update each that Python sees."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        raise InputError("model must be compiled before it is attached to; call model.compile first.")
+    every_batch(optimizer)
+    if getattr(model, "jit_compile", False):
+        raise InputError(
+            "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
+        )
+    step_by_step(model)
+
+
+def step_by_step(model: Any) -> None:
     """Refuse several steps in one call of the training function."""
     steps = int(getattr(model, "_steps_per_execution", None) or 1)
     if steps != 1:
@@ -231,26 +203,12 @@ def _step_by_step(model: Any) -> None:
         )
 
 
-def _microbatches(model: Any, records: int) -> None:
-    """Refuse clipping by groups of records."""
-    owners = (model, model.optimizer)
-    parts = next(
-        (size for size in (getattr(owner, "_num_microbatches", None) for owner in owners) if size), None
-    )
-    if parts is not None and parts != records:
+def one_each(microbatches: int | None, records: int | None) -> None:
+    """Refuse clipping by groups of records; both may be unknown."""
+    if None not in (microbatches, records) and microbatches != records:
         raise InputError(
-            f"model must clip record by record, got {parts} microbatches for a batch of {records};"
+            f"model must clip record by record, got {microbatches} microbatches for a batch of {records};"
             " leave num_microbatches out."
-        )
-
-
-def _steadily(tf: ModuleType, model: Any, record: Any) -> None:
-    """Refuse a model that gives another output each time, which would be mistaken for a distance."""
-    once, again = (tf.nest.flatten(model(record, training=False)) for _ in range(2))
-    if not all(np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)):
-        raise InputError(
-            "model must not be random at prediction (training=False), got two outputs for one record; give its random"
-            " layers the argument training."
         )
 
 
@@ -273,15 +231,21 @@ def _per_record(tf: ModuleType, model: Any, loss_fn: Callable[[Any, Any], Any]) 
     return every
 
 
-class _TrainFunction:
-    """Train function of `fit`, one batch a call, with an observer in front of it.
+class TrainFunction:
+    """Train function of `fit`, one batch a call, with Python code before and after it.
 
-    The observer runs in Python, before the compiled step and not inside it: TensorFlow would wait there for its own threads,
-    without end where it has only one.
+    It runs outside the compiled step: inside, TensorFlow would wait for its own threads, without end where it has only one.
     """
 
-    def __init__(self, tf: ModuleType, model: Any, *, observe: Callable[[Any, Any], None]) -> None:
-        self._tf, self._model, self._observe = tf, model, observe
+    def __init__(
+        self,
+        tf: ModuleType,
+        model: Any,
+        *,
+        before: Callable[..., None],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._tf, self._model, self._before, self._after = tf, model, before, after
         # The class's own method is found again without an attribute; that of another tracker is one.
         self._earlier = vars(model).get("make_train_function")
         self._original = model.make_train_function
@@ -305,15 +269,8 @@ class _TrainFunction:
         compiled: Any = None
         current: Any = None
 
-        def observed(iterator: Any) -> Any:
+        def step(data: Any, spec: Any) -> Any:
             nonlocal compiled, current
-            data, spec = next(iterator), iterator.element_spec
-            features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
-            if weights is not None:
-                raise InputError(
-                    "fit must be without sample weights, which are not tracked; put them into the loss."
-                )
-            self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
                 return train(_Batch(data, spec))
             if current != spec:  # once for batches of every size: each would draw its noise again
@@ -322,6 +279,13 @@ class _TrainFunction:
                     lambda batch: train.python_function(iter([batch])), input_signature=[spec]
                 )
             return compiled(data)
+
+        def observed(iterator: Any) -> Any:
+            data, spec = next(iterator), iterator.element_spec
+            self._before(*tf.keras.utils.unpack_x_y_sample_weight(data))
+            logs = step(data, spec)
+            self._after()
+            return logs
 
         return observed
 

@@ -1,7 +1,7 @@
 """Sensitivities of DP-SGD in PyTorch: per-example gradients by `torch.func`, steps by a hook on Opacus's optimizer."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
@@ -9,8 +9,7 @@ from typing import Any, final
 
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
-from auditor.core.values import Floats
-from auditor.training.tracker import Arrays, ModelSteps
+from auditor.training.tracker import Batch, ModelSteps
 
 _POISSON = PoissonSampling()
 
@@ -25,19 +24,20 @@ class TorchSensitivityTracker(ModelSteps):
         tracker.attach(optimizer)  # the optimizer of PrivacyEngine.make_private
         for features, labels in tracker.watch(loader):
             ...  # the training step, as it was
-        print(tracker.summary(tracker.training(privacy_engine)))
+        for claim in tracker.claims(tracker.training(privacy_engine)):
+            print(claim.metric, claim.value, claim.note)
 
     Every record of every batch is looked at, with every completion, at the parameters that its update starts from.
     Nothing of the training changes: not the weights, the gradients, the hooks or the random numbers. The network is
     evaluated as for prediction (`eval`), because dropout would add its own randomness to the distances: with dropout
-    the distances of training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
+    the distances of training can be larger than those measured, up to 2 C, and the claims say so.
     The gradients are those of the parameters that require one. All processes of a distributed training would need to be
     merged, which this does not do.
 
     The promise is that of batches drawn independently in every step. A run with ``make_private(poisson_sampling=False)``
     passes over shuffled records, which no claim here covers; where the loader shows it, the claims say so.
 
-    The numbers come from the training records: do not publish them where membership matters (`summary` says so).
+    The numbers come from the training records: do not publish them where membership matters.
 
     Args:
         model: The network, before or after `make_private`.
@@ -47,8 +47,6 @@ class TorchSensitivityTracker(ModelSteps):
         completions: The values of the attribute: `Columns` or `Rewritten`.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
-        most_numbers: Gradient entries held at once; memory is a few times 4 bytes of it, and a processor's cache likes
-            the default. One record's completions are always held together, however many that is.
 
     Raises:
         InputError: A bad argument, or a network with BatchNorm, whose gradients are not of single records.
@@ -58,8 +56,6 @@ class TorchSensitivityTracker(ModelSteps):
     """
 
     _framework = ("PyTorch", "torch")
-    _hook: Callable[[Any], None] | None = None
-    _undo: Callable[[], None]
 
     def attach(self, optimizer: Any) -> None:
         """End a step with every update of an Opacus optimizer, after the accountant's hook.
@@ -73,10 +69,8 @@ class TorchSensitivityTracker(ModelSteps):
         Raises:
             InputError: Another optimizer, one with another or a changing clipping norm, or a tracker that is attached.
         """
-        if self._hook is not None:
-            raise InputError(
-                "attach must be called once for a tracker; call detach before another optimizer."
-            )
+        if self._undo is not None:
+            raise InputError("attach must be called once for a tracker; call detach before attaching again.")
         if not callable(getattr(optimizer, "attach_step_hook", None)):
             raise InputError(
                 f"optimizer must be the one that Opacus's make_private returned, got {type(optimizer).__name__};"
@@ -87,11 +81,9 @@ class TorchSensitivityTracker(ModelSteps):
                 "optimizer must keep one clipping norm, got one whose norm adapts to the gradients; clip flat."
             )
         self._same_norm(optimizer)
-
-        earlier = optimizer.step_hook
+        earlier, on = optimizer.step_hook, [True]
 
         def around(stepping: Any) -> None:
-            on = self._hook is around  # and not detached, where a hook around this one still passes on to it
             if on:  # refused before the accountant counts the step
                 self._same_norm(stepping)
                 self._observed()
@@ -101,19 +93,14 @@ class TorchSensitivityTracker(ModelSteps):
                 self.end_step()
 
         def undo() -> None:
+            on.clear()  # a hook around this one still passes on to it
             if optimizer.step_hook is around:
                 optimizer.attach_step_hook(earlier)
 
-        self._hook, self._undo = around, undo
+        self._undo = undo
         optimizer.attach_step_hook(around)
 
-    def detach(self) -> None:
-        """Detach this tracker from the optimizer; its steps stay. Does nothing if it is not attached."""
-        if self._hook is not None:
-            self._hook = None
-            self._undo()
-
-    def watch(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    def watch(self, batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of a loader, each observed just before it is handed out.
 
         A batch that was handed out and not trained on counts into the next step, which errs on the safe side.
@@ -125,10 +112,18 @@ class TorchSensitivityTracker(ModelSteps):
             InputError: As in `observe`, or batches that are no pairs.
         """
         self._shuffled = self._shuffled or _shuffled(batches, self._library)
-        return _Watched(batches, observe=self.observe)
+        for batch in batches:
+            if not isinstance(batch, tuple | list) or len(batch) != 2:  # noqa: PLR2004  a pair
+                size = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
+                raise InputError(
+                    f"batches must be pairs of features and labels, got a {type(batch).__name__}{size}; call observe for"
+                    " each batch."
+                )
+            self.observe(*batch)
+            yield batch[0], batch[1]
 
     def training(self, engine: Any, *, sampling: Sampling = _POISSON) -> DPSGD:
-        """Return the run as the accountant of an Opacus engine recorded it, to give to `claims` and `summary`.
+        """Return the run as the accountant of an Opacus engine recorded it, to give to `claims`.
 
         Args:
             engine: The `PrivacyEngine`, after training.
@@ -149,52 +144,25 @@ class TorchSensitivityTracker(ModelSteps):
             )
 
     def _usable(self, model: Any) -> Any:
-        torch = self._library
-        # The points are overwritten, because they are most of the memory.
-        self._arrays = Arrays(
-            centred=lambda points: points.sub_(points.mean(dim=1, keepdim=True)),
-            lengths=partial(torch.linalg.vector_norm, dim=-1),
-            numbers=lambda tensor: tensor.cpu().numpy(),
-        )
-        _weighs_evenly(self._loss_fn, torch)
-        return _inner(model, torch)
-
-    def _dropped(self) -> list[Any]:
-        layer = self._library.nn.modules.dropout._DropoutNd  # noqa: SLF001  the base of all of them
-        # Recurrent and attention layers drop by a number of their own.
-        return [
-            part.p if isinstance(part, layer) else getattr(part, "dropout", 0)
-            for part in self._model.modules()
-        ]
+        _weighs_evenly(self._loss_fn, self._library)
+        return _inner(model, self._library)
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
         """Set the network to prediction, without the hooks of Opacus, and then back exactly as it was."""
-        parts = list(self._model.modules())
-        modes = [part.training for part in parts]
-        hooks = [{name: getattr(part, name) for name in _HOOKS} for part in parts]
+        names = ("training", *_HOOKS)
+        parts = [(part, {name: getattr(part, name) for name in names}) for part in self._model.modules()]
         try:
-            for part, own in zip(parts, hooks, strict=True):
+            for part, own in parts:
                 part.training = False
-                for name, registered in own.items():
-                    others = {key: hook for key, hook in registered.items() if not _of_opacus(hook)}
-                    setattr(part, name, type(registered)(others))
+                for name in _HOOKS:
+                    others = {key: hook for key, hook in own[name].items() if not _of_opacus(hook)}
+                    setattr(part, name, type(own[name])(others))
             yield
         finally:
-            for part, mode, own in zip(parts, modes, hooks, strict=True):
-                part.training = mode
-                for name, registered in own.items():
-                    setattr(part, name, registered)
-
-    def _tensor(self, values: Any) -> Any:
-        return self._library.as_tensor(values)
-
-    def _write(self, written: Any, row: Floats, features: Any) -> Any:
-        as_tensor = partial(self._library.as_tensor, device=features.device)
-        return self._library.where(as_tensor(written), as_tensor(row).to(features.dtype), features)
-
-    def _interleaved(self, batches: list[Any]) -> Any:
-        return self._library.stack(batches, dim=1).flatten(0, 1)
+            for part, own in parts:
+                for name, value in own.items():
+                    setattr(part, name, value)
 
     def _trained(self) -> dict[str, Any]:
         named = self._model.named_parameters()
@@ -203,28 +171,19 @@ class TorchSensitivityTracker(ModelSteps):
     def _sizes(self) -> int:
         return sum(parameter.numel() for parameter in self._trained().values())
 
-    def _gradients(self, records: Any, labels: Any) -> Any:
-        torch = self._library
+    def _gradients(self, records: Batch, labels: Batch) -> Batch:
+        torch, trained = self._library, self._trained()
 
         def loss(values: dict[str, Any], record: Any, label: Any) -> Any:
             output = torch.func.functional_call(self._model, values, (record.unsqueeze(0),))
             return self._loss_fn(output, label.unsqueeze(0)).sum()
 
         each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
-        parts = each(self._trained(), records, labels).values()
-        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in parts], dim=1)
-        return flat.to(torch.promote_types(flat.dtype, torch.float32))
-
-    def _clipped(self, gradients: Any, completions: int) -> Any:
-        lengths = partial(self._library.linalg.vector_norm, dim=-1, keepdim=True)
-        length = lengths(gradients)
-        if self._library.isfinite(length).all():
-            gradients.div_((length / self.clipping_norm).clamp(min=1.0))
-        else:  # not finite, or with a square beyond the type
-            largest = gradients.abs().amax(dim=-1, keepdim=True).clamp(min=self.clipping_norm)
-            gradients = gradients / largest
-            gradients.mul_((self.clipping_norm / lengths(gradients)).clamp(max=largest))
-        return gradients.reshape(-1, completions, gradients.shape[-1])
+        device = next(iter(trained.values())).device
+        with self._undisturbed():
+            parts = each(trained, *(torch.as_tensor(array, device=device) for array in (records, labels)))
+        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in parts.values()], dim=1)
+        return flat.double().cpu().numpy()  # type: ignore[no-any-return]
 
 
 # --- Networks and tensors of the PyTorch tracker ---
@@ -234,14 +193,8 @@ def _inner(model: Any, torch: ModuleType) -> Any:
     """Return the network inside the wrappers of Opacus and of distributed training, without BatchNorm."""
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
-    while True:
-        home = type(model).__module__
-        if home.startswith("opacus.") and hasattr(model, "_module"):
-            model = model._module  # noqa: SLF001  Opacus's own code reaches the network so
-        elif home.startswith("torch.nn.parallel"):
-            model = model.module
-        else:
-            break
+    while type(model).__module__.startswith(_WRAPPERS):
+        model = model._module if hasattr(model, "_module") else model.module  # noqa: SLF001  as Opacus reaches it
     for name, part in model.named_modules():
         if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  the base of all of them
             raise InputError(
@@ -253,13 +206,8 @@ def _inner(model: Any, torch: ModuleType) -> Any:
 
 def _weighs_evenly(loss_fn: Any, torch: ModuleType) -> None:
     """Refuse a loss that averages with weights: it divides by those of the batch, which for one record cancels them."""
-    loss = torch.nn.modules.loss
-    even = (loss.BCELoss, loss.BCEWithLogitsLoss, loss.MultiMarginLoss, loss.MultiLabelSoftMarginLoss)
-    if (
-        getattr(loss_fn, "weight", None) is not None
-        and getattr(loss_fn, "reduction", None) == "mean"
-        and not isinstance(loss_fn, even)
-    ):
+    weighted = torch.nn.CrossEntropyLoss | torch.nn.NLLLoss
+    if isinstance(loss_fn, weighted) and loss_fn.weight is not None and loss_fn.reduction == "mean":
         raise InputError(
             f"loss_fn must average over records with equal weights, got {type(loss_fn).__name__} with weight and"
             " reduction 'mean', which divides by the weights of the batch; train on the mean of the loss with reduction"
@@ -270,38 +218,13 @@ def _weighs_evenly(loss_fn: Any, torch: ModuleType) -> None:
 def _shuffled(loader: Any, torch: ModuleType) -> bool:
     """Return whether a loader is seen to pass over its records instead of drawing each batch independently."""
     sampler: Any = getattr(loader, "batch_sampler", None)
-    while type(sampler).__module__.startswith("opacus.") and hasattr(sampler, "max_batch_size"):
-        sampler = sampler.sampler  # BatchMemoryManager splits the batches of another one
-    passing = (
-        torch.utils.data.RandomSampler,
-        torch.utils.data.SequentialSampler,
-        torch.utils.data.DistributedSampler,
-    )
-    return isinstance(getattr(sampler, "sampler", None), passing)
+    while hasattr(sampler, "sampler"):  # BatchMemoryManager splits the batches of another one
+        sampler = sampler.sampler
+    data = torch.utils.data
+    return isinstance(sampler, data.RandomSampler | data.SequentialSampler | data.DistributedSampler)
 
 
-class _Watched:
-    """The batches of a loader, each observed before it is handed out; it keeps the loader's sampling information."""
-
-    def __init__(self, batches: Iterable[Any], *, observe: Callable[[Any, Any], None]) -> None:
-        self.batch_sampler = getattr(batches, "batch_sampler", None)
-        self._batches, self._observe = iter(batches), observe
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self
-
-    def __next__(self) -> tuple[Any, Any]:
-        batch = next(self._batches)
-        if not isinstance(batch, tuple | list) or len(batch) != 2:  # noqa: PLR2004  a pair
-            size = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
-            raise InputError(
-                f"batches must be pairs of features and labels, got a {type(batch).__name__}{size}; call observe for"
-                " each batch."
-            )
-        self._observe(*batch)
-        return batch[0], batch[1]
-
-
+_WRAPPERS = ("opacus.grad_sample", "opacus.distributed", "torch.nn.parallel")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 

@@ -5,21 +5,13 @@ import numpy as np
 from auditor.sensitivity import Columns, Rewritten
 
 
-def test_rows_overwrite_only_their_columns():
-    """A completion knows the columns it writes and the values it writes there."""
-    rows, written = Columns([3, 1], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).rows(5)
-    assert written.tolist() == [False, True, False, True, False]
-    assert rows[:, 3].tolist() == [1.0, 3.0, 5.0]
-    assert rows[:, 1].tolist() == [2.0, 4.0, 6.0]
-
-
-def test_one_hot_and_extremes():
-    """A categorical attribute is one row for each category; extremes say that they are an assumption."""
-    assert Columns.one_hot([0, 2]).rows(3)[0].tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    pair = Columns.extremes([0, 1], low=[0, 5], high=[1, 9])
-    assert pair.values.tolist() == [[0.0, 5.0], [1.0, 9.0]]
-    assert pair.extremes_only
-    assert not Columns(0, [1, 2]).extremes_only
+def test_a_completion_overwrites_only_its_columns(rng):
+    """Each value of the attribute is written into its columns of every record, on the last axis."""
+    features = rng.normal(size=(4, 2, 5))
+    batches = Columns([3, 1], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).batches(features)
+    assert [set(batch[..., 3].ravel()) for batch in batches] == [{1.0}, {3.0}, {5.0}]
+    assert [set(batch[..., 1].ravel()) for batch in batches] == [{2.0}, {4.0}, {6.0}]
+    assert all((batch[..., [0, 2, 4]] == features[..., [0, 2, 4]]).all() for batch in batches)
 
 
 def test_a_rewriting_may_write_into_its_argument(rng):

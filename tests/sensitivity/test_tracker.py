@@ -64,31 +64,17 @@ def test_steps_are_the_largest_of_their_parts():
 
 
 def test_claims_say_what_was_assumed():
-    """The approximate distance, the extremes and the measured distances are named in the notes, and nothing is proven."""
-    tracker = SensitivityTracker(clipping_norm=1.0, distance=Approximate(), extremes_only=True)
+    """The approximate distance and the measured distances are named in the notes, and nothing is proven."""
+    tracker = SensitivityTracker(clipping_norm=1.0, distance=Approximate())
     tracker.observe([[[0.0], [0.5]]])
     tracker.end_step()
     rows = [row for row in tracker.claims(DPSGD(1.0, 0.5, 1)) if row.metric.startswith("attribute")]
     assert len(rows) == 6
     for row in rows:
         assert "upper bounds" in row.note
-        assert "Only the extreme values" in row.note
         assert "do not publish it where membership matters" in row.note
         assert not row.proven
     assert "measured during it" in rows[-1].note
-
-
-def test_summary_ends_in_the_privacy_note():
-    """The text for people names both threats, the assumptions, no distance of a single step, and what not to publish."""
-    tracker = SensitivityTracker(clipping_norm=1.0, extremes_only=True)
-    tracker.observe([[[0.0], [0.4375]]])
-    tracker.end_step()
-    text = tracker.summary(DPSGD(1.0, 0.5, 1))
-    assert text.startswith("Bayes security against attribute inference")
-    assert "against membership inference" in text
-    assert "Only the extreme values" in text
-    assert "0.4375" not in text
-    assert "do not publish it where membership matters" in text.splitlines()[-1]
 
 
 def test_bad_input_is_one_sentence():
