@@ -20,6 +20,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -175,10 +176,136 @@ def opacus_cost(*, watched: bool) -> Callable[[], None]:
     return step
 
 
+# --- TensorFlow Privacy ---
+
+
+def tensorflow(bug: str | None, seed: int) -> Training | None:
+    """A training by TensorFlow Privacy: a DP model, whose sampler nobody claims; None where the bug cannot be planted there."""
+    import tensorflow as tf
+    from tensorflow_privacy.privacy.keras_models.dp_keras_model import DPSequential
+
+    if bug == "shuffled batches":
+        return None
+    tf.keras.utils.set_random_seed(seed)
+
+    class Model(DPSequential):
+        """A DP model with its clipping or its noise changed."""
+
+        def _process_per_example_grads(self, grads: Any) -> Any:
+            off = bug in ("clipping off", "clipping of the batch's mean")
+            return grads if off else super()._process_per_example_grads(grads)
+
+        def _reduce_per_example_grads(self, stacked: Any) -> Any:
+            rows, mean = tf.cast(tf.shape(stacked)[0], tf.float32), tf.reduce_mean(stacked, axis=0)
+            if bug == "clipping of the batch's mean":
+                return tf.clip_by_norm(mean, 1.0) + tf.random.normal(mean.shape) / rows
+            if bug == "a bias of 10 numbers without noise" and stacked.shape[1:] == (10,):
+                return mean
+            if bug == "the same noise every step":
+                return mean + tf.random.stateless_normal(mean.shape, (1, 2)) / rows
+            return super()._reduce_per_example_grads(stacked)
+
+    noise = 0.5 if bug == "noise scaled by half of the clipping norm" else SCALED.get(bug or "", 1.0)
+    layers = [tf.keras.layers.Dense(HIDDEN, activation="relu"), tf.keras.layers.Dense(CLASSES)]
+    model = Model(1.0, noise, layers=layers)
+    model.build((None, FEATURES))
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    model.compile(tf.keras.optimizers.SGD(0.1), loss)
+    watch = auditor.training.tensorflow_privacy(model, claim=1.0, seed=seed)
+    return _batches(seed, model.train_on_batch, watch)
+
+
+def _batches(seed: int, step: Callable[[np.ndarray, np.ndarray], Any], watch: Any) -> Training:
+    """Yield the watch after each step on the next batch."""
+    x, y = data(seed)
+    while True:
+        for start in range(0, RECORDS - BATCH, BATCH):
+            step(x[start : start + BATCH], y[start : start + BATCH])
+            yield watch
+
+
+# --- JAX Privacy ---
+
+
+def _of_the_mean(original: Any, fun: Any, argnums: Any = 0, *, l2_clip_norm: float, **options: Any) -> Any:
+    """JAX Privacy's clipped gradient function that clips the mean in place of each."""
+    import jax
+    from jax_privacy import clipping
+
+    plain = original(fun, argnums, l2_clip_norm=1e9, **options)
+
+    def wrong(*args: Any) -> Any:
+        rows = len(args[np.atleast_1d(options.get("batch_argnums", 1))[0]])
+        clipped, _ = clipping.clip_pytree(
+            jax.tree.map(lambda total: total / rows, plain.fun(*args)), l2_clip_norm
+        )
+        return jax.tree.map(lambda each: rows * each, clipped)
+
+    return clipping.BoundedSensitivityCallable(wrong, l2_clip_norm, has_aux=False)
+
+
+def jax(bug: str | None, seed: int) -> Training | None:
+    """A training by JAX Privacy, without a sampler; None where the bug cannot be planted there."""
+    import jax
+    import jax.numpy as jnp
+    import jax_privacy
+
+    if bug == "shuffled batches":
+        return None
+    rng = np.random.default_rng(seed)
+    values = {
+        "bias": jnp.zeros(HIDDEN),
+        "first": jnp.asarray(rng.normal(0, 0.1, (FEATURES, HIDDEN)), jnp.float32),
+        "last": jnp.zeros(CLASSES),
+        "second": jnp.asarray(rng.normal(0, 0.1, (HIDDEN, CLASSES)), jnp.float32),
+    }
+
+    def loss(values: Any, x: Any, y: Any) -> Any:
+        logits = jax.nn.relu(x @ values["first"] + values["bias"]) @ values["second"] + values["last"]
+        return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(len(y)), y])
+
+    watch = auditor.training.jax_privacy(claim=1.0, seed=seed)
+    library = jax_privacy.clipped_grad
+    if bug == "clipping of the batch's mean":
+        jax_privacy.clipped_grad = partial(_of_the_mean, library)
+    grad_fn = watch.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))
+    jax_privacy.clipped_grad = library
+    noise = 0.5 if bug == "noise scaled by half of the clipping norm" else SCALED.get(bug or "", 1.0)
+    privatizer = jax_privacy.noise_addition.gaussian_privatizer(
+        stddev=noise * grad_fn.sensitivity(), prng_key=jax.random.key(seed)
+    )
+    update = privatizer.update
+
+    def changed(sums: Any, state: Any, params: Any = None) -> Any:
+        noised, new = update(sums, state, params)
+        if bug == "a bias of 10 numbers without noise":
+            return {**noised, "last": sums["last"]}, new
+        return (noised, state) if bug == "the same noise every step" else (noised, new)
+
+    privatizer = watch.privatizer(privatizer._replace(update=changed))
+    held = [values, privatizer.init(values)]
+
+    @jax.jit
+    def step(values: Any, state: Any, x: Any, y: Any) -> Any:
+        noised, state = privatizer.update(grad_fn(values, x, y), state)
+        return jax.tree.map(lambda value, each: value - 0.1 * each / BATCH, values, noised), state
+
+    def once(x: np.ndarray, y: np.ndarray) -> None:
+        clipping, clip = jax_privacy.clipping, jax_privacy.clipping.clip_pytree
+        if bug == "clipping off":  # while the step is traced
+            clipping.clip_pytree = lambda tree, **_: (tree, jnp.float32(0))
+        held[:] = jax.block_until_ready(step(*held, x, y))
+        clipping.clip_pytree = clip
+
+    return _batches(seed, once, watch)
+
+
 LIBRARIES: dict[
     str, tuple[str, Callable[[str | None, int], Training | None], Callable[..., Callable[[], None]] | None]
 ] = {
     "Opacus": ("opacus", opacus, opacus_cost),
+    "TensorFlow Privacy": ("tensorflow_privacy", tensorflow, None),
+    "JAX Privacy": ("jax_privacy", jax, None),
 }
 
 
@@ -220,13 +347,14 @@ def main() -> None:
     print("| --- | --- | --: | --: | --: | --: |")
     for name, (_, train, _) in there.items():
         for bug, most in BUGS.items():
-            trainings = [
-                training for seed in range(options.seeds) if (training := train(bug, seed)) is not None
-            ]
-            if not trainings:
+            ends = []
+            for seed in range(options.seeds):
+                training = train(bug, seed)
+                if training is not None:
+                    ends.append(refuted_after(training, most)[0])
+            if not ends:
                 print(f"| {name} | {bug} | cannot be planted | | | {most} |", flush=True)
                 continue
-            ends = [refuted_after(training, most)[0] for training in trainings]
             steps = sorted(end for end in ends if end is not None)
             middle, last = (statistics.median(steps), steps[-1]) if steps else ("", "")
             print(
