@@ -329,8 +329,6 @@ CASES = {
     "columns must be a whole number of 0 or more, got -1": lambda: Columns(-1, [1.0, 2.0]),
     "each once": lambda: Columns([1, 1], [[1, 2], [3, 4]]),
     "at least one column": lambda: Columns([], [[], []]),
-    "got 1 and 2": lambda: Columns.extremes(0, low=1.0, high=[1.0, 2.0]),
-    "at least 2 different values of the attribute, got 1": lambda: Columns.extremes(0, low=1, high=1),
     "clipping_norm must be above 0": lambda: SensitivityTracker(clipping_norm=0),
     r"distance must be auditor\.sensitivity\.Full": lambda: SensitivityTracker(clipping_norm=1, distance="full"),
     "complete must be a function": lambda: Rewritten("age", (1, 2)),
@@ -342,7 +340,7 @@ CASES = {
     "values must be a list of values of the attribute, got 'ab'": lambda: Rewritten(print, "ab"),
     r"type it got, \(4, 4\) of float64, got \(4,\) of float64 for value 1": lambda: Rewritten(lambda batch, _: batch[0], (1, 2)).batches(X),
     r"type it got, \(4, 4\) of float64, got \(4, 4\) of int64 for value 1": lambda: Rewritten(lambda batch, _: batch.astype(int), (1, 2)).batches(X),
-    r"type it got, \(4, 4\) of float64, got NoneType for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
+    r"type it got, \(4, 4\) of float64, got .. of object for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
     # Judges of a claim.
     "gives no verdict": lambda: Comparison(PROMISE, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL),
     "needs the adjacency": lambda: Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM),

@@ -57,8 +57,8 @@ def tensorflow_privacy(
     model = model_or_optimizer if isinstance(model_or_optimizer, tf.keras.Model) else None
     optimizer = model_or_optimizer if model is None else getattr(model, "optimizer", None)
     every_batch(optimizer) if model is None else fitted(model)
-    norm, _ = noise_of(model_or_optimizer)
-    if norm is None:
+    private = noise_of(model_or_optimizer)
+    if private is None:
         raise InputError(
             "model_or_optimizer must train by TensorFlow Privacy with fresh Gaussian noise, got"
             f" {type(optimizer).__name__} without it."
@@ -68,7 +68,7 @@ def tensorflow_privacy(
             "model must clip per-example gradients: leave layer_registry out, which clips without."
         )
     audit = StepAudit(claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed)
-    return TensorFlowWatch(audit, tf, model, optimizer, norm)
+    return TensorFlowWatch(audit, tf, model, optimizer, private[0])
 
 
 class TensorFlowWatch(Watch):
@@ -91,7 +91,7 @@ class TensorFlowWatch(Watch):
             self._undo.append(lambda: vars(optimizer).update(kept))
             self._watch_optimizer(optimizer)
         if model is not None:
-            self._undo.append(TrainFunction(tf, model, before=self._before, after=self._end).remove)
+            self._undo.append(TrainFunction(tf, model, self._before, self._end).remove)
 
     # --- One step, from outside ---
 

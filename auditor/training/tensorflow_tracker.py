@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, final
 
@@ -73,7 +74,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
             raise InputError("attach must be called once for a tracker; call detach before attaching again.")
         fitted(self._model)
         self._same_norm()
-        self._undo = TrainFunction(self._library, self._model, before=self._whole_step).remove
+        self._undo = TrainFunction(self._library, self._model, self._whole_step).remove
 
     def training(self, *, sampling_rate: float, sampling: Sampling = _POISSON) -> DPSGD:
         """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims`.
@@ -92,17 +93,15 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     def _same_norm(self) -> float:
         """Return the noise multiplier, after a look at the clipping norm, which another compile may have changed."""
-        norm, multiplier = noise_of(self._model)
-        if (
-            norm is None
-            or multiplier is None
-            or not math.isclose(norm, self.clipping_norm, rel_tol=1e-6)  # single precision
-        ):
+        private = noise_of(self._model)
+        if private is None or not math.isclose(
+            private[0], self.clipping_norm, rel_tol=1e-6
+        ):  # single precision
             raise InputError(
                 f"model must train by tensorflow-privacy with the clipping norm that is tracked, {self.clipping_norm:g},"
-                f" got {'none' if norm is None else format(norm, 'g')}; describe any other run with DPSGD."
+                f" got {format(private[0], 'g') if private else 'none'}; describe any other run with DPSGD."
             )
-        return multiplier
+        return private[1]
 
     def _usable(self, model: Any) -> Any:
         tf = self._library
@@ -151,11 +150,10 @@ class TensorFlowSensitivityTracker(ModelSteps):
                 "fit must be given one array of features and one of labels; train in a loop of your own with observe and"
                 " end_step for others."
             )
-        step_by_step(self._model)
+        fitted(self._model)
         self._same_norm()
-        owners = (self._model, self._model.optimizer)
-        parts = [getattr(owner, "_num_microbatches", None) for owner in owners]
-        one_each(next((size for size in parts if size), None), len(features))
+        for owner in (self._model, self._model.optimizer):
+            one_each(getattr(owner, "_num_microbatches", None), len(features))
         self.observe(features, labels)
         self.end_step()
 
@@ -163,8 +161,8 @@ class TensorFlowSensitivityTracker(ModelSteps):
 # --- Models and tensors of the TensorFlow tracker ---
 
 
-def noise_of(model: Any) -> tuple[float | None, float | None]:
-    """Return the clipping norm and the noise multiplier of a DP model, its DP optimizer, or a DP optimizer; else None."""
+def noise_of(model: Any) -> tuple[float, float] | None:
+    """Return the clipping norm and the noise multiplier of a DP model, its DP optimizer, or a DP optimizer."""
     owners: tuple[Any, Any] = (model, getattr(model, "optimizer", None))
     for owner in owners:
         if getattr(owner, "_l2_norm_clip", None) is not None:
@@ -172,7 +170,7 @@ def noise_of(model: Any) -> tuple[float | None, float | None]:
         state: Any = getattr(owner, "_global_state", None)
         if hasattr(state, "l2_norm_clip"):
             return float(state.l2_norm_clip), float(state.stddev) / float(state.l2_norm_clip)
-    return None, None
+    return None
 
 
 def every_batch(optimizer: Any) -> None:
@@ -191,11 +189,6 @@ def fitted(model: Any) -> None:
         raise InputError(
             "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
         )
-    step_by_step(model)
-
-
-def step_by_step(model: Any) -> None:
-    """Refuse several steps in one call of the training function."""
     steps = int(getattr(model, "_steps_per_execution", None) or 1)
     if steps != 1:
         raise InputError(
@@ -237,14 +230,7 @@ class TrainFunction:
     It runs outside the compiled step: inside, TensorFlow would wait for its own threads, without end where it has only one.
     """
 
-    def __init__(
-        self,
-        tf: ModuleType,
-        model: Any,
-        *,
-        before: Callable[..., None],
-        after: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, tf: Any, model: Any, before: Callable[..., Any], after: Any = lambda: None) -> None:
         self._tf, self._model, self._before, self._after = tf, model, before, after
         # The class's own method is found again without an attribute; that of another tracker is one.
         self._earlier = vars(model).get("make_train_function")
@@ -269,21 +255,19 @@ class TrainFunction:
         compiled: Any = None
         current: Any = None
 
-        def step(data: Any, spec: Any) -> Any:
-            nonlocal compiled, current
-            if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
-                return train(_Batch(data, spec))
-            if current != spec:  # once for batches of every size: each would draw its noise again
-                current = spec
-                compiled = tf.function(
-                    lambda batch: train.python_function(iter([batch])), input_signature=[spec]
-                )
-            return compiled(data)
-
         def observed(iterator: Any) -> Any:
+            nonlocal compiled, current
             data, spec = next(iterator), iterator.element_spec
             self._before(*tf.keras.utils.unpack_x_y_sample_weight(data))
-            logs = step(data, spec)
+            step = partial(train, _Batch(data, spec))
+            if hasattr(train, "python_function"):  # compiled, and not another tracker's
+                if current != spec:  # once for batches of every size: each would draw its noise again
+                    current = spec
+                    compiled = tf.function(
+                        lambda batch: train.python_function(iter([batch])), input_signature=[spec]
+                    )
+                step = partial(compiled, data)
+            logs = step()
             self._after()
             return logs
 

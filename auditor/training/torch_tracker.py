@@ -3,8 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from types import ModuleType
 from typing import Any, final
 
 from auditor.core.errors import InputError
@@ -111,13 +109,16 @@ class TorchSensitivityTracker(ModelSteps):
         Raises:
             InputError: As in `observe`, or batches that are no pairs.
         """
-        self._shuffled = self._shuffled or _shuffled(batches, self._library)
+        sampler: Any = getattr(batches, "batch_sampler", None)
+        while hasattr(sampler, "sampler"):  # BatchMemoryManager splits the batches of another one
+            sampler = sampler.sampler
+        data = self._library.utils.data
+        passing = data.RandomSampler | data.SequentialSampler | data.DistributedSampler
+        self._shuffled = self._shuffled or isinstance(sampler, passing)
         for batch in batches:
             if not isinstance(batch, tuple | list) or len(batch) != 2:  # noqa: PLR2004  a pair
-                size = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
                 raise InputError(
-                    f"batches must be pairs of features and labels, got a {type(batch).__name__}{size}; call observe for"
-                    " each batch."
+                    f"batches must be pairs of features and labels, got {type(batch).__name__}; call observe for each."
                 )
             self.observe(*batch)
             yield batch[0], batch[1]
@@ -144,8 +145,26 @@ class TorchSensitivityTracker(ModelSteps):
             )
 
     def _usable(self, model: Any) -> Any:
-        _weighs_evenly(self._loss_fn, self._library)
-        return _inner(model, self._library)
+        torch, loss_fn = self._library, self._loss_fn
+        weighted = torch.nn.CrossEntropyLoss | torch.nn.NLLLoss
+        if isinstance(loss_fn, weighted) and loss_fn.weight is not None and loss_fn.reduction == "mean":
+            # It divides by the weights of the batch, which for one record cancels them.
+            raise InputError(
+                f"loss_fn must average over records with equal weights, got {type(loss_fn).__name__} with weight and"
+                " reduction 'mean', which divides by the weights of the batch; train on the mean of the loss with"
+                " reduction 'none' and give that loss here."
+            )
+        if not isinstance(model, torch.nn.Module):
+            raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
+        while type(model).__module__.startswith(_WRAPPERS):
+            model = model._module if hasattr(model, "_module") else model.module  # noqa: SLF001  as in Opacus
+        for name, part in model.named_modules():
+            if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  the base of all of them
+                raise InputError(
+                    f"model must have no BatchNorm, which mixes the records of a batch, got {name!r}; replace it,"
+                    " for example with opacus.validators.ModuleValidator.fix(model)."
+                )
+        return model
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -186,49 +205,10 @@ class TorchSensitivityTracker(ModelSteps):
         return flat.double().cpu().numpy()  # type: ignore[no-any-return]
 
 
-# --- Networks and tensors of the PyTorch tracker ---
-
-
-def _inner(model: Any, torch: ModuleType) -> Any:
-    """Return the network inside the wrappers of Opacus and of distributed training, without BatchNorm."""
-    if not isinstance(model, torch.nn.Module):
-        raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
-    while type(model).__module__.startswith(_WRAPPERS):
-        model = model._module if hasattr(model, "_module") else model.module  # noqa: SLF001  as Opacus reaches it
-    for name, part in model.named_modules():
-        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  the base of all of them
-            raise InputError(
-                f"model must have no BatchNorm, which mixes the records of a batch, got {name!r}; replace it,"
-                " for example with opacus.validators.ModuleValidator.fix(model)."
-            )
-    return model
-
-
-def _weighs_evenly(loss_fn: Any, torch: ModuleType) -> None:
-    """Refuse a loss that averages with weights: it divides by those of the batch, which for one record cancels them."""
-    weighted = torch.nn.CrossEntropyLoss | torch.nn.NLLLoss
-    if isinstance(loss_fn, weighted) and loss_fn.weight is not None and loss_fn.reduction == "mean":
-        raise InputError(
-            f"loss_fn must average over records with equal weights, got {type(loss_fn).__name__} with weight and"
-            " reduction 'mean', which divides by the weights of the batch; train on the mean of the loss with reduction"
-            " 'none' and give that loss here."
-        )
-
-
-def _shuffled(loader: Any, torch: ModuleType) -> bool:
-    """Return whether a loader is seen to pass over its records instead of drawing each batch independently."""
-    sampler: Any = getattr(loader, "batch_sampler", None)
-    while hasattr(sampler, "sampler"):  # BatchMemoryManager splits the batches of another one
-        sampler = sampler.sampler
-    data = torch.utils.data
-    return isinstance(sampler, data.RandomSampler | data.SequentialSampler | data.DistributedSampler)
-
-
 _WRAPPERS = ("opacus.grad_sample", "opacus.distributed", "torch.nn.parallel")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def _of_opacus(hook: Any) -> bool:
-    while isinstance(hook, partial):
-        hook = hook.func
+    hook = getattr(hook, "func", hook)  # of a partial
     return str(getattr(hook, "__module__", "")).startswith("opacus.")

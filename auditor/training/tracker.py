@@ -190,12 +190,8 @@ def clipped(gradients: Floats, *, clipping_norm: float) -> Floats:
     # Divided by its largest entry first, so that no square is beyond a double.
     largest = np.maximum(np.abs(gradients).max(axis=-1, keepdims=True, initial=0.0), clipping_norm)
     scaled = gradients / largest
-    length = np.maximum(_length(scaled)[..., None], np.finfo(np.float64).tiny)
+    length = np.maximum(np.linalg.norm(scaled, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
     return np.asarray(scaled * np.minimum(largest, clipping_norm / length))
-
-
-def _length(vectors: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
 
 
 def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) -> float:
@@ -218,7 +214,7 @@ def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) 
     if 0 in points.shape:
         return known
     centred = points - points.mean(axis=1, keepdims=True)
-    radii = _length(centred)
+    radii = np.linalg.norm(centred, axis=-1)
     if not np.isfinite(radii).all():
         return math.nan
     if isinstance(distance, Approximate):
@@ -229,7 +225,7 @@ def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) 
     first = centred[every, radii.argmax(axis=1)]
     # The points have mean 0, so that their inner products cancel nothing.
     apart = radii**2 - 2 * (centred @ first[..., None])[..., 0]
-    best = max(known, float(_length(centred[every, apart.argmax(axis=1)] - first).max()))
+    best = max(known, float(np.linalg.norm(centred[every, apart.argmax(axis=1)] - first, axis=-1).max()))
     top = np.sort(radii, axis=1)[:, -2:].sum(axis=1)
     for row in np.flatnonzero(top > best).tolist():
         one, squares = centred[row], radii[row] ** 2
@@ -247,17 +243,14 @@ _SHUFFLED_NOTE = (
     "The loader went through shuffled or ordered records instead of drawing each batch independently, which is neither of the"
     " ways of drawing that are accounted for: this number assumes draws that did not happen."
 )
-_DROPOUT_NOTE = (
-    "Dropout and whatever else is random in training was off while the distances were measured; with it they can be larger,"
-    " up to 2 C."
-)
+_DROPOUT_NOTE = "Dropout and other randomness was off; with it the distances can be larger, up to 2 C."
 
 
 class _Steps:
     """The steps of a run, each with the largest distance seen in it; shared by every tracker.
 
     A step is open from the end of the last one until `end_step`; batches observed in between, one or
-    several, belongs to it.
+    several, belong to it.
     """
 
     def __init__(self, *, clipping_norm: float, distance: Distance = Full()) -> None:
@@ -312,9 +305,7 @@ class _Steps:
 
     def _noted(self, claim: Claim) -> Claim:
         """Return a claim with the tracker's notes: about the attributes from the distances, and about the draws."""
-        notes = [*self._assumptions] if claim.metric.startswith("attribute_") else []
-        if self._shuffled:
-            notes.append(_SHUFFLED_NOTE)
+        notes = self._assumptions * claim.metric.startswith("attribute_") + [_SHUFFLED_NOTE] * self._shuffled
         # A claim without a note keeps its own words only: no blank in front.
         note = " ".join(part for part in (claim.note, *notes) if part)
         return replace(claim, note=note, proven=claim.proven and not self._shuffled)

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 VALUES = (-1.0, 0.0, 0.5, 2.0)
-NOTE = "Dropout and whatever else is random in training was off"
+NOTE = "Dropout and other randomness was off"
 
 
 @pytest.fixture(autouse=True)
