@@ -332,6 +332,30 @@ def cost(make: Callable[..., Callable[[], None]]) -> float:
     return statistics.median(times[watched][2:]) / statistics.median(times[plain][2:])
 
 
+def of_bug(name: str, bug: str, most: int, seeds: int) -> str:
+    """Return the row of a bug."""
+    ends = []
+    for seed in range(seeds):
+        training = LIBRARIES[name][1](bug, seed)
+        if training is None:
+            return f"| {name} | {bug} | cannot be planted | | | {most} |"
+        ends.append(refuted_after(training, most)[0])
+    steps = sorted(end for end in ends if end is not None)
+    middle, last = (statistics.median(steps), steps[-1]) if steps else (math.nan, "")
+    return f"| {name} | {bug} | {len(steps)} of {len(ends)} | {middle:g} | {last} | {most} |"
+
+
+def of_correct(name: str, seeds: int) -> str:
+    """Return the row of the correct trainings."""
+    ends, limits = [], []
+    for seed in range(seeds):
+        end, watch = refuted_after(LIBRARIES[name][1](None, 1000 + seed) or iter(()), STEPS)
+        ends.append(end)
+        limits.append(watch.audit.noise_at_most)
+    refuted = sum(end is not None for end in ends)
+    return f"| {name} | {seeds} | {refuted} | {statistics.median(limits):.3f} |"
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(
@@ -342,37 +366,19 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.getLogger("auditor.training").setLevel(logging.ERROR)
-    there = {name: parts for name, parts in LIBRARIES.items() if find_spec(parts[0])}
+    there = [name for name, (module, *_) in LIBRARIES.items() if find_spec(module)]
     print("| library | training | refuted | steps: median | largest | allowed |")
     print("| --- | --- | --: | --: | --: | --: |")
-    for name, (_, train, _) in there.items():
+    for name in there:
         for bug, most in BUGS.items():
-            ends = []
-            for seed in range(options.seeds):
-                training = train(bug, seed)
-                if training is not None:
-                    ends.append(refuted_after(training, most)[0])
-            if not ends:
-                print(f"| {name} | {bug} | cannot be planted | | | {most} |", flush=True)
-                continue
-            steps = sorted(end for end in ends if end is not None)
-            middle, last = (statistics.median(steps), steps[-1]) if steps else ("", "")
-            print(
-                f"| {name} | {bug} | {len(steps)} of {len(ends)} | {middle:g} | {last} | {most} |", flush=True
-            )
+            print(of_bug(name, bug, most, options.seeds), flush=True)
     print("\n| library | correct trainings of 400 steps | refuted | noise certified, median |")
     print("| --- | --: | --: | --: |")
-    for name, (_, train, _) in there.items():
-        ends, limits = [], []
-        for seed in range(options.correct):
-            end, watch = refuted_after(train(None, 1000 + seed) or iter(()), STEPS)
-            ends.append(end)
-            limits.append(watch.audit.noise_at_most)
-        found = sum(end is not None for end in ends)
-        if ends:
-            print(f"| {name} | {len(ends)} | {found} | {statistics.median(limits):.3f} |", flush=True)
+    for name in there:
+        print(of_correct(name, options.correct), flush=True)
     print("\n| library | step with the audit over that without, 1 million parameters |\n| --- | --: |")
-    for name, (_, _, make) in there.items():
+    for name in there:
+        make = LIBRARIES[name][2]
         if make is not None:
             print(f"| {name} | {cost(make):.2f} |", flush=True)
 
