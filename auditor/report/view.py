@@ -233,13 +233,11 @@ class View:
         if one is None:
             return f"No {' or '.join(sorted(set(kinds)))} stands out."
         level = numbers.percent(one.confidence, toward="down")
-        beside = f"no other {one.kind} shows leakage"
-        if any(exposure(item) > _GUESSING for item in self._beside(one)):
-            whole = self.pair
-            beside = f"all {self.units.many}: " + (f"at least {whole[0]}" if whole else "none shown")
+        others = any(exposure(item) > _GUESSING for item in self._beside(one))
+        beside = "" if others else f"; no other {one.kind} shows leakage"
         times, coin = pair_words(exposure(one))
         least = f"Most exposed: {self.group_name}, at least {times} (coin: {coin})"
-        return f"{least}; {beside} (about {level} confidence)."
+        return f"{least}{beside} (about {level} confidence)."
 
     @cached_property
     def pair(self) -> tuple[str, str] | None:
