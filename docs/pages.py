@@ -78,11 +78,18 @@ def _row(page: Path, row: re.Match[str]) -> str:
         source, words = Path(str(sys.modules[module].__file__)), inspect.getdoc(value) or ""
     else:
         room = Path(str(importlib.import_module(folder).__file__))
-        places = room.parent.glob("*.py") if room.stem == "__init__" else [room, *ROOT.glob("auditor/*/*.py")]
+        places = room.parent.glob("*.py") if room.stem == "__init__" else [room, *_imported(room)]
         source, words = next(match for path in places for match in _assigned(path, last))
     summary = " ".join(words.split("\n\n")[0].split()).replace("|", "\\|")
     place = posixpath.relpath(source.relative_to(ROOT).as_posix(), page.parent.relative_to(ROOT).as_posix())
     return f"| [`{name}`]({place}) | {summary} |"
+
+
+def _imported(path: Path) -> list[Path]:
+    """Return the files of the package's modules that a module imports names from."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [line.module for line in body if isinstance(line, ast.ImportFrom) and line.module]
+    return [ROOT / f"{name.replace('.', '/')}.py" for name in names if name.startswith("auditor.")]
 
 
 def _assigned(path: Path, name: str) -> Iterator[tuple[Path, str]]:

@@ -109,7 +109,8 @@ class JaxWatch(Watch):
                 return noised, state
             if [leaf.size for leaf in leaves] != [each[0].size for each in self._flat]:
                 raise InputError("privatizer must get the gradients of the watch's clipped_grad, got others.")
-            if any(leaf.shape == leaves[0].shape for leaf in jax.tree.leaves(noise_state)):
+            kinds = {(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(noise_state)}
+            if (leaves[0].shape, leaves[0].dtype) in kinds:
                 raise InputError(
                     "privatizer must draw fresh noise in each step, got one that keeps earlier noise."
                 )
