@@ -151,7 +151,9 @@ class TensorFlowWatch(Watch):
             )
         if not self._variables:
             with tf.init_scope():
-                self._shapes = {each.name.removesuffix(":0"): tuple(each.shape) for each in variables}
+                names = [each.name.removesuffix(":0") for each in variables]
+                names = [name if names.count(name) == 1 else f"{name} {at}" for at, name in enumerate(names)]
+                self._shapes = {name: tuple(each.shape) for name, each in zip(names, variables, strict=True)}
                 coins = self.audit.toss(self._shapes, clipping_norm=self._norm)
                 blocks = self.audit.blocks
                 reader = blocks.readers(blocks.limits(self._norm))
@@ -247,8 +249,10 @@ class TensorFlowWatch(Watch):
                 model._clipping_loss = lambda *_, **__: tf.gather(self._losses(coins), place)  # noqa: SLF001
                 return model._compute_per_example_grads(first)  # noqa: SLF001
 
-            clipped[:] = tf.vectorized_map(one, tf.range(coins.shape[0]))
-            model._clipping_loss = kept  # noqa: SLF001
+            try:
+                clipped[:] = tf.vectorized_map(one, tf.range(coins.shape[0]))
+            finally:
+                model._clipping_loss = kept  # noqa: SLF001
             return kind.train_step(model, data)
 
         def reduce(model: Any, stacked: Any) -> Any:  # one tensor after the other

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from auditor.core.errors import InputError
+from auditor.core import InputError
 from auditor.training import jax_privacy as audited
 
 library = pytest.importorskip("jax_privacy")

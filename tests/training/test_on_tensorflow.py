@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from auditor.core.errors import InputError
+from auditor.core import InputError
 from auditor.training import tensorflow_privacy as audited
 
 pytestmark = [
