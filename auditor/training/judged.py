@@ -147,6 +147,8 @@ def _reason(audit: Audit, tensors: dict[str, list[Any]]) -> str:
             name for name, most in zip(tensors["name"], tensors["at_most"], strict=True) if (most or 1) < 1
         ]
         where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low else ""
+        if not low and audit.most_telling:
+            where = f" Most of the evidence is in {audit.most_telling}."
         words.append(
             f"The evidence of {audit.steps:,} steps reached {as_stated(round(1 / audit.shares[0], 9))}: the noise, the clipping or its"
             f" coverage of the parameters is refuted at {of_steps} confidence.{where}"

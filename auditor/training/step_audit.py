@@ -13,7 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import as_stated, number
 from auditor.core.options import DPSGD, PoissonSampling
 from auditor.core.values import Floats
-from auditor.training.bets import StepBets
+from auditor.training.bets import RATIOS, StepBets
 from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.sampler import SamplerBets
 
@@ -280,6 +280,13 @@ class StepAudit:
         """The certified ratio of noise to claim of each tensor, all at once; inf without one."""
         limits = self._bets.at_most(self.shares[0])
         return limits[1:] if len(limits) > 1 else limits
+
+    @property
+    def most_telling(self) -> str:
+        """The tensor whose own evidence against the claim is larger than that of all canaries together; empty without one."""
+        evidence = self._bets.grown[:, RATIOS == 1.0].ravel()
+        place = int(evidence.argmax())
+        return list(self.blocks.shapes)[place - 1] if place else ""
 
     @property
     def nuisance(self) -> float:
