@@ -283,10 +283,10 @@ class StepAudit:
 
     @property
     def most_telling(self) -> str:
-        """The tensor whose own evidence against the claim is larger than that of all canaries together; empty without one."""
+        """The tensor whose own evidence against the claim is e times that of all canaries together or more; empty without one."""
         evidence = self._bets.grown[:, RATIOS == 1.0].ravel()
         place = int(evidence.argmax())
-        return list(self.blocks.shapes)[place - 1] if place else ""
+        return list(self.blocks.shapes)[place - 1] if evidence[place] >= evidence[0] + 1 else ""
 
     @property
     def nuisance(self) -> float:
