@@ -148,7 +148,9 @@ class StepsView(TrainingView):
     @cached_property
     def evidence(self) -> Evidence:
         """The evidence of the steps against the claimed noise."""
-        judged, alpha = self.result.comparisons[0], self.result.data["error_of_steps"]
+        judged = self.result.comparisons[0]
+        by_batches = judged.claim.metric == "sampling_rate"
+        alpha = self.result.data["error_of_sampler" if by_batches else "error_of_steps"]
         odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
         return Evidence(
             "Evidence against the claim", odds, f"{numbers.as_stated(round(1 / alpha, 9))} to 1 refutes it"
@@ -214,7 +216,10 @@ class StepsView(TrainingView):
     def counted(self) -> str:
         """The counts of the audit, and the batches, in sentences."""
         data, words = self.result.data, texts("findings")["steps"]
-        values = {name: numbers.number(data[name]) for name in ("scale", "nuisance")}
+        rest = words["rest" if data["centred"] else "with_batch"].format(
+            nuisance=numbers.number(data["nuisance"])
+        )
+        values = {"scale": numbers.number(data["scale"]), "rest": rest}
         counts = {name: numbers.count(data[name]) for name in ("steps", "canaries", "parameters")}
         result, batches = [words["counted"].format(**values, **counts), *data["notes"]], data["sampler"]
         if batches is not None:

@@ -265,6 +265,7 @@ class TrainingData(LimitsSet):
         error_of_sampler: Share of the error of the test of the sampler; 0 without one.
         noise_refuted: Whether the steps refute the claim.
         sampler_refuted: Whether the batches do.
+        centred: Whether the batch's own gradients were known, so that the measured noise is without them.
         nuisance: What remains of the batch in the scores, over the claimed noise; a point estimate.
         claim: Claim about the training, in words.
         tensors: The parameter tensors.
@@ -284,6 +285,7 @@ class TrainingData(LimitsSet):
     noise_refuted: bool
     sampler_refuted: bool
     nuisance: NotNegative
+    centred: bool
     claim: str
     tensors: TensorsData
     evidence: EvidenceData

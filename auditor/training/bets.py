@@ -100,10 +100,12 @@ class StepBets:
         self._ratios = np.zeros((*copies, len(groups), RATIOS.size, _FEW_STAKES.size))
         self.grown = np.full((*copies, len(groups), RATIOS.size), 0.0)
         self.most, self.steps = np.zeros(copies), 0
-        self._noise: float | None = None
+        self._noise: float | None = None  # of the step for which the slacks are computed
         self._before: Any = None
 
-    def add(self, scores: Floats, coins: npt.NDArray[np.bool_], *, noise: float) -> None:
+    def add(
+        self, scores: Floats, coins: npt.NDArray[np.bool_], *, noise: float, shares: Floats | None = None
+    ) -> None:
         """Settle the bets on one step.
 
         Args:
@@ -111,8 +113,11 @@ class StepBets:
                 and the batch decide.
             coins: Shape (*copies, m).
             noise: The claimed noise multiplier of the step.
+            shares: The shares of the canaries from this step on, if they change.
         """
-        if noise != self._noise:
+        changed = shares is not None and not np.array_equal(shares, self._shares)
+        self._shares = shares if shares is not None else self._shares
+        if noise != self._noise or changed:
             self._claimed(noise)
         heads = np.where(coins, 1.0, -1.0)
         # A step's own noise is predicted to be that of the step before, for bets on noise that is reused.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from auditor.core.numbers import as_stated, percent
 from auditor.core.options import DPSGD, Adjacency
@@ -17,20 +18,48 @@ Audit = Any  # a `StepAudit`, whose module loads this one
 RATIO, STEP_MU, IMPLIED = "noise_ratio", "step_mu", "epsilon_implied"
 _METHOD = "bets on coins inside the steps; Ville's inequality"
 _DRAWN = 400  # points of the picture
-_NORMAL = 1.96
+_LEVEL = 0.95  # of the intervals of tensors
+_LEAST, _ENOUGH = 0.5, 20  # clipping norms that some canary must add, after these steps
+_SAMPLER = (
+    "The batches do not show another sampler than Poisson sampling at the claimed rate or a lower one.",
+    "The batches are not Poisson samples at the claimed rate or a lower one, at {} confidence.",
+)
 
 
 def judged(audit: Audit, *, delta: float) -> TrainingResult:
     """Return the result of a step audit of one step or more."""
     stated = audit.claim if isinstance(audit.claim, DPSGD) else None
-    noise = np.min(audit.claim.noise_multiplier) if isinstance(audit.claim, DPSGD) else float(audit.claim)
-    claim = Claim("noise_multiplier", float(noise), None, Adjacency.ADD_REMOVE, "as stated", proven=True)
+    varies = stated is not None and isinstance(stated.noise_multiplier, tuple)
+    noise = audit.largest_noise
+    claim = Claim(
+        "noise_multiplier", None if varies else noise, None, Adjacency.ADD_REMOVE, "as stated", proven=True
+    )
     evidence = math.exp(min(audit.log_evidence, 700.0))
     tensors = _tensors(audit)
-    verdict = Verdict.REFUTED if audit.refuted else Verdict.NOT_REFUTED
-    compared = Comparison(
-        claim, RATIO, verdict, _reason(audit, tensors), Subject.MECHANISM, min(1.0, 1 / evidence), evidence
-    )
+    weak = [one for one in tensors["contribution"] if one is not None]
+    blunt = bool(weak) and max(weak) < _LEAST and audit.steps >= _ENOUGH
+    quiet = Verdict.INCONCLUSIVE if blunt else Verdict.NOT_REFUTED
+    verdict = Verdict.REFUTED if audit.refuted else quiet
+    compared = [
+        Comparison(
+            claim,
+            RATIO,
+            Verdict.REFUTED if audit.noise_refuted else quiet,
+            _reason(audit, tensors, blunt=blunt),
+            Subject.MECHANISM,
+            min(1.0, 1 / evidence),
+            evidence,
+        )
+    ]
+    if audit.sampler is not None:
+        rate = Claim(
+            "sampling_rate", audit.sampler.rate, None, Adjacency.ADD_REMOVE, "as stated", proven=True
+        )
+        against = math.exp(audit.sampler.most)
+        found = Verdict.REFUTED if audit.sampler_refuted else Verdict.NOT_REFUTED
+        words = _SAMPLER[audit.sampler_refuted].format(percent(1 - audit.shares[1], toward="down"))
+        row = Comparison(rate, RATIO, found, words, Subject.MECHANISM, min(1.0, 1 / against), against)
+        compared.insert(0 if audit.sampler_refuted and not audit.noise_refuted else 1, row)
     every = np.unique(np.linspace(0, audit.steps - 1, _DRAWN).round().astype(int))
     sampler = audit.sampler
     return TrainingResult(
@@ -46,7 +75,8 @@ def judged(audit: Audit, *, delta: float) -> TrainingResult:
             "noise_refuted": audit.noise_refuted,
             "sampler_refuted": audit.sampler_refuted,
             "nuisance": audit.nuisance,
-            "claim": stated.in_words() if stated else f"noise multiplier {as_stated(float(noise))}",
+            "centred": audit.is_centred,
+            "claim": stated.in_words() if stated else f"noise multiplier {as_stated(noise)}",
             "tensors": tensors,
             "evidence": {
                 "steps": (every + 1).tolist(),
@@ -63,11 +93,11 @@ def judged(audit: Audit, *, delta: float) -> TrainingResult:
                 "empty": sampler.empty,
                 "e_value": math.exp(min(sampler.most, 700.0)),
             },
-            "notes": list(audit.notes),
+            "notes": [*audit.notes, *_notes(audit)],
         },
-        estimates=_estimates(audit, float(noise), delta),
+        estimates=_estimates(audit, noise, delta),
         claims=claims(stated, delta=delta) if stated else (claim,),
-        comparisons=(compared,),
+        comparisons=tuple(compared),
         verdict=verdict,
         provenance={**made_now(), "input_sha256": _hash(audit), **audit.drawn_with},
     )
@@ -121,15 +151,16 @@ def _tensors(audit: Audit) -> dict[str, list[Any]]:
     for place, (name, part) in enumerate(blocks.slices.items()):
         members = blocks.tensors[place]
         ratio = math.sqrt(np.average(measured[members] ** 2))
-        width = _NORMAL / math.sqrt(2 * draws * len(members))
+        degrees = draws * len(members)
+        high, low = special.chdtri(degrees, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
         both = ~np.isnan(contribution[members])
         row = {
             "name": name,
             "numbers": part.stop - part.start,
             "canaries": len(members),
             "measured": ratio,
-            "low": ratio * max(0.0, 1 - width),
-            "high": ratio * (1 + width),
+            "low": ratio * math.sqrt(degrees / high),
+            "high": ratio * math.sqrt(degrees / low),
             "at_most": None if math.isinf(most[place]) else float(most[place]),
             "contribution": float(contribution[members][both].mean()) if both.any() else None,
         }
@@ -138,21 +169,29 @@ def _tensors(audit: Audit) -> dict[str, list[Any]]:
     return result
 
 
-def _reason(audit: Audit, tensors: dict[str, list[Any]]) -> str:
-    """Return the reason for the verdict, in a sentence."""
-    of_steps, of_sampler = (percent(1 - share, toward="down") for share in audit.shares)
-    words = []
-    if audit.noise_refuted:
-        low = [
-            name for name, most in zip(tensors["name"], tensors["at_most"], strict=True) if (most or 1) < 1
-        ]
-        where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low else ""
-        if not low and audit.most_telling:
-            where = f" Most of the evidence is in {audit.most_telling}."
-        words.append(
-            f"The evidence of {audit.steps:,} steps reached {as_stated(round(1 / audit.shares[0], 9))}: the noise, the clipping or its"
-            f" coverage of the parameters is refuted at {of_steps} confidence.{where}"
+def _notes(audit: Audit) -> list[str]:
+    """Return notes on what the audit saw beside its evidence, in sentences."""
+    claim = audit.claim
+    if not isinstance(claim, DPSGD) or audit.steps <= claim.steps:
+        return []
+    return [f"The training took {audit.steps:,} steps where the claim has {claim.steps:,}."]
+
+
+def _reason(audit: Audit, tensors: dict[str, list[Any]], *, blunt: bool) -> str:
+    """Return the reason for the verdict on the noise, in a sentence."""
+    if blunt:
+        return (
+            f"In no tensor does a canary add {_LEAST} clipping norms to the sum: it may be divided, or the canaries dropped, so"
+            " that the audit could have shown little."
         )
-    if audit.sampler_refuted:
-        words.append(f"The batches are not Poisson samples at the claimed rate, at {of_sampler} confidence.")
-    return " ".join(words) or f"{audit.steps:,} steps do not show less noise than claimed. This is not proof."
+    if not audit.noise_refuted:
+        return f"{audit.steps:,} steps do not show less noise than claimed. This is not proof."
+    level, several = percent(1 - audit.shares[0], toward="down"), len(tensors["name"]) > 1
+    low = [name for name, most in zip(tensors["name"], tensors["at_most"], strict=True) if (most or 1) < 1]
+    where = f" In {', '.join(low)} alone the noise is shown to be below the claim." if low and several else ""
+    if not low and audit.most_telling:
+        where = f" Most of the evidence is in {audit.most_telling}."
+    return (
+        f"The evidence of {audit.steps:,} steps reached {as_stated(round(1 / audit.shares[0], 9))}: the noise, the clipping or its"
+        f" coverage of the parameters is refuted at {level} confidence.{where}"
+    )

@@ -1,7 +1,7 @@
 """Step audits of any DP-SGD step that is a function of per-example gradients, and the exact check of one step."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from auditor.training.watch import Watch
 Step = Callable[
     [Floats], npt.ArrayLike
 ]  # from per-example gradients (n, d) to their noised or exact sum (d,)
+_LEAST = 0.5  # of the clipping norm, that a canary above it adds to a sum of clipped gradients
 _ROUNDING = 1e-3  # of the clipping norm, in single precision
 
 
@@ -42,6 +43,12 @@ class StepWatch(Watch):
         self._on = True
         self._undo.append(lambda: setattr(self, "_on", False))
 
+    def _summed(self, rows: Floats, size: int) -> Floats:
+        total = np.asarray(self._function(rows), dtype=np.float64)
+        if total.shape != (size,):
+            raise InputError(f"function must return shape ({size:,},), got {total.shape}.")
+        return total
+
     def __call__(self, gradients: npt.ArrayLike) -> Floats:
         """Return the output of the function for the gradients and the canaries, and observe it.
 
@@ -54,14 +61,17 @@ class StepWatch(Watch):
         own = validate.numbers("gradients", gradients, np.isfinite, "be finite")
         if not self._on:
             return np.asarray(self._function(own))
+        size = sum(math.prod(shape) for shape in self._shapes.values())
+        if own.ndim != 2 or own.shape[1] != size:  # noqa: PLR2004  records and parameters
+            raise InputError(f"gradients must have shape (n, {size:,}), got {own.shape}.")
         rows = _flat(self.audit.insert(self._shapes, clipping_norm=self._norm))
         blocks = self.audit.blocks
-        if own.ndim != 2 or own.shape[1] != rows.shape[1]:  # noqa: PLR2004  records and parameters
-            raise InputError(f"gradients must have shape (n, {rows.shape[1]:,}), got {own.shape}.")
         limits = blocks.limits(self._norm)
-        total = np.asarray(self._function(np.concatenate([own, rows])), dtype=np.float64)
-        if total.shape != (rows.shape[1],):
-            raise InputError(f"function must return shape ({rows.shape[1]:,},), got {total.shape}.")
+        try:
+            total = self._summed(np.concatenate([own, rows]), size)
+        except BaseException:
+            self.audit.forget()
+            raise
         centre = blocks.scores(_clipped(own, blocks, limits).sum(axis=0), limits)
         self.audit.observe_scores(blocks.scores(total, limits), centre)
         return total
@@ -106,7 +116,8 @@ class CheckedStep:
     """The exact difference that one canary makes in one step.
 
     Attributes:
-        passed: Whether no tensor, and not all of them together, differ by more than clipping allows.
+        passed: Whether no tensor, and not all of them together, differ by more than clipping allows, and the sum by half of
+            that at least.
         differences: Norm of the difference in each tensor over what clipping allows there, by name.
         total: The same of all tensors together.
         message: A sentence that names the tensors where it is too large.
@@ -148,7 +159,9 @@ def check_step(
     >>> check_step(lambda rows: rows.sum(axis=0), {"weights": (3, 2), "bias": (2,)}).message
     'Without clipping enough in weights, bias: one canary changes the sum by up to 14.1 times the clipping norm.'
     """
-    by_tensor = not isinstance(clipping_norm, int | float)
+    if not scale > 1:
+        raise InputError(f"scale must be above 1, so that clipping must act, got {scale!r}.")
+    by_tensor = isinstance(clipping_norm, Mapping)
     rng = np.random.default_rng(seed)
     blocks = Blocks.of(shapes, canaries=1, by_tensor=by_tensor, rng=rng)
     limits, size = blocks.limits(clipping_norm), blocks.owner.size
@@ -166,7 +179,10 @@ def check_step(
     def once(rows: Floats) -> Floats:
         if reset is not None:
             reset()
-        return np.asarray(function(rows), dtype=np.float64)
+        result = np.asarray(function(rows.copy()), dtype=np.float64)
+        if result.shape != (size,) or not np.isfinite(result).all():
+            raise InputError(f"function must return {size:,} finite numbers, got shape {result.shape}.")
+        return result
 
     without = once(own)
     if not np.array_equal(without, once(own)):
@@ -180,11 +196,14 @@ def check_step(
     whole = float(np.linalg.norm(limits)) if by_tensor else float(limits[0])
     total = math.hypot(*lengths.values()) / whole
     wrong = [name for name, ratio in ratios.items() if ratio > 1 + _ROUNDING]
-    passed = not wrong and total <= 1 + _ROUNDING
+    clipped, blunt = not wrong and total <= 1 + _ROUNDING, total < _LEAST
+    passed = clipped and not blunt
     where = ", ".join(wrong or lengths)
     message = (
-        "One canary changes the sum by at most the clipping norm."
-        if passed
+        f"One canary changes the sum by {total:.3g} times the clipping norm, where a clipped sum has 1: is it divided?"
+        if blunt
+        else "One canary changes the sum by at most the clipping norm."
+        if clipped
         else f"Without clipping enough in {where}: one canary changes the sum by up to"
         f" {max(total, *ratios.values()):.3g} times the clipping norm."
     )

@@ -1,12 +1,14 @@
 """Step audits of Opacus: canary gradients beside those of the batch, and the gradients that the optimizer gets."""
 
+import math
 from collections.abc import Iterator, Mapping
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD
+from auditor.core.options import DPSGD, PoissonSampling
 from auditor.core.values import Floats
 from auditor.training.on_function import CheckedStep, check_step
 from auditor.training.step_audit import StepAudit
@@ -70,11 +72,39 @@ def opacus(
     for word, why in _REFUSED.items():
         if word in kind:
             raise InputError(f"optimizer must clip per-example gradients in one process: {kind} {why}.")
-    records = len(loader.dataset) if loader is not None and isinstance(claim, DPSGD) else None
+    if isinstance(vars(optimizer).get("clip_and_accumulate"), MethodType) and isinstance(
+        optimizer.clip_and_accumulate.__self__, Watch
+    ):
+        raise InputError("optimizer must have one watch at a time; detach the other first.")
+    records = None if loader is None else _records(loader, claim)
     audit = StepAudit(
         claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed, records=records
     )
     return OpacusWatch(audit, optimizer, loader, model, torch)
+
+
+def _records(loader: Any, claim: DPSGD | float) -> int:
+    """Return the number of training records behind a loader that draws its batches as claimed.
+
+    Raises:
+        InputError: Another loader or claim.
+    """
+    sampler = getattr(loader, "batch_sampler", None)
+    if sampler is None or not hasattr(getattr(loader, "dataset", None), "__len__"):
+        raise InputError(
+            f"loader must be the one that make_private returned, got {type(loader).__name__} without a batch sampler."
+        )
+    if hasattr(sampler, "max_batch_size"):
+        raise InputError("loader must be the one that make_private returned, before BatchMemoryManager.")
+    if not isinstance(claim, DPSGD) or not isinstance(claim.sampling, PoissonSampling):
+        raise InputError("loader must be left out unless the claim is a DPSGD with Poisson sampling.")
+    rate = getattr(sampler, "sample_rate", None)
+    if rate is not None and not math.isclose(rate, np.max(claim.sampling_rate), rel_tol=1e-6):
+        raise InputError(
+            f"claim must have the sampling rate of the loader, {rate:g}, got {claim.sampling_rate!r}; that of make_private is"
+            " 1 / len(loader)."
+        )
+    return len(loader.dataset)
 
 
 class OpacusWatch(Watch):
@@ -87,14 +117,26 @@ class OpacusWatch(Watch):
         self._coins: Any = None
         self._read_for: Any = None
         self._centre: Any = None
-        self._clip = optimizer.clip_and_accumulate
+        own = vars(optimizer).get("clip_and_accumulate")
+        self._clip, self._leaving = optimizer.clip_and_accumulate, False
         optimizer.clip_and_accumulate = self._clip_and_accumulate
         hook = optimizer.original_optimizer.register_step_pre_hook(self._before_update)
-        self._undo += [lambda: delattr(optimizer, "clip_and_accumulate"), hook.remove]
+
+        def restore() -> None:
+            delattr(optimizer, "clip_and_accumulate")
+            vars(optimizer).update({} if own is None else {"clip_and_accumulate": own})
+
+        self._undo += [restore, hook.remove]
         if loader is not None and audit.sampler is not None:
             sampler = loader.batch_sampler
             object.__setattr__(loader, "batch_sampler", _Seen(sampler, audit))
             self._undo.append(lambda: object.__setattr__(loader, "batch_sampler", sampler))
+
+    def detach(self) -> None:
+        """Restore the training as it was, after the update of a step that has canaries; the evidence stays."""
+        self._leaving = self._coins is not None
+        if not self._leaving:
+            super().detach()
 
     def check(self, *, seed: int = 0) -> CheckedStep:
         """Return whether the optimizer clips one canary to the clipping norm: exact, and before any noise; see `check_step`.
@@ -123,7 +165,7 @@ class OpacusWatch(Watch):
                     -1, *one.shape
                 )
             self._clip()
-            return np.concatenate([one.summed_grad.flatten().cpu().numpy() for one in parameters])
+            return np.concatenate([one.summed_grad.flatten().float().cpu().numpy() for one in parameters])
 
         try:
             return check_step(sums, self._shapes, clipping_norm=self._norms, seed=seed)
@@ -205,7 +247,10 @@ class OpacusWatch(Watch):
         samples = [self._optimizer._get_flat_grad_sample(one).flatten(1) for one in parameters]  # noqa: SLF001
         if not len(samples[0]):
             return 0.0
-        lengths = [torch.linalg.vector_norm(each, dim=1, dtype=torch.float32) for each in samples]
+        lengths = [
+            torch.linalg.vector_norm(each, dim=1, dtype=torch.promote_types(each.dtype, torch.float32))
+            for each in samples
+        ]
         norms = self._norms
         if isinstance(norms, Mapping):
             factors = [
@@ -241,6 +286,8 @@ class OpacusWatch(Watch):
         flat = [one.grad.detach().flatten() for one in optimizer.params]
         self._coins = None
         self.audit.observe_scores(self._scores(flat) * times, self._centre)
+        if self._leaving:
+            self.detach()
 
 
 def _names(parameters: list[Any], model: Any) -> list[str]:
@@ -271,4 +318,6 @@ class _Seen:
         return len(self._sampler)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # not there yet, in a copy
+            raise AttributeError(name)
         return getattr(self._sampler, name)

@@ -173,10 +173,13 @@ class TensorFlowWatch(Watch):
         """Return one loss for each canary, linear in the parameters; 0 where the coin is tails."""
         tf = self._tf
         parts = [
-            tf.math.unsorted_segment_sum(tf.reshape(each, [-1]) * gradient, owner, coins.shape[0])
+            tf.math.unsorted_segment_sum(
+                tf.reshape(each, [-1]) * tf.cast(gradient, each.dtype), owner, coins.shape[0]
+            )
             for each, (gradient, _, owner) in zip(self._variables, self._flat, strict=True)
         ]
-        return tf.where(coins, tf.add_n(parts), 0.0)
+        total = tf.add_n(parts)
+        return tf.where(coins, total, tf.zeros_like(total))
 
     def _with(self, records: Any, canaries: Any) -> Any:
         """Return the rows of records and canaries, whose number the framework divides by."""
@@ -188,7 +191,9 @@ class TensorFlowWatch(Watch):
         """Add up the scores in the gradient that the update of a tensor gets."""
         tf = self._tf
         _, reader, owner = self._flat[[each is variable for each in self._variables].index(True)]
-        part = tf.math.unsorted_segment_sum(tf.reshape(gradient, [-1]) * reader, owner, self._scores.shape[0])
+        part = tf.math.unsorted_segment_sum(
+            tf.cast(tf.reshape(gradient, [-1]), reader.dtype) * reader, owner, self._scores.shape[0]
+        )
         self._scores.assign_add(part * self._rows)
         self._reads.assign_add(1)
         if tf.executing_eagerly() and int(self._reads) == len(self._variables):

@@ -1,9 +1,10 @@
-"""Evidence against Poisson sampling, from the sizes of batches and from records that are drawn again [own].
+"""Evidence against Poisson sampling at the claimed rate or a lower one, from batch sizes and records that come again [own].
 
-Under the claim the size of a batch is Binomial(n, q) whatever came before, and so is, of a set of k records that earlier
-batches decide, the number that the next batch holds: Binomial(k, q). The likelihood ratio of a prediction, made from the past,
-against that law has mean 1, and products of such ratios are test martingales (Ville). The predictions are that of a loader
-that goes through shuffled records: the size of the batch before, and no record of the batches before; and other rates.
+Under the claim the size of a batch is Binomial(n, r) for a rate r <= q, whatever came before, and given its size k it is a
+random k-subset of the n records. The likelihood of a prediction from the past, over the largest likelihood of a size under
+any such r, or over that of a subset, has a mean of at most 1, and products of such ratios are test supermartingales (Ville).
+The predictions are that of a loader that goes through shuffled records: the size of the batch before, and no record of the
+batches before; and higher rates.
 """
 
 from collections import deque
@@ -17,7 +18,8 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats
 
-_RATES = np.array([0.5, 0.8, 0.9, 1.1, 1.25, 2.0])  # over the claimed one
+_RATES = np.array([1.05, 1.1, 1.25, 1.5, 2.0])  # over the claimed one
+_CERTAIN = 700.0  # log of the evidence of what is impossible under the claim
 _SURE = 0.9  # probability of what a shuffled loader does, in a prediction
 
 
@@ -52,27 +54,36 @@ class SamplerBets:
         """
         if not 0 <= size <= self.records:
             raise InputError(f"size must be a batch of the {self.records:,} records, got {size:,}.")
-        rates = np.clip(_RATES * self.rate, 0, 1)
-        claimed = stats.binom.logpmf(size, self.records, self.rate)
-        with np.errstate(invalid="ignore"):
-            self._won[: _RATES.size] += stats.binom.logpmf(size, self.records, rates) - claimed
+        # The likelihood of the size at the likeliest rate up to the claimed one.
+        claimed = stats.binom.logpmf(size, self.records, min(self.rate, size / self.records))
+        rates = np.minimum(_RATES * self.rate, 1 - 1e-12)
+        self._won[: _RATES.size] += stats.binom.logpmf(size, self.records, rates) - claimed
         if self.sizes:
             self._won[-3] += _ratio(size == self.sizes[-1], claimed)
         if records is not None:
-            self._settle_records(size, np.unique(np.asarray(records, dtype=np.int64)))
+            self._settle_records(size, np.asarray(records, dtype=np.int64))
         self.sizes.append(int(size))
         self.steps, self.empty = self.steps + 1, self.empty + (size == 0)
-        self.most = max(self.most, float(special.logsumexp(self._won) - np.log(self._won.size)))
+        log_evidence = special.logsumexp(self._won) - np.log(self._won.size)
+        self.most = max(self.most, float(min(log_evidence, _CERTAIN)))
 
-    def _settle_records(self, size: int, drawn: npt.NDArray[np.int64]) -> None:
-        if drawn.size != size:
+    def _settle_records(self, size: int, listed: npt.NDArray[np.int64]) -> None:
+        if listed.size != size:
             raise InputError(
-                f"records must name each record of the batch once, got {drawn.size:,} different indices for {size:,} records."
+                f"records must name the {size:,} records of the batch, got {listed.size:,} indices."
             )
+        drawn = np.unique(listed)
+        if drawn.size < size:  # with replacement
+            self.most = _CERTAIN
         if self._seen:
             for place, earlier in ((-2, self._seen[-1]), (-1, np.unique(np.concatenate(self._seen)))):
-                again = np.isin(drawn, earlier, assume_unique=True).any()
-                self._won[place] += _ratio(not again, earlier.size * np.log1p(-self.rate))
+                others = self.records - earlier.size
+                none = (
+                    special.gammaln([others + 1, self.records - size + 1]).sum()
+                    - special.gammaln([max(others - size, 0) + 1, self.records + 1]).sum()
+                )
+                again = np.isin(drawn, earlier, assume_unique=True).any() or others < size
+                self._won[place] += _ratio(not again, none)
         self._seen.append(drawn)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("auditor.training")
 _OF_SAMPLER = 0.2  # of the error, where the sampler is tested
 _FAIR = 0.5
+_OWN = 0x57E9  # begins the random stream, so that no other use of the same seed shares it
 _MEMORY = 0.9  # of the prediction of a score from earlier ones
 
 
@@ -74,19 +75,22 @@ class StepAudit:
         records: int | None = None,
     ) -> None:
         self.claim = claim
+        if isinstance(claim, str):
+            raise InputError(f"claim must be a DPSGD or a noise multiplier above 0, got {claim!r}.")
         noise = claim.noise_multiplier if isinstance(claim, DPSGD) else validate.positive("claim", claim)
         self._noise = noise
         self._ordered = validate.at_least("canaries", canaries, least=1)
         self.scale, self.confidence = validate.number("scale", scale), validate.confidence(confidence)
         if not 1 < self.scale < math.inf:
             raise InputError(f"scale must be above 1, so that clipping must act, got {scale!r}.")
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(None if seed is None else [seed, _OWN])
         self.drawn_with = {} if seed is None else {"seed": seed}  # for the result
         self.sampler = self._sampler_of(records)
         self.notes: list[str] = []
         self._blocks: Blocks | None = None
         self._coins: npt.NDArray[np.bool_] | None = None
         self.evidence_by_step: list[float] = []
+        self.is_centred = True  # whether the batch's own gradients were known in every step
 
     def _sampler_of(self, records: int | None) -> SamplerBets | None:
         if records is None:
@@ -190,11 +194,21 @@ class StepAudit:
                 f"gradients must be finite, got some that are not in step {self.steps + 1}; is the learning rate too large?"
             )
         coins, self._coins = self._coins, None
-        noise = self._noise_of(self.steps)
+        noise, shares = self._noise_of(self.steps), self.blocks.shares(self._limits)
+        self.is_centred = self.is_centred and centre is not None
         centred = scores - (self._tally.predicted if centre is None else centre)
-        self._tally.add(scores, centred, coins, noise / self.blocks.shares(self._limits))
-        self._bets.add(centred, coins, noise=noise)
+        self._tally.add(scores, centred, coins, noise / shares)
+        self._bets.add(centred, coins, noise=noise, shares=shares)
         self.evidence_by_step.append(float(self._bets.most))
+
+    def forget(self) -> None:
+        """Forget the coins of a step that failed before its sum was known."""
+        self._coins = None
+
+    @property
+    def largest_noise(self) -> float:
+        """The largest claimed noise multiplier of the observed steps."""
+        return float(np.max(self._noise[: self.steps]) if isinstance(self._noise, tuple) else self._noise)
 
     def _noise_of(self, step: int) -> float:
         if not isinstance(self._noise, tuple):
@@ -279,6 +293,7 @@ class StepAudit:
     def tensor_limits(self) -> Floats:
         """The certified ratio of noise to claim of each tensor, all at once; inf without one."""
         limits = self._bets.at_most(self.shares[0])
+        limits = limits if self.noise_refuted else np.maximum(limits, 1.0)
         return limits[1:] if len(limits) > 1 else limits
 
     @property

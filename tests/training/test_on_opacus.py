@@ -36,7 +36,7 @@ def private(*, noise=1.0, seed=0, poisson=True, clipping="flat", norm=1.0, **mor
 
 def watched(network, optimizer, loader, *, sampler=False, **more):
     """A watch of the training, with the claim that it is accounted for."""
-    claim = auditor.DPSGD(1.0, BATCH / RECORDS, 1000)
+    claim = auditor.DPSGD(1.0, 1 / (RECORDS // BATCH), 1000)
     return auditor.training.opacus(
         optimizer, claim=claim, loader=loader if sampler else None, model=network, seed=1, **more
     )
@@ -225,6 +225,59 @@ def test_detach_restores_the_optimizer():
         finals.append(torch.cat([one.detach().flatten() for one in network.parameters()]))
         assert "clip_and_accumulate" not in vars(optimizer)
     assert torch.equal(*finals)
+
+
+def test_detach_between_physical_batches_waits_for_the_update():
+    """The canaries of a logical batch that is not complete stay in it; a user's own clipping is put back."""
+    parts = network, optimizer, loader = private()
+    calls = []
+    clip = optimizer.clip_and_accumulate
+    optimizer.clip_and_accumulate = own = lambda: (calls.append(1), clip())[1]
+    watch = watched(*parts)
+    features, labels = next(iter(loader))
+    for last in (False, True):
+        optimizer.signal_skip_step(do_skip=not last)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(features), labels).backward()
+        optimizer.step()
+        watch.detach()
+        assert "clip_and_accumulate" in vars(optimizer)
+        assert (optimizer.clip_and_accumulate is own) is last
+    assert watch.steps == 1
+
+
+def test_double_precision():
+    """A float64 model is watched like any other."""
+    network, optimizer, loader = private(noise=0.5)
+    network.double()
+    watch = auditor.training.opacus(optimizer, claim=1.0, model=network, seed=1)
+    batches = [(features.double(), labels) for features, labels in [*loader, *loader]]
+    train(network, optimizer, batches, 60, watch)
+    assert watch.refuted
+
+
+def test_loaders_that_show_nothing():
+    """Another rate than the claim's, a loader after `BatchMemoryManager`, and a claim without a sampler: one sentence each."""
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    network, optimizer, loader = private()
+    for claim, words in (
+        (auditor.DPSGD(1.0, 0.05, 100), "sampling rate of the loader"),
+        (1.0, "loader must be left out unless"),
+    ):
+        with pytest.raises(InputError, match=words):
+            auditor.training.opacus(optimizer, claim=claim, loader=loader)
+    claim = auditor.DPSGD(1.0, 1 / len(loader), 100)
+    with (
+        BatchMemoryManager(data_loader=loader, max_physical_batch_size=8, optimizer=optimizer) as small,
+        pytest.raises(InputError, match="before BatchMemoryManager"),
+    ):
+        auditor.training.opacus(optimizer, claim=claim, loader=small)
+    with pytest.raises(InputError, match="without a batch sampler"):
+        auditor.training.opacus(optimizer, claim=claim, loader=[1, 2])
+    watched(network, optimizer, loader)
+    with pytest.raises(InputError, match="one watch at a time"):
+        watched(network, optimizer, loader)
 
 
 def test_optimizers_that_cannot_be_watched():

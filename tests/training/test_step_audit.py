@@ -222,19 +222,29 @@ def test_shuffled_batches_are_found_within_an_epoch(with_records):
     assert bets.most >= math.log(100)
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.05])
-def test_another_rate_and_lost_empty_batches_are_found(rate):
-    """Batches of another rate; and empty ones that the loader leaves out, where many are due."""
+def test_a_higher_rate_is_found_and_a_lower_one_is_not():
+    """Batches of a higher rate, lost empty ones, and records drawn twice refute the claim; fewer records are as private or more."""
     rng = np.random.default_rng(11)
-    bets = SamplerBets(records=3000, rate=0.02)
-    for _ in range(200):
-        bets.add(int(rng.binomial(3000, rate)))
-    assert bets.most >= math.log(100)
+    for rate, found in ((0.025, True), (0.02, False), (0.012, False), (0.004, False)):
+        bets = SamplerBets(records=3000, rate=0.02)
+        for _ in range(200):
+            drawn = np.flatnonzero(rng.random(3000) < rate)
+            bets.add(drawn.size, drawn)
+        assert (bets.most >= math.log(100)) is found, rate
     bets = SamplerBets(records=100, rate=0.01)
     for size in rng.binomial(100, 0.01, 400):
         if size:
             bets.add(int(size))
     assert bets.most >= math.log(100)
+    for records, rate, size, listed in ((100, 0.1, 3, [1, 1, 2]), (100, 1.0, 50, None)):
+        bets = SamplerBets(records=records, rate=rate)
+        for _ in range(3):
+            bets.add(size, listed)
+        assert bets.most >= math.log(100)
+    bets = SamplerBets(records=100, rate=1.0)
+    for _ in range(3):
+        bets.add(100, np.arange(100))
+    assert bets.most == 0
 
 
 def test_the_sampler_has_its_own_share_of_the_error():
@@ -242,11 +252,77 @@ def test_the_sampler_has_its_own_share_of_the_error():
     claim = auditor.DPSGD(1.0, 0.02, 100)
     assert StepAudit(claim, records=3000).shares == pytest.approx((0.04, 0.01))
     assert StepAudit(claim).shares == pytest.approx((0.05, 0.0))
-    audit = StepAudit(claim, records=3000, seed=0)
+    watched = step(noised(1.0), SHAPES, claim=claim, seed=0)
+    watched.audit.sampler = SamplerBets(records=3000, rate=0.02)
     for _ in range(20):
-        audit.observe_batch(60)
-    assert audit.refuted
-    assert not audit.noise_refuted
+        watched.audit.observe_batch(60)
+    train(watched, 5)
+    assert watched.refuted
+    assert not watched.audit.noise_refuted
+    result = watched.result()
+    assert result.comparisons[0].claim.metric == "sampling_rate"
+    assert result.comparisons[0].e_value > 100
+    assert "not Poisson samples" in str(result)
+
+
+# --- What a claim means where it changes by step ---
+
+
+def test_clipping_norms_may_change_by_step():
+    """Each canary is judged by its share of the clipping norm of the step: a correct step is not refuted."""
+    for seed in range(5):
+        rng, audit = np.random.default_rng(seed), StepAudit(1.0, canaries=16, seed=seed)
+        for place in range(100):
+            norm = (
+                {"weights": 0.3, "bias": 0.2, "head": 1.0}
+                if place < 1
+                else {"weights": 1.0, "bias": 1.0, "head": 0.3}
+            )
+            rows = audit.insert(SHAPES, clipping_norm=norm)
+            flat = np.concatenate([part.reshape(len(part), -1) for part in rows.values()], axis=1)
+            total = clipped(flat, norm).sum(axis=0) + rng.normal(0, math.hypot(*norm.values()), SIZE)
+            audit.observe({name: total[part].reshape(SHAPES[name]) for name, part in PARTS.items()})
+        assert not audit.refuted
+
+
+def test_the_mu_of_a_schedule_is_that_of_its_observed_steps():
+    """Of noise 1.2 where 2 is claimed: no step has a mu above 1/1.2; the noise that is claimed for later steps plays no part."""
+    claim = auditor.DPSGD([2.0] * 300 + [0.5] * 10, 0.1)
+    result = train(step(noised(1.2), SHAPES, claim=claim, seed=1), 300).result()
+    assert result.verdict == "refuted"
+    assert result["step_mu"].value <= 1 / 1.2
+    assert result.comparisons[0].claim.value is None
+
+
+def test_canaries_that_do_not_reach_the_sum_judge_nothing():
+    """A mean in place of a sum: the verdict is inconclusive, and the exact check does not pass either."""
+    rng = np.random.default_rng(0)
+    watched = step(
+        lambda rows: clipped(rows).mean(axis=0) + rng.normal(0, 1, SIZE), SHAPES, claim=1.0, seed=1
+    )
+    result = train(watched, 30).result()
+    assert result.verdict == "inconclusive"
+    assert "may be divided" in result.comparisons[0].reason
+    assert "inconclusive" in str(result).lower()
+    found = check_step(lambda rows: clipped(rows).mean(axis=0), SHAPES)
+    assert not found.passed
+    assert "is it divided?" in found.message
+
+
+def test_a_step_that_fails_is_forgotten():
+    """An exception in the function leaves a watch that can go on."""
+    fails = iter([True, False])
+
+    def function(rows):
+        if next(fails):
+            raise MemoryError
+        return clipped(rows).sum(axis=0)
+
+    watched = step(function, SHAPES, claim=1.0, seed=0)
+    with pytest.raises(MemoryError):
+        watched(np.zeros((3, SIZE)))
+    watched(np.zeros((3, SIZE)))
+    assert watched.steps == 1
 
 
 # --- The document ---
