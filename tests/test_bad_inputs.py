@@ -40,7 +40,7 @@ from auditor.many import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.report import render
 from auditor.scores import Population, References
-from auditor.sensitivity import Columns, Rewritten, SensitivityTracker
+from auditor.sensitivity import Columns, SensitivityTracker
 from auditor.verdicts import check_gates, judge, parse
 
 TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
@@ -331,16 +331,6 @@ CASES = {
     "at least one column": lambda: Columns([], [[], []]),
     "clipping_norm must be above 0": lambda: SensitivityTracker(clipping_norm=0),
     r"distance must be auditor\.sensitivity\.Full": lambda: SensitivityTracker(clipping_norm=1, distance="full"),
-    "complete must be a function": lambda: Rewritten("age", (1, 2)),
-    "^values must .* 2 different values of the attribute, got 1": lambda: Rewritten(print, (1,)),
-    "^values .* different values of the attribute, got 1": lambda: Rewritten(print, (1, 1)),
-    "different values of the attribute, got 1": lambda: Rewritten(print, (np.zeros(2), np.zeros(2))),
-    "at least 2 different values of the attribute, got 0": lambda: Rewritten(print, ()),
-    "values must be a list of values of the attribute, got 5": lambda: Rewritten(print, 5),
-    "values must be a list of values of the attribute, got 'ab'": lambda: Rewritten(print, "ab"),
-    r"type it got, \(4, 4\) of float64, got \(4,\) of float64 for value 1": lambda: Rewritten(lambda batch, _: batch[0], (1, 2)).batches(X),
-    r"type it got, \(4, 4\) of float64, got \(4, 4\) of int64 for value 1": lambda: Rewritten(lambda batch, _: batch.astype(int), (1, 2)).batches(X),
-    r"type it got, \(4, 4\) of float64, got .. of object for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
     # Judges of a claim.
     "gives no verdict": lambda: Comparison(PROMISE, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL),
     "needs the adjacency": lambda: Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM),
