@@ -1,7 +1,7 @@
 """Step audits of Opacus: canary gradients beside those of the batch, and the gradients that the optimizer gets."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from auditor.core.errors import InputError, import_optional
 from auditor.core.options import DPSGD
 from auditor.core.values import Floats
 from auditor.training.on_function import CheckedStep, check_step
-from auditor.training.step_audit import StepAudit
+from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
 _REFUSED = {
@@ -25,10 +25,7 @@ def opacus(
     claim: DPSGD | float,
     loader: Any = None,
     model: Any = None,
-    canaries: int = 64,
-    scale: float = 10.0,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> "OpacusWatch":
     """Watch a training by Opacus: its noise, its clipping, the parameters that both cover, and its sampler.
 
@@ -49,10 +46,7 @@ def opacus(
         loader: The loader that ``make_private`` returned, before `BatchMemoryManager` splits its batches: with it the
             sampler of a claim of Poisson sampling is tested too, by sizes and indices of the logical batches, empty ones too.
         model: The network, for the names of its parameters; they are counted without it.
-        canaries: As in `StepAudit`.
-        scale: As in `StepAudit`.
-        confidence: As in `StepAudit`.
-        seed: As in `StepAudit`.
+        **options: Canaries, scale, confidence and seed, as in `StepAudit`.
 
     Raises:
         InputError: An optimizer that is not private, or one of ghost clipping or distributed training; a bad argument.
@@ -71,9 +65,7 @@ def opacus(
         if word in kind:
             raise InputError(f"optimizer must clip per-example gradients in one process: {kind} {why}.")
     records = len(loader.dataset) if loader is not None and isinstance(claim, DPSGD) else None
-    audit = StepAudit(
-        claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed, records=records
-    )
+    audit = StepAudit(claim, records=records, **options)
     return OpacusWatch(audit, optimizer, loader, model, torch)
 
 
