@@ -39,7 +39,6 @@ class StepWatch(Watch):
     def __init__(self, audit: StepAudit, function: Step, shapes: Shapes, clipping_norm: Limits) -> None:
         super().__init__(audit)
         self._function, self._shapes, self._norm = function, shapes, clipping_norm
-        self._undo.append(lambda: None)
 
     def __call__(self, gradients: npt.ArrayLike) -> Floats:
         """Return the output of the function for the gradients and the canaries, and observe it.

@@ -57,7 +57,6 @@ class JaxWatch(Watch):
         self._left: Any = None  # places of canaries that the step has not used yet
         self._tossed = False
         self._flat: list[Any] = []
-        self._undo.append(lambda: None)
 
     def clipped_grad(self, fun: Callable[..., Any], argnums: int | Sequence[int] = 0, **options: Any) -> Any:
         """Return `jax_privacy.clipped_grad` of a loss function, with canaries; all arguments are those of that function.

@@ -125,8 +125,12 @@ class OpacusWatch(Watch):
             vars(optimizer).update(counted)
 
     def _shapes_of(self, parameters: list[Any]) -> dict[str, tuple[int, ...]]:
-        names = _names(parameters, self._model)
-        return {name: tuple(one.shape) for name, one in zip(names, parameters, strict=True)}
+        """Return the shape of each parameter, by its name in the model without Opacus's prefix, or by its number."""
+        named = {} if self._model is None else {id(one): name for name, one in self._model.named_parameters()}
+        return {
+            named.get(id(one), f"parameter {place}").removeprefix("_module."): tuple(one.shape)
+            for place, one in enumerate(parameters)
+        }
 
     @property
     def _norms(self) -> float | dict[str, float]:
@@ -233,15 +237,6 @@ class OpacusWatch(Watch):
         flat = [one.grad.detach().flatten() for one in optimizer.params]
         self._coins = None
         self.audit.observe_scores(self._scores(flat) * times, self._centre)
-
-
-def _names(parameters: list[Any], model: Any) -> list[str]:
-    """Return the name of each parameter in the model, without Opacus's prefix, or its number."""
-    named = {} if model is None else {id(one): name for name, one in model.named_parameters()}
-    return [
-        named.get(id(one), f"parameter {place}").removeprefix("_module.")
-        for place, one in enumerate(parameters)
-    ]
 
 
 def _first(samples: Any) -> Any:
