@@ -1,8 +1,7 @@
 """Canaries: records made to be memorised, each with a fair coin, to audit the training that includes them.
 
 A natural record makes a weak test: a model that leaks may have learned little from it. A canary is planted to be as
-visible as possible: a feature of its own, a wrong label, a pattern stamped on it, values far outside the data, or a secret
-in a text (Nasr et al. 2021, 2023; Tramer et al. 2022; Carlini et al. 2019). Each has a coin of its own that decides whether it is in the training
+visible as possible: a feature of its own, a wrong label, a pattern stamped on it, or a secret in a text (Nasr et al. 2021, 2023; Tramer et al. 2022; Carlini et al. 2019). Each has a coin of its own that decides whether it is in the training
 set, so that the losses of all of them, audited with ``split=auditor.BernoulliSplit(0.5)``, say something about the
 training algorithm (Steinke, Nasr and Jagielski 2023).
 
@@ -19,7 +18,6 @@ import reprlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +30,7 @@ from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import table_content, write_all
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import Losses, PerGroup
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.rates import auc
@@ -467,8 +465,7 @@ def mislabelled(features: Any, labels: Any, *, size: int, seed: int | None = Non
     >>> sorted(zip(planted.features[:, 0].tolist(), planted.labels.tolist()))
     [(0.0, 'dog'), (2.0, 'cat'), (4.0, 'cat')]
     """
-    result = _drawn(features, labels, size=size, label=None, seed=seed)
-    return Canaries.of(result.copies, result.labels, seed=seed)
+    return Canaries.of(*_drawn(features, labels, size=size, label=None, seed=seed), seed=seed)
 
 
 def patterned(
@@ -476,7 +473,7 @@ def patterned(
     labels: Any,
     *,
     size: int,
-    pattern: Mapping[Any, Any] | None = None,
+    pattern: Mapping[Any, Any],
     label: Any = None,
     seed: int | None = None,
 ) -> Canaries:
@@ -491,78 +488,28 @@ def patterned(
         labels: As for `mislabelled`.
         size: As for `mislabelled`.
         pattern: Values that features are set to: names of columns for a DataFrame, positions in a record for an array (as 3, or
-            (0, 5) in a picture). Default: every second numeric feature, as the black squares of a checkerboard, is set to
-            the largest value that it has in the data.
+            (0, 5) in a picture).
         label: One class for all canaries; by default each gets a wrong one, drawn as for `mislabelled`.
         seed: As for `mislabelled`.
 
     Raises:
-        InputError: As for `mislabelled`; a feature that is not there, a value that does not fit its type, a label that is
-            no class, or no numeric feature for the default pattern.
+        InputError: As for `mislabelled`; no pattern, a feature that is not there, a value that does not fit its type, or a
+            label that is no class.
 
     >>> planted = patterned(np.zeros((3, 4)), [0, 1, 1], size=1, pattern={0: 9, 3: -9}, label=0, seed=0)
     >>> planted.features.tolist(), planted.labels.tolist()
     ([[9.0, 0.0, 0.0, -9.0]], [0])
     """
-    result = _drawn(features, labels, size=size, label=label, seed=seed)
-    if pattern is None:
-        for place, square, feature in _numeric(result.source):
-            if square == 0:
-                _put(result.copies, place, feature.fitted(np.full(len(result.copies), feature.high)))
-    elif not isinstance(pattern, Mapping) or not pattern:
+    if not isinstance(pattern, Mapping) or not pattern:
         raise InputError(f"pattern must be a mapping of features to values, got {pattern!r}.")
-    else:
-        for name, value in pattern.items():
-            _stamp(result.copies, name, value)
-    return Canaries.of(result.copies, result.labels, seed=seed)
+    copies, own_labels = _drawn(features, labels, size=size, label=label, seed=seed)
+    for name, value in pattern.items():
+        _stamp(copies, name, value)
+    return Canaries.of(copies, own_labels, seed=seed)
 
 
-def out_of_range(
-    features: Any, labels: Any, *, size: int, times: int = 10, seed: int | None = None
-) -> Canaries:
-    """Return records whose numeric features lie far outside the data, each in a random direction.
-
-    A numeric feature is put ``times`` to 2 ``times`` half its range from the middle of the range, on a random side: in d
-    features two canaries are nearly orthogonal. Values stay within the range of the type, and so finite; a side on which
-    the type has no room (below 0, for counts of an unsigned type) is not taken. All else is that of a real record, and
-    the label is a wrong one for it.
-
-    Args:
-        features: As for `mislabelled`; columns that are neither floating-point nor whole numbers are left alone.
-        labels: As for `mislabelled`.
-        size: As for `mislabelled`.
-        times: A whole number of 2 or more.
-        seed: As for `mislabelled`.
-
-    Raises:
-        InputError: As for `mislabelled`, or no numeric feature whose type has room outside its range.
-
-    >>> planted = out_of_range(np.array([[0.0, 5.0], [2.0, 5.0]]), [0, 1], size=2, seed=0)
-    >>> bool((np.abs(planted.features[:, 0] - 1) >= 10).all()), bool((np.abs(planted.features[:, 1] - 5) >= 50).all())
-    (True, True)
-    """
-    far = validate.at_least("times", times, least=2)
-    result = _drawn(features, labels, size=size, label=None, seed=seed)
-    draw = partial(_far_out, times=far, size=len(result.copies), rng=result.rng)
-    moved = {place: draw(feature) for place, _, feature in _numeric(result.source)}
-    if all(values is None for values in moved.values()):
-        raise InputError("features must have a numeric one whose type has room outside its range, got none.")
-    for place, values in moved.items():
-        if values is not None:
-            _put(result.copies, place, values)
-    return Canaries.of(result.copies, result.labels, seed=seed)
-
-
-class _Drawn(NamedTuple):
-    """Records to choose from, copies of some of them, the labels of the copies, and the generator of the rest."""
-
-    source: Any
-    copies: Any
-    labels: Any
-    rng: np.random.Generator
-
-
-def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | None) -> _Drawn:
+def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | None) -> tuple[Any, Any]:
+    """Return copies of some of the records, and the labels that they take."""
     records = table_of("the", features).n
     frame = hasattr(features, "iloc") and hasattr(features, "columns")
     source = features if frame else np.asarray(features)
@@ -575,8 +522,7 @@ def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | Non
         raise InputError(f"size must be at most {records:,}, the number of records, got {most:,}.")
     rng = _stream(seed, _RECORDS)
     rows = rng.choice(records, most, replace=False)
-    own, copies = _rows(options, _labels(options, rows, label=label, rng=rng)), _rows(source, rows)
-    return _Drawn(source, copies.copy() if frame else np.ascontiguousarray(copies), own, rng)
+    return _rows(source, rows), _rows(options, _labels(options, rows, label=label, rng=rng))
 
 
 def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generator) -> _Integers:
@@ -610,74 +556,6 @@ def _code(classes: Any, label: Any) -> int:
     return same[0]
 
 
-# --- Changes to the features of copies ---
-
-
-_MOST = float(np.finfo(np.float64).max)
-
-
-class _Feature(NamedTuple):
-    """The finite range of a numeric feature, and its type."""
-
-    low: float
-    high: float
-    kind: np.dtype[Any]
-
-    def fitted(self, values: Floats) -> npt.NDArray[Any]:
-        """Return the nearest values that the type holds."""
-        limits: Any = np.finfo(self.kind) if self.kind.kind == "f" else np.iinfo(self.kind)
-        most = float(limits.max)
-        # Of whole numbers of 64 bits it is rounded up to one that they do not hold.
-        most = most if most <= limits.max else math.nextafter(most, 0)
-        near = values if self.kind.kind == "f" else np.rint(values)
-        return np.clip(near, max(float(limits.min), -_MOST), most).astype(self.kind)
-
-
-def _numeric(source: Any) -> list[tuple[int, int, _Feature]]:
-    """Return place, square of a checkerboard (0 is black) and range of each numeric feature that has a finite value."""
-    frame, shape = hasattr(source, "iloc"), source.shape[1:]
-    result: list[tuple[int, int, _Feature]] = []
-    flat = source if frame else source.reshape(source.shape[0], -1)
-    for place in range(flat.shape[1]):
-        column = flat.iloc[:, place] if frame else flat[:, place]
-        kind = getattr(column.dtype, "numpy_dtype", column.dtype)
-        if not isinstance(kind, np.dtype) or kind.kind not in "iuf":
-            continue
-        values = column.to_numpy(np.float64, na_value=np.nan) if frame else column
-        finite = values[np.isfinite(values)]
-        if finite.size:
-            square = len(result) if frame else sum(np.unravel_index(place, shape))
-            result.append((place, int(square) % 2, _Feature(float(finite.min()), float(finite.max()), kind)))
-    if not result:
-        raise InputError(
-            "features must have a numeric one with finite values, got none; take another kind of canary."
-        )
-    return result
-
-
-def _put(copies: Any, place: int, values: Any) -> None:
-    """Set one feature, counted from 0 in a flat record, in its type."""
-    import pandas as pd
-
-    if hasattr(copies, "iloc"):
-        copies.isetitem(place, pd.Series(values, index=copies.index).astype(copies.iloc[:, place].dtype))
-    else:
-        copies.reshape(copies.shape[0], -1)[:, place] = values
-
-
-def _far_out(
-    feature: _Feature, *, times: int, size: int, rng: np.random.Generator
-) -> npt.NDArray[Any] | None:
-    """Return values on random sides of the range, all outside it; none where its type has no room on either."""
-    # Halves first, since the range of floats is no float.
-    middle, half = feature.low / 2 + feature.high / 2, feature.high / 2 - feature.low / 2
-    with np.errstate(over="ignore"):
-        away = (half or abs(middle) or 1.0) * times * rng.uniform(1, 2, size) * rng.choice((-1.0, 1.0), size)
-        here, there = feature.fitted(middle + away), feature.fitted(middle - away)
-    result = np.where((here < feature.low) | (here > feature.high), here, there)
-    return result if bool(((result < feature.low) | (result > feature.high)).all()) else None
-
-
 def _stamp(copies: Any, name: Any, value: Any) -> None:
     """Set one feature of every copy to a value that its type holds."""
     frame, shape = hasattr(copies, "iloc"), copies.shape[1:]
@@ -690,7 +568,10 @@ def _stamp(copies: Any, name: Any, value: Any) -> None:
     kind = copies.iloc[:, place].dtype if frame else copies.dtype
     if not _holds(kind, value):
         raise InputError(f"pattern must give {name!r} a value that its type, {kind}, holds, got {value!r}.")
-    _put(copies, place, [value] * len(copies))
+    if frame:
+        copies.isetitem(place, copies.iloc[:, place].map(lambda _: value).astype(kind))
+    else:
+        copies[(slice(None), *position)] = value
 
 
 def _holds(kind: Any, value: Any) -> bool:

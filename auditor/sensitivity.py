@@ -5,10 +5,8 @@ from auditor.training.torch_tracker import TorchSensitivityTracker
 from auditor.training.tracker import (
     Approximate,
     Columns,
-    Completions,
     Distance,
     Full,
-    Rewritten,
     SensitivityTracker,
     clipped,
     largest_distance,
@@ -17,10 +15,8 @@ from auditor.training.tracker import (
 __all__ = [
     "Approximate",
     "Columns",
-    "Completions",
     "Distance",
     "Full",
-    "Rewritten",
     "SensitivityTracker",
     "TensorFlowSensitivityTracker",
     "TorchSensitivityTracker",

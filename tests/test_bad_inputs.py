@@ -40,7 +40,7 @@ from auditor.many import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.report import render
 from auditor.scores import Population, References
-from auditor.sensitivity import Columns, Rewritten, SensitivityTracker
+from auditor.sensitivity import Columns, SensitivityTracker
 from auditor.verdicts import check_gates, judge, parse
 
 TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
@@ -331,16 +331,6 @@ CASES = {
     "at least one column": lambda: Columns([], [[], []]),
     "clipping_norm must be above 0": lambda: SensitivityTracker(clipping_norm=0),
     r"distance must be auditor\.sensitivity\.Full": lambda: SensitivityTracker(clipping_norm=1, distance="full"),
-    "complete must be a function": lambda: Rewritten("age", (1, 2)),
-    "^values must .* 2 different values of the attribute, got 1": lambda: Rewritten(print, (1,)),
-    "^values .* different values of the attribute, got 1": lambda: Rewritten(print, (1, 1)),
-    "different values of the attribute, got 1": lambda: Rewritten(print, (np.zeros(2), np.zeros(2))),
-    "at least 2 different values of the attribute, got 0": lambda: Rewritten(print, ()),
-    "values must be a list of values of the attribute, got 5": lambda: Rewritten(print, 5),
-    "values must be a list of values of the attribute, got 'ab'": lambda: Rewritten(print, "ab"),
-    r"type it got, \(4, 4\) of float64, got \(4,\) of float64 for value 1": lambda: Rewritten(lambda batch, _: batch[0], (1, 2)).batches(X),
-    r"type it got, \(4, 4\) of float64, got \(4, 4\) of int64 for value 1": lambda: Rewritten(lambda batch, _: batch.astype(int), (1, 2)).batches(X),
-    r"type it got, \(4, 4\) of float64, got .. of object for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
     # Judges of a claim.
     "gives no verdict": lambda: Comparison(PROMISE, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL),
     "needs the adjacency": lambda: Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM),
@@ -381,8 +371,6 @@ CASES = {
     "^max_request_records must be a whole number of 1 or more": lambda: served(max_request_records=0),
     "^protocol must be one of": lambda: served(protocol="grpc"),
     "^output must be one of .* did you mean 'probabilities'": lambda: served(output="probability"),
-    "^labels must be a list of different names": lambda: served(labels="ab"),
-    "^columns must be a list of different names": lambda: served(columns=["a", "a"]),
     "^request_template must hold one of .* once, got 0 of them": lambda: Template("{}"),
     "^request_template must hold one of .* once, got 2 of them": lambda: Template('{"a": {{rows}}, "b": {{row}}}'),
     "^request_template must be JSON around its placeholder": lambda: Template('{"a": {{rows}}'),
@@ -410,11 +398,7 @@ CASES = {
     "holds, got 1.5": lambda: canaries.patterned(X.astype(int), Y, size=2, pattern={0: 1.5}),
     "type, uint8, holds, got 300": lambda: canaries.patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}),
     "float32, holds, got 1e\\+300": lambda: canaries.patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}),
-    "label must be one of the 2 classes of labels, got 7": lambda: canaries.patterned(X, Y, size=2, label=7),
-    "must have a numeric one with finite values, got none": lambda: canaries.patterned(X.astype(str), Y, size=2),
-    "a numeric one with finite values, got none": lambda: canaries.out_of_range(X.astype(bool), Y, size=2),
-    "has room outside its range, got none": lambda: canaries.out_of_range(np.uint8([[0], [255]]), [0, 1], size=2),
-    "times must be a whole number of 2 or more, got 1": lambda: canaries.out_of_range(X, Y, size=2, times=1),
+    "label must be one of the 2 classes of labels, got 7": lambda: canaries.patterned(X, Y, size=2, pattern={0: 1}, label=7),
     "id must be another for every canary, got 'a' 2 times": lambda: canaries.Canaries(None, None, ["a", "a"], [0, 1]),
     "member must hold only 0": lambda: canaries.Canaries(None, None, ["a", "b"], [0, 2]),
     "features has 4": lambda: canaries.Canaries(X, None, ["a", "b"], [0, 1]),

@@ -46,7 +46,6 @@ class _Records(InMemory, title="The records"):
 _OF_KIND = {
     "own_column": "own-feature",
     "pattern": "pattern",
-    "times": "out-of-range",
     "template": "text",
     "alphabet": "text",
 }
@@ -57,22 +56,20 @@ class _Kind(Options, title="The canaries"):
     """Kind and number of the canaries.
 
     Attributes:
-        kind: Empty records with a feature of their own (the kind to try first); real records with a wrong label; records with a pattern; records with out-of-range numbers; or texts with a secret.
+        kind: Empty records with a feature of their own (the kind to try first); real records with a wrong label; records with a pattern; or texts with a secret.
         size: Number of canaries.
         own_column: Columns, separated by commas, where each canary has a value of its own, for --kind own-feature; default: a column is
             added for each canary.
-        pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern; repeatable. Default: every second number to its maximum.
-        times: Minimum distance of the numbers from the midrange, in half ranges, for --kind out-of-range; default: 10.
+        pattern: FEATURE=VALUE sets this feature to this value, for --kind pattern, which needs one at least; repeatable.
         template: Text with a # for each character of its secret, for --kind text; default: The random number is #########.
         alphabet: Characters of the secret, for --kind text; default: the digits.
         seed: Seed of records and coins, for reproducible output; it reveals the coins; default: fresh randomness.
     """
 
-    kind: Literal["own-feature", "mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
+    kind: Literal["own-feature", "mislabelled", "pattern", "text"] = "mislabelled"
     size: int = 1000
     own_column: str | None = None
     pattern: tuple[str, ...] = ()
-    times: int | None = None
     template: str | None = None
     alphabet: str | None = None
     seed: int | None = None
@@ -98,13 +95,12 @@ class _Kind(Options, title="The canaries"):
             return making.own_feature(features, labels, column=column, **chosen)
         if self.kind == "pattern":
             return making.patterned(features, labels, pattern=self._stamped(features), **chosen)
-        if self.kind == "out-of-range":
-            more = {} if self.times is None else {"times": self.times}
-            return making.out_of_range(features, labels, **more, **chosen)
         return making.mislabelled(features, labels, **chosen)
 
-    def _stamped(self, features: Any) -> dict[str, Any] | None:
+    def _stamped(self, features: Any) -> dict[str, Any]:
         """Return the value of each feature of the pattern, as a number for numeric features."""
+        if not self.pattern:
+            raise InputError("--pattern FEATURE=VALUE must be given with --kind pattern.")
         result: dict[str, Any] = {}
         for pair in self.pattern:
             name, sign, value = pair.partition("=")
@@ -117,7 +113,7 @@ class _Kind(Options, title="The canaries"):
                 raise InputError(
                     f"--pattern must be a number for {name!r}, whose column is numeric, got {value!r}."
                 ) from None
-        return result or None
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)

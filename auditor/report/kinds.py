@@ -187,9 +187,11 @@ class StepsView(TrainingView):
         less = most is not None and most < 1
         values = {"level": self._level, "most": numbers.number(most, toward="up"), "where": where}
         yield words["noise" if less else "leak"].format(**values)
-        largest = max((item["contribution"] or 0.0 for item in self.tensors), default=0.0)
-        if largest > _CLIPPED:
-            yield words["clipping"].format(contribution=numbers.number(largest))
+        seen = [item for item in self.tensors if item["contribution"] is not None]
+        total = sum(item["canaries"] for item in seen)
+        mean = sum(item["contribution"] * item["canaries"] for item in seen) / max(total, 1)
+        if mean > _CLIPPED:
+            yield words["clipping"].format(contribution=numbers.number(mean))
 
     def _quiet(self) -> str:
         words, most = texts("findings")["steps"], self.rows[0].estimate.upper
@@ -240,7 +242,7 @@ class StepsView(TrainingView):
         return " ".join(result)
 
 
-_CLIPPED = 1.2  # clipping norms; more than a mean of as many steps as refute leaves to chance
+_CLIPPED = 1.5  # clipping norms, in the mean over all canaries
 
 
 class LabelsView(View):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from auditor.core.errors import InputError
 from auditor.core.options import DPSGD
 from auditor.core.values import Floats
 from auditor.training.blocks import Blocks, Limits, Shapes
-from auditor.training.step_audit import StepAudit
+from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
 Step = Callable[
@@ -40,8 +40,6 @@ class StepWatch(Watch):
     def __init__(self, audit: StepAudit, function: Step, shapes: Shapes, clipping_norm: Limits) -> None:
         super().__init__(audit)
         self._function, self._shapes, self._norm = function, shapes, clipping_norm
-        self._on = True
-        self._undo.append(lambda: setattr(self, "_on", False))
 
     def _summed(self, rows: Floats, size: int) -> Floats:
         total = np.asarray(self._function(rows), dtype=np.float64)
@@ -58,8 +56,8 @@ class StepWatch(Watch):
         Raises:
             InputError: Another shape of the gradients or of their sum.
         """
-        own = validate.numbers("gradients", gradients, np.isfinite, "be finite")
-        if not self._on:
+        own = _checked(gradients, size=sum(map(math.prod, self._shapes.values())))
+        if not self._undo:
             return np.asarray(self._function(own))
         size = sum(math.prod(shape) for shape in self._shapes.values())
         if own.ndim != 2 or own.shape[1] != size:  # noqa: PLR2004  records and parameters
@@ -83,10 +81,7 @@ def step(
     *,
     claim: DPSGD | float,
     clipping_norm: Limits = 1.0,
-    canaries: int = 64,
-    scale: float = 10.0,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> StepWatch:
     """Watch a function from per-example gradients (n, d) to their noised sum (d,), of any framework or your own.
 
@@ -95,10 +90,7 @@ def step(
         shapes: Shape of each parameter tensor, by name, in the order of the d numbers.
         claim: As in `StepAudit`.
         clipping_norm: The clipping norm C, above 0; of clipping by tensor one for each name.
-        canaries: As in `StepAudit`.
-        scale: As in `StepAudit`.
-        confidence: As in `StepAudit`.
-        seed: As in `StepAudit`.
+        **options: Canaries, scale, confidence and seed, as in `StepAudit`.
 
     Raises:
         InputError: A bad argument.
@@ -107,8 +99,7 @@ def step(
         raise InputError(
             f"function must be a function from gradients (n, d) to (d,), got {type(function).__name__}."
         )
-    audit = StepAudit(claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed)
-    return StepWatch(audit, function, dict(shapes), clipping_norm)
+    return StepWatch(StepAudit(claim, **options), function, dict(shapes), clipping_norm)
 
 
 @dataclass(frozen=True)
@@ -168,9 +159,7 @@ def check_step(
     own = (
         rng.normal(0, np.linalg.norm(limits) / math.sqrt(size), (8, size)) if gradients is None else gradients
     )
-    own = validate.numbers("gradients", own, np.isfinite, "be finite")
-    if own.ndim != 2 or own.shape[1] != size:  # noqa: PLR2004  records and parameters
-        raise InputError(f"gradients must have shape (n, {size:,}), got {own.shape}.")
+    own = _checked(own, size=size)
     directions = rng.integers(0, 2, size) * 2.0 - 1.0
     parts = list(blocks.slices.values())
     for part, limit in zip(parts, limits, strict=True):
@@ -208,6 +197,14 @@ def check_step(
         f" {max(total, *ratios.values()):.3g} times the clipping norm."
     )
     return CheckedStep(passed, ratios, total, message)
+
+
+def _checked(gradients: npt.ArrayLike, *, size: int) -> Floats:
+    """Return finite gradients of so many parameters."""
+    result = validate.numbers("gradients", gradients, np.isfinite, "be finite")
+    if result.ndim != 2 or result.shape[1] != size:  # noqa: PLR2004  records and parameters
+        raise InputError(f"gradients must have shape (n, {size:,}), got {result.shape}.")
+    return result
 
 
 def _flat(rows: dict[str, npt.NDArray[np.float32]]) -> Floats:

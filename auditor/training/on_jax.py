@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from auditor.core.errors import InputError, import_optional
 from auditor.core.options import DPSGD
-from auditor.training.step_audit import StepAudit
+from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
 _OF_CLIPPING = ("l2_clip_norm", "rescale_to_unit_norm", "normalize_by", "nan_safe", "dtype")
@@ -19,10 +19,7 @@ _OF_CLIPPING = ("l2_clip_norm", "rescale_to_unit_norm", "normalize_by", "nan_saf
 def jax_privacy(
     *,
     claim: DPSGD | float,
-    canaries: int = 64,
-    scale: float = 10.0,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> "JaxWatch":
     """Watch a training by JAX Privacy: its noise, its clipping, and the parameters that both cover.
 
@@ -41,18 +38,14 @@ def jax_privacy(
 
     Args:
         claim: As in `StepAudit`.
-        canaries: As in `StepAudit`.
-        scale: As in `StepAudit`.
-        confidence: As in `StepAudit`.
-        seed: As in `StepAudit`.
+        **options: Canaries, scale, confidence and seed, as in `StepAudit`.
 
     Raises:
         InputError: A bad argument.
         MissingExtraError: JAX Privacy is not installed.
     """
     need = partial(import_optional, purpose="auditing a training by JAX Privacy", extra="jax-privacy ")
-    audit = StepAudit(claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed)
-    return JaxWatch(audit, need("jax"), need("jax_privacy"))
+    return JaxWatch(StepAudit(claim, **options), need("jax"), need("jax_privacy"))
 
 
 class JaxWatch(Watch):
@@ -64,7 +57,6 @@ class JaxWatch(Watch):
         self._left: Any = None  # places of canaries that the step has not used yet
         self._tossed = False
         self._flat: list[Any] = []
-        self._undo.append(lambda: None)
 
     def clipped_grad(self, fun: Callable[..., Any], argnums: int | Sequence[int] = 0, **options: Any) -> Any:
         """Return `jax_privacy.clipped_grad` of a loss function, with canaries; all arguments are those of that function.

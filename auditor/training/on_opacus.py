@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from types import MethodType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from auditor.core.errors import InputError, import_optional
 from auditor.core.options import DPSGD, PoissonSampling
 from auditor.core.values import Floats
 from auditor.training.on_function import CheckedStep, check_step
-from auditor.training.step_audit import StepAudit
+from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
 _REFUSED = {
@@ -27,10 +27,7 @@ def opacus(
     claim: DPSGD | float,
     loader: Any = None,
     model: Any = None,
-    canaries: int = 64,
-    scale: float = 10.0,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> "OpacusWatch":
     """Watch a training by Opacus: its noise, its clipping, the parameters that both cover, and its sampler.
 
@@ -51,10 +48,7 @@ def opacus(
         loader: The loader that ``make_private`` returned, before `BatchMemoryManager` splits its batches: with it the
             sampler of a claim of Poisson sampling is tested too, by sizes and indices of the logical batches, empty ones too.
         model: The network, for the names of its parameters; they are counted without it.
-        canaries: As in `StepAudit`.
-        scale: As in `StepAudit`.
-        confidence: As in `StepAudit`.
-        seed: As in `StepAudit`.
+        **options: Canaries, scale, confidence and seed, as in `StepAudit`.
 
     Raises:
         InputError: An optimizer that is not private, or one of ghost clipping or distributed training; a bad argument.
@@ -77,9 +71,7 @@ def opacus(
     ):
         raise InputError("optimizer must have one watch at a time; detach the other first.")
     records = None if loader is None else _records(loader, claim)
-    audit = StepAudit(
-        claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed, records=records
-    )
+    audit = StepAudit(claim, records=records, **options)
     return OpacusWatch(audit, optimizer, loader, model, torch)
 
 
@@ -175,8 +167,12 @@ class OpacusWatch(Watch):
             vars(optimizer).update(counted)
 
     def _shapes_of(self, parameters: list[Any]) -> dict[str, tuple[int, ...]]:
-        names = _names(parameters, self._model)
-        return {name: tuple(one.shape) for name, one in zip(names, parameters, strict=True)}
+        """Return the shape of each parameter, by its name in the model without Opacus's prefix, or by its number."""
+        named = {} if self._model is None else {id(one): name for name, one in self._model.named_parameters()}
+        return {
+            named.get(id(one), f"parameter {place}").removeprefix("_module."): tuple(one.shape)
+            for place, one in enumerate(parameters)
+        }
 
     @property
     def _norms(self) -> float | dict[str, float]:
@@ -288,15 +284,6 @@ class OpacusWatch(Watch):
         self.audit.observe_scores(self._scores(flat) * times, self._centre)
         if self._leaving:
             self.detach()
-
-
-def _names(parameters: list[Any], model: Any) -> list[str]:
-    """Return the name of each parameter in the model, without Opacus's prefix, or its number."""
-    named = {} if model is None else {id(one): name for name, one in model.named_parameters()}
-    return [
-        named.get(id(one), f"parameter {place}").removeprefix("_module.")
-        for place, one in enumerate(parameters)
-    ]
 
 
 def _first(samples: Any) -> Any:

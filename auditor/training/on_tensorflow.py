@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from auditor.core.errors import InputError, import_optional
 from auditor.core.options import DPSGD
-from auditor.training.step_audit import StepAudit
+from auditor.training.step_audit import Options, StepAudit
 from auditor.training.tensorflow_tracker import TrainFunction, every_batch, fitted, noise_of, one_each
 from auditor.training.watch import Watch
 
@@ -18,10 +18,7 @@ def tensorflow_privacy(
     model_or_optimizer: Any,
     *,
     claim: DPSGD | float,
-    canaries: int = 64,
-    scale: float = 10.0,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    **options: Unpack[Options],
 ) -> "TensorFlowWatch":
     """Watch a training by TensorFlow Privacy: its noise, its clipping, and the parameters that both cover.
 
@@ -41,10 +38,7 @@ def tensorflow_privacy(
         model_or_optimizer: The compiled model, of `DPModel` or with a DP optimizer (flat, vectorized or sparse); or the DP
             optimizer alone, for loops of your own.
         claim: As in `StepAudit`.
-        canaries: As in `StepAudit`.
-        scale: As in `StepAudit`.
-        confidence: As in `StepAudit`.
-        seed: As in `StepAudit`.
+        **options: Canaries, scale, confidence and seed, as in `StepAudit`.
 
     Raises:
         InputError: A training that is not private, or one that clips groups of records, accumulates gradients or clips
@@ -67,8 +61,7 @@ def tensorflow_privacy(
         raise InputError(
             "model must clip per-example gradients: leave layer_registry out, which clips without."
         )
-    audit = StepAudit(claim, canaries=canaries, scale=scale, confidence=confidence, seed=seed)
-    return TensorFlowWatch(audit, tf, model, optimizer, private[0])
+    return TensorFlowWatch(StepAudit(claim, **options), tf, model, optimizer, private[0])
 
 
 class TensorFlowWatch(Watch):

@@ -4,7 +4,7 @@ Under the claim the size of a batch is Binomial(n, r) for a rate r <= q, whateve
 random k-subset of the n records. The likelihood of a prediction from the past, over the largest likelihood of a size under
 any such r, or over that of a subset, has a mean of at most 1, and products of such ratios are test supermartingales (Ville).
 The predictions are that of a loader that goes through shuffled records: the size of the batch before, and no record of the
-batches before; and higher rates.
+batches before; no empty batch; and higher rates.
 """
 
 from collections import deque
@@ -36,8 +36,8 @@ class SamplerBets:
     def __init__(self, *, records: int, rate: float) -> None:
         self.records, self.rate = validate.at_least("records", records, least=1), rate
         self._won = np.zeros(
-            _RATES.size + 3
-        )  # the other rates; the size, the last batch and the last half of a pass
+            _RATES.size + 4
+        )  # the other rates; no empty batch; the size; the last batch; half a pass
         self.most, self.steps, self.empty = 0.0, 0, 0
         self.sizes: list[int] = []
         self._seen: deque[npt.NDArray[np.int64]] = deque(maxlen=max(1, round(0.5 / rate)))
@@ -58,6 +58,8 @@ class SamplerBets:
         claimed = stats.binom.logpmf(size, self.records, min(self.rate, size / self.records))
         rates = np.minimum(_RATES * self.rate, 1 - 1e-12)
         self._won[: _RATES.size] += stats.binom.logpmf(size, self.records, rates) - claimed
+        if self.rate < 1:
+            self._won[-4] += _ratio(size > 0, np.log(-np.expm1(self.records * np.log1p(-self.rate))))
         if self.sizes:
             self._won[-3] += _ratio(size == self.sizes[-1], claimed)
         if records is not None:

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,15 @@ _OF_SAMPLER = 0.2  # of the error, where the sampler is tested
 _FAIR = 0.5
 _OWN = 0x57E9  # begins the random stream, so that no other use of the same seed shares it
 _MEMORY = 0.9  # of the prediction of a score from earlier ones
+
+
+class Options(TypedDict, total=False):
+    """Options of a `StepAudit` that every adapter passes on."""
+
+    canaries: int
+    scale: float
+    confidence: float
+    seed: int | None
 
 
 class StepAudit:

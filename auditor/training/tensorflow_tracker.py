@@ -45,7 +45,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
         loss_fn: ``loss_fn(labels, outputs)`` for a batch of one record, with or without reduction: all of the loss
             whose gradients training clips. Training must average it with equal weights for all records; one that divides
             by something of the whole batch (a sum of weights, a number of tokens) would be measured too small.
-        completions: The values of the attribute: `Columns` or `Rewritten`.
+        completions: The columns of the attribute and its values.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
 

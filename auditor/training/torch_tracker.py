@@ -42,7 +42,7 @@ class TorchSensitivityTracker(ModelSteps):
         loss_fn: ``loss_fn(outputs, labels)`` for a batch of one record: the loss that training averages, with equal
             weights for all records. One that divides by something of the whole batch (the sum of class weights, the
             number of tokens that count) would be measured too small.
-        completions: The values of the attribute: `Columns` or `Rewritten`.
+        completions: The columns of the attribute and its values.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,6 +24,8 @@ _MOST = 2**22  # gradient entries held at once; a processor's cache likes them
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The attribute is these columns of the last axis of the features; every row of ``values`` is one completion.
+
+    For an attribute that is no column of the features, compute the gradients yourself and give them to a `SensitivityTracker`.
 
     A categorical attribute with one column for each of k categories has the values ``np.eye(k)``. Give every value that a
     record may have: the lowest and the highest alone are enough only if you know that none between them is farther.
@@ -58,97 +60,40 @@ class Columns:
                 f"values must have one row for each value of the attribute and {len(columns)} columns, got shape"
                 f" {table.shape}."
             )
-        _at_least_two(len(np.unique(table, axis=0)))
+        different = len(np.unique(table, axis=0))
+        if different < 2:  # noqa: PLR2004
+            raise InputError(
+                f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
+            )
         table.setflags(write=False)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "values", table)
 
-    def batches(self, features: Batch) -> list[Batch]:
-        """Return the batch once for each completion.
+    def completed(self, features: Batch) -> Batch:
+        """Return every record once for each completion, shape (records, completions, ...).
 
         Args:
             features: Array with the records on the first axis and the columns on the last.
 
         Raises:
             InputError: A column lies beyond the features, or values that whole numbers cannot hold.
+
+        >>> Columns(1, [5, 7]).completed(np.zeros((1, 3))).tolist()
+        [[[0.0, 5.0, 0.0], [0.0, 7.0, 0.0]]]
         """
-        if features.ndim < 2:  # noqa: PLR2004  records and columns
+        if features.ndim < 2 or max(self.columns) >= features.shape[-1]:  # noqa: PLR2004  records and columns
             raise InputError(
-                f"features must have the records on the first axis and columns on the last, got shape {features.shape}."
-            )
-        if max(self.columns) >= features.shape[-1]:
-            raise InputError(
-                f"completions must name columns of the features, got column {max(self.columns)} of {features.shape[-1]},"
-                " counting from 0."
+                f"completions must name columns of the last axis of features, got column {max(self.columns)}, counting"
+                f" from 0, for shape {features.shape}."
             )
         if features.dtype.kind != "f" and (self.values.astype(features.dtype) != self.values).any():
             raise InputError(
                 f"completions must be whole numbers for features of type {features.dtype}; convert the features first."
             )
-        result = [features.copy() for _ in self.values]
-        for batch, row in zip(result, self.values, strict=True):
-            batch[..., list(self.columns)] = row
+        result = np.repeat(features[:, None], len(self.values), axis=1)
+        middle = [1] * (features.ndim - 2)
+        result[..., list(self.columns)] = self.values.reshape(len(self.values), *middle, len(self.columns))
         return result
-
-
-@dataclass(frozen=True, eq=False)
-class Rewritten:
-    """Any other attribute: ``complete(features, value)`` returns the batch with that value written into every record.
-
-    It gets an array of its own for every value, in which it may write, and returns an array or tensor of the same shape
-    and type.
-
-    Attributes:
-        complete: The function.
-        values: The values of the attribute, at least two different ones.
-
-    Raises:
-        InputError: No function, or fewer than two different values.
-
-    >>> second = Rewritten(lambda batch, value: np.where(np.arange(3) == 1, value, batch), values=(0.0, 0.5, 1.0))
-    >>> [batch.tolist() for batch in second.batches(np.array([[7.0, 8.0, 9.0]]))]
-    [[[7.0, 0.0, 9.0]], [[7.0, 0.5, 9.0]], [[7.0, 1.0, 9.0]]]
-    """
-
-    complete: Callable[[Any, Any], Any]
-    values: Any  # a tuple once built
-
-    def __post_init__(self) -> None:
-        if not callable(self.complete):
-            raise InputError(
-                f"complete must be a function of a batch and a value, got {type(self.complete).__name__}."
-            )
-        if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
-            raise InputError(f"values must be a list of values of the attribute, got {self.values!r}.")
-        values = tuple(self.values)
-        _at_least_two(1 + any(not np.array_equal(values[0], value) for value in values[1:]) if values else 0)
-        object.__setattr__(self, "values", values)
-
-    def batches(self, features: Batch) -> list[Batch]:
-        """Return the batch once for each value.
-
-        Raises:
-            InputError: A batch of another shape or type came back.
-        """
-        # Copied before and after: the function may write into its argument, and may return the same array every time.
-        result = [np.array(self.complete(features.copy(), value)) for value in self.values]
-        for value, batch in zip(self.values, result, strict=True):
-            if (batch.shape, batch.dtype) != (features.shape, features.dtype):
-                raise InputError(
-                    f"complete must return a batch of the shape and type it got, {features.shape} of {features.dtype}, got"
-                    f" {batch.shape} of {batch.dtype} for value {value!r}."
-                )
-        return result
-
-
-Completions = Columns | Rewritten
-
-
-def _at_least_two(different: int) -> None:
-    if different < 2:  # noqa: PLR2004
-        raise InputError(
-            f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
-        )
 
 
 # --- How far apart the gradients of one record are over the values of its attribute: the diameter of a set of points ---
@@ -386,13 +331,13 @@ class ModelSteps(_Steps, ABC):
         model: Any,
         loss_fn: Callable[[Any, Any], Any],
         *,
-        completions: Completions,
+        completions: Columns,
         clipping_norm: float,
         distance: Distance = Full(),
     ) -> None:
         name, module = self._framework
         self._library = import_optional(module, purpose=f"tracking sensitivities in {name}", extra=module)
-        validate.instance("completions", completions, (Columns, Rewritten))
+        validate.instance("completions", completions, (Columns,))
         super().__init__(clipping_norm=clipping_norm, distance=distance)
         if not callable(loss_fn):
             raise InputError(
@@ -448,7 +393,7 @@ class ModelSteps(_Steps, ABC):
         rows = max(1, _MOST // (parameters * count))
         for start in range(0, max(len(features), 1), rows):
             part = slice(start, start + rows)
-            records = np.stack(self._completions.batches(features[part]), axis=1)
+            records = self._completions.completed(features[part])
             gradients = np.zeros((0, count, parameters))
             if len(records):
                 flat = records.reshape(-1, *records.shape[2:])
@@ -469,7 +414,7 @@ class ModelSteps(_Steps, ABC):
 
 
 def _numbers(name: str, values: Any) -> Batch:
-    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    array = np.asarray(validate.detached(values))
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be a tensor or an array of numbers, got {type(values).__name__}.")
     return array

@@ -21,7 +21,7 @@ class Watch:
 
     def __init__(self, audit: StepAudit) -> None:
         self.audit = audit
-        self._undo: list[Callable[[], Any]] = []
+        self._undo: list[Callable[[], Any]] = [lambda: None]  # empty after `detach`
 
     @property
     def steps(self) -> int:

@@ -52,7 +52,7 @@ def test_from_a_table_to_an_audit(spare, tmp_path, monkeypatch, capsys, ending):
 
 
 def test_every_kind_is_made(spare, tmp_path):
-    """A pattern, numbers out of range and texts, each as its function makes it with this seed."""
+    """A pattern, wrong labels and texts, each as its function makes it with this seed."""
     path, _ = spare
     given = pd.read_csv(path)
     features, labels = given.drop(columns=["id", "target"]), given["target"]
@@ -63,11 +63,7 @@ def test_every_kind_is_made(spare, tmp_path):
             ("--kind", "pattern", "--pattern", "mean radius=99.5", "--pattern", "centre=west"),
             canaries.patterned(features, labels, size=9, pattern=stamp, seed=4),
         ),
-        (("--kind", "pattern"), canaries.patterned(features, labels, size=9, seed=4)),
-        (
-            ("--kind", "out-of-range", "--times", 3),
-            canaries.out_of_range(features, labels, size=9, times=3, seed=4),
-        ),
+        (("--kind", "mislabelled"), canaries.mislabelled(features, labels, size=9, seed=4)),
     )
     for arguments, expected in cases:
         about = ["--label", "target", "--size", "9", "--seed", "4", "--overwrite", "--quiet"]
@@ -88,7 +84,8 @@ def test_every_kind_is_made(spare, tmp_path):
         ("--size 9", "TABLE and --label must be given"),
         ("spare.csv --label targe --size 9", "did you mean 'target'?"),
         ("spare.csv --label target --size 900", "size must be at most 300, the number of records, got 900"),
-        ("spare.csv --label target --size 9 --times 3", "--times goes with --kind out-of-range."),
+        ("spare.csv --label target --size 9 --pattern a=1", "--pattern goes with --kind pattern."),
+        ("spare.csv --label target --size 9 --kind pattern", "--pattern FEATURE=VALUE must be given"),
         (
             "spare.csv --label target --size 9 --kind pattern --pattern age",
             "--pattern must be FEATURE=VALUE, got 'age'.",

@@ -11,7 +11,6 @@ from auditor.core import DPSGD, InputError
 from auditor.sensitivity import (
     Approximate,
     Columns,
-    Rewritten,
     TorchSensitivityTracker,
 )
 
@@ -258,7 +257,10 @@ def test_bad_input_is_one_sentence(torch):
         (lambda: tracked(torch, mixed), r"BatchNorm.*'1'"),
         (lambda: tracked(torch, "model"), r"must be a torch\.nn\.Module, got str"),
         (lambda: tracked(torch, model, "ce"), "loss_fn must be a function"),
-        (lambda: tracked(torch, model, completions=Columns(9, VALUES)).observe(*batch), "column 9 of 5"),
+        (
+            lambda: tracked(torch, model, completions=Columns(9, VALUES)).observe(*batch),
+            r"column 9, .* shape \(2, 5\)",
+        ),
         (
             lambda: tracked(torch, model).attach(optimizer.original_optimizer),
             "make_private returned, got SGD",
@@ -283,24 +285,6 @@ def update(torch, model, optimizer, batch):
     optimizer.zero_grad()
     torch.nn.CrossEntropyLoss()(model(batch[0]), batch[1]).backward()
     optimizer.step()
-
-
-def test_a_rewriting_may_work_in_place(torch):
-    """A function that writes into its argument gives the distance of naming the column, and leaves training its batch."""
-
-    def f(b, v):
-        b[:, 1] = v
-        return b
-
-    model, features, labels = network(torch), torch.randn(6, 5), torch.randint(0, 3, (6,))
-    kept, found = features.clone(), []
-    for completions in (Columns(1, VALUES), Rewritten(f, VALUES)):
-        tracker = tracked(torch, model, completions=completions)
-        for handed, _ in tracker.watch([(features, labels)]):
-            assert torch.equal(handed, kept)
-        tracker.end_step()
-        found.append(float(tracker.sensitivities[0]))
-    assert found[0] == found[1] > 0
 
 
 def test_a_weighted_mean_is_refused(torch):
@@ -394,7 +378,7 @@ def test_bad_batches_are_one_sentence(torch):
     for batch, sentence in (
         ((features, labels[:2]), r"one batch on the first axis, got shapes \(4, 5\) and \(2,\)"),
         ((torch.tensor(1.0), labels), r"got shapes \(\) and \(4,\)"),
-        ((features[:, 0], labels), r"columns on the last, got shape \(4,\)"),
+        ((features[:, 0], labels), r"columns of the last axis of features, .* shape \(4,\)"),
         (("a", labels), "features must be a tensor or an array of numbers, got str"),
         ((features, labels + 7), "one record at a time.*got from model or loss_fn"),
     ):
@@ -403,8 +387,6 @@ def test_bad_batches_are_one_sentence(torch):
     for batches in ([(features, labels, labels)], [{"x": features, "y": labels}]):
         with pytest.raises(InputError, match="batches must be pairs of features and labels"):
             list(tracker.watch(batches))
-    with pytest.raises(InputError, match=r"type it got, \(4, 5\) of float32, got \(5,\) of float32"):
-        tracked(torch, model, completions=Rewritten(lambda b, _: b[0], (0, 1))).observe(features, labels)
     with pytest.raises(InputError, match="engine must be the PrivacyEngine"):
         tracker.training(model)
     tracker.observe(features.numpy(), labels.tolist())

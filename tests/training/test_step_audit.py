@@ -238,7 +238,7 @@ def test_a_higher_rate_is_found_and_a_lower_one_is_not():
     assert bets.most >= math.log(100)
     for records, rate, size, listed in ((100, 0.1, 3, [1, 1, 2]), (100, 1.0, 50, None)):
         bets = SamplerBets(records=records, rate=rate)
-        for _ in range(3):
+        for _ in range(10):
             bets.add(size, listed)
         assert bets.most >= math.log(100)
     bets = SamplerBets(records=100, rate=1.0)
