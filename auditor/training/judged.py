@@ -29,39 +29,9 @@ _SAMPLER = (
 def judged(audit: Audit, *, delta: float) -> TrainingResult:
     """Return the result of a step audit of one step or more."""
     stated = audit.claim if isinstance(audit.claim, DPSGD) else None
-    varies = stated is not None and isinstance(stated.noise_multiplier, tuple)
-    noise = audit.largest_noise
-    claim = Claim(
-        "noise_multiplier", None if varies else noise, None, Adjacency.ADD_REMOVE, "as stated", proven=True
-    )
-    evidence = math.exp(min(audit.log_evidence, 700.0))
-    tensors = _tensors(audit)
-    weak = [one for one in tensors["contribution"] if one is not None]
-    blunt = bool(weak) and max(weak) < _LEAST and audit.steps >= _ENOUGH
-    quiet = Verdict.INCONCLUSIVE if blunt else Verdict.NOT_REFUTED
-    verdict = Verdict.REFUTED if audit.refuted else quiet
-    compared = [
-        Comparison(
-            claim,
-            RATIO,
-            Verdict.REFUTED if audit.noise_refuted else quiet,
-            _reason(audit, tensors, blunt=blunt),
-            Subject.MECHANISM,
-            min(1.0, 1 / evidence),
-            evidence,
-        )
-    ]
-    if audit.sampler is not None:
-        rate = Claim(
-            "sampling_rate", audit.sampler.rate, None, Adjacency.ADD_REMOVE, "as stated", proven=True
-        )
-        against = math.exp(audit.sampler.most)
-        found = Verdict.REFUTED if audit.sampler_refuted else Verdict.NOT_REFUTED
-        words = _SAMPLER[audit.sampler_refuted].format(percent(1 - audit.shares[1], toward="down"))
-        row = Comparison(rate, RATIO, found, words, Subject.MECHANISM, min(1.0, 1 / against), against)
-        compared.insert(0 if audit.sampler_refuted and not audit.noise_refuted else 1, row)
+    tensors, noise = _tensors(audit), audit.largest_noise
+    compared = _compared(audit, tensors)
     every = np.unique(np.linspace(0, audit.steps - 1, _DRAWN).round().astype(int))
-    sampler = audit.sampler
     return TrainingResult(
         data={
             "steps": audit.steps,
@@ -82,25 +52,74 @@ def judged(audit: Audit, *, delta: float) -> TrainingResult:
                 "steps": (every + 1).tolist(),
                 "log_evidence": [audit.evidence_by_step[place] for place in every],
             },
-            "sampler": None
-            if sampler is None
-            else {
-                "batches": sampler.steps,
-                "records": sampler.records,
-                "rate": sampler.rate,
-                "mean": float(np.mean(sampler.sizes)) if sampler.sizes else None,
-                "variance": float(np.var(sampler.sizes)) if sampler.sizes else None,
-                "empty": sampler.empty,
-                "e_value": math.exp(min(sampler.most, 700.0)),
-            },
+            "sampler": _batches(audit.sampler),
             "notes": [*audit.notes, *_notes(audit)],
         },
         estimates=_estimates(audit, noise, delta),
-        claims=claims(stated, delta=delta) if stated else (claim,),
-        comparisons=tuple(compared),
-        verdict=verdict,
+        claims=claims(stated, delta=delta) if stated else (compared[0].claim,),
+        comparisons=compared,
+        verdict=compared[0].verdict,
         provenance={**made_now(), "input_sha256": _hash(audit), **audit.drawn_with},
     )
+
+
+def _compared(audit: Audit, tensors: dict[str, list[Any]]) -> tuple[Comparison, ...]:
+    """Return the comparisons of the claimed noise with the steps, and of the claimed sampler with the batches, a refuted one first."""
+    varies = isinstance(audit.claim, DPSGD) and isinstance(audit.claim.noise_multiplier, tuple)
+    added = [one for one in tensors["contribution"] if one is not None]
+    blunt = bool(added) and max(added) < _LEAST and audit.steps >= _ENOUGH
+    result = [
+        _comparison(
+            Claim("noise_multiplier", None if varies else audit.largest_noise, **_AS_STATED),
+            _reason(audit, tensors, blunt=blunt),
+            audit.log_evidence,
+            refuted=audit.noise_refuted,
+            otherwise=Verdict.INCONCLUSIVE if blunt else Verdict.NOT_REFUTED,
+        )
+    ]
+    if audit.sampler is not None:
+        rate = Claim("sampling_rate", audit.sampler.rate, **_AS_STATED)
+        words = _SAMPLER[audit.sampler_refuted].format(percent(1 - audit.shares[1], toward="down"))
+        row = _comparison(rate, words, audit.sampler.most, refuted=audit.sampler_refuted)
+        result.insert(0 if audit.sampler_refuted and not audit.noise_refuted else 1, row)
+    return tuple(result)
+
+
+_AS_STATED: dict[str, Any] = {
+    "delta": None,
+    "adjacency": Adjacency.ADD_REMOVE,
+    "method": "as stated",
+    "proven": True,
+}
+
+
+def _comparison(
+    claim: Claim,
+    reason: str,
+    log_evidence: float,
+    *,
+    refuted: bool,
+    otherwise: Verdict = Verdict.NOT_REFUTED,
+) -> Comparison:
+    evidence = math.exp(min(log_evidence, 700.0))
+    verdict = Verdict.REFUTED if refuted else otherwise
+    return Comparison(claim, RATIO, verdict, reason, Subject.MECHANISM, min(1.0, 1 / evidence), evidence)
+
+
+def _batches(sampler: Any) -> dict[str, Any] | None:
+    """Return the description of the batches; None without a test of the sampler."""
+    if sampler is None:
+        return None
+    sizes = sampler.sizes
+    return {
+        "batches": sampler.steps,
+        "records": sampler.records,
+        "rate": sampler.rate,
+        "mean": float(np.mean(sizes)) if sizes else None,
+        "variance": float(np.var(sizes)) if sizes else None,
+        "empty": sampler.empty,
+        "e_value": math.exp(sampler.most),
+    }
 
 
 def _hash(audit: Audit) -> str:
