@@ -10,7 +10,7 @@ import auditor
 from auditor.comparison import compare_audits
 from auditor.report import render, site
 
-_NAMES = "refuted nothing hostile several real other_end demo comparison card claim site"
+_NAMES = "refuted nothing hostile several real other_end demo comparison card claim training site"
 KINDS = tuple(_NAMES.split())
 
 
@@ -40,6 +40,7 @@ class Pages:
             "other_end": lambda: render([other_end()]),
             "comparison": lambda: compared().to_html(),
             "claim": lambda: _claim(Path(self._folder) / "claim.json").to_html(gates=["epsilon > 1"]),
+            "training": lambda: _training().to_html(gates=["noise_ratio < 1"]),
             "site": lambda: _site(Path(self._folder) / "results", self._result("hostile")),
             "card": lambda: _NOTEBOOK.format(
                 "".join(self._result(item)._repr_html_() for item in ("refuted", "hostile"))
@@ -58,6 +59,21 @@ def _claim(path):
     asked = "--noise-multiplier 1 --sampling-rate 1 --steps 1 --delta 1e-5 --compositions --quiet"
     assert run("claim", *asked.split(), "--json", path) == 0
     return auditor.read_result(path)
+
+
+def _training():
+    """A step whose bias has no noise, with a tensor of a hostile name."""
+    rng = np.random.default_rng(0)
+
+    def noised(rows):
+        total = (rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))).sum(axis=0)
+        return total + np.concatenate([rng.normal(0, 1, 600), np.zeros(10)])
+
+    shapes = {"encoder.layers.0.attention.output.dense.weight": (20, 30), HOSTILE[:60]: (10,)}
+    watch = auditor.training.step(noised, shapes, claim=auditor.DPSGD(1.0, 0.01, 500), seed=0)
+    while not watch.refuted:
+        watch(rng.normal(0, 0.02, (8, 610)))
+    return watch.result()
 
 
 def _site(folder, hostile):
