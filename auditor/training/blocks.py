@@ -36,7 +36,7 @@ class Blocks:
 
     shapes: Shapes
     vector: npt.NDArray[np.float32]
-    owner: _Integers
+    owner: npt.NDArray[np.int32]
     whole: _Integers
     tensors: Sequence[_Integers]
     by_tensor: bool
@@ -73,7 +73,7 @@ class Blocks:
             for kind, size in zip(kinds, sizes, strict=True)
             for one, part in zip(kind, np.array_split(np.empty(size), len(kind)), strict=True)
         ]
-        owner = np.repeat(*np.array(parts, dtype=np.intp).T)
+        owner = np.repeat(*np.array(parts, dtype=np.int32).T)
         length = np.repeat(np.sqrt([size for _, size in parts]), [size for _, size in parts])
         signs = rng.integers(0, 2, owner.size) * 2 - 1
         return cls(dict(shapes), (signs / length).astype(np.float32), owner, whole, tensors, by_tensor)

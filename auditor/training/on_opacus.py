@@ -107,7 +107,6 @@ class OpacusWatch(Watch):
         self._torch, self._optimizer, self._model = torch, optimizer, model
         self._buffers: list[Any] = []
         self._coins: Any = None
-        self._read_for: Any = None
         self._centre: Any = None
         own = vars(optimizer).get("clip_and_accumulate")
         self._clip, self._leaving = optimizer.clip_and_accumulate, False
@@ -189,11 +188,9 @@ class OpacusWatch(Watch):
             self._shapes = self._shapes_of(parameters)
             self._coins = self.audit.toss(self._shapes, clipping_norm=self._norms)
             blocks, self._centre = self.audit.blocks, 0.0
+            self._limits = blocks.limits(self._norms)  # an adaptive norm changes before the update
             if not self._buffers:
                 self._prepare(parameters)
-            if self._norms != self._read_for:
-                self._reader = self._as_tensors(blocks.readers(blocks.limits(self._norms)))
-                self._read_for = self._norms
         self._centre = self._centre + self._batch_sum(parameters)
         self._clip()
         if blocks is not None:
@@ -203,7 +200,6 @@ class OpacusWatch(Watch):
         """Keep, for each tensor, rows of zeros that the canaries of a step are written into and taken out of."""
         torch, blocks = self._torch, self.audit.blocks
         self._vector, self._owner = self._as_tensors(blocks.vector), self._as_tensors(blocks.owner)
-        self._places = [torch.arange(one.numel(), device=one.device) for one in parameters]
         self._buffers = [
             torch.zeros((0, one.numel()), device=one.device, dtype=_first(one.grad_sample).dtype)
             for one in parameters
@@ -212,14 +208,14 @@ class OpacusWatch(Watch):
     def _clip_canaries(self, parameters: list[Any]) -> None:
         """Let the optimizer clip the canaries whose coin is heads, as a physical batch."""
         torch, coins = self._torch, self._coins
-        limits, count = self.audit.blocks.limits(self._norms), int(coins.sum())
+        count = int(coins.sum())
         place, samples, written = np.where(coins, np.cumsum(coins) - 1, -1), [], []
-        for index, (one, limit) in enumerate(zip(parameters, limits, strict=True)):
+        for index, (one, limit) in enumerate(zip(parameters, self._limits, strict=True)):
             if len(self._buffers[index]) < count:
                 self._buffers[index] = self._buffers[index].new_zeros((count, one.numel()))
-            owner = torch.as_tensor(place, device=one.device)[self._owner[index]]
-            inside = owner >= 0
-            at, rows = (owner[inside], self._places[index][inside]), self._buffers[index]
+            owner = torch.as_tensor(place, device=one.device)[self._owner[index].long()]
+            inside = (owner >= 0).nonzero()[:, 0]
+            at, rows = (owner[inside], inside), self._buffers[index]
             rows[at] = (self._vector[index][inside] * (self.audit.scale * float(limit))).to(rows.dtype)
             written.append((rows, at))
             samples.append(one.grad_sample)
@@ -262,12 +258,13 @@ class OpacusWatch(Watch):
 
     def _scores(self, flat: list[Any]) -> Any:
         """Return the scores of a gradient that is given by tensor, flat."""
-        result = np.zeros(self.audit.blocks.canaries)
-        for each, reader, owner in zip(flat, self._reader, self._owner, strict=True):
+        blocks = self.audit.blocks
+        result = np.zeros(blocks.canaries)
+        for each, vector, owner, limit in zip(flat, self._vector, self._owner, self._limits, strict=True):
             part = self._torch.zeros(result.size, device=each.device, dtype=self._torch.float64)
-            part.index_add_(0, owner, (each.float() * reader).double())
-            result += part.cpu().numpy()
-        return result
+            part.index_add_(0, owner, (each.float() * vector).double())
+            result += limit * part.cpu().numpy()
+        return result / blocks.squares(self._limits)
 
     def _before_update(self, *_: Any) -> None:
         """Observe the gradients that the inner optimizer gets, without the division by the batch size."""
