@@ -52,7 +52,7 @@ BESIDE_EXTRAS = (
     *("collectors/served/", "collectors/texts/", "collectors/streaming/test_collect_to.py"),
     *("collectors/test_", "sensitivity/", "notebooks/", "safety/test_model_", "fitters/", "scores/"),
     *("theory/test_accountant.py", "theory/test_closed_form.py", "theory/test_composition.py"),
-    *("theory/test_gaussian.py", "theory/test_gdp.py", "theory/test_shuffled.py", "training/"),
+    *("theory/test_gaussian.py", "theory/test_gdp.py", "training/"),
     *("theory/test_monte_carlo.py", "theory/test_profile.py", "theory/test_rates.py", "theory/test_stated"),
     *("theory/test_total_variation.py", "estimators/test_clopper_pearson.py"),
     *("estimators/test_curve_numbers.py", "estimators/test_epsilon_star.py", "estimators/test_gdp.py"),
