@@ -27,7 +27,7 @@ from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
-from auditor.verdicts.severities import CUT_POINTS, level
+from auditor.verdicts.severities import CUT_POINTS, level, points_of
 
 if TYPE_CHECKING:
     from auditor.comparison.changes import Headline
@@ -540,7 +540,9 @@ def _severity(comparison: "AuditsComparison") -> Bar | None:
     low = max((item.lower or 0.0 for item in comparison.strategies), default=0.0)
     if comparison.measure != "advantage" or comparison.no_order is not None:
         return None
-    return Bar(level(low, CUT_POINTS) or (Severity.SLIGHT if low > 0 else Severity.NONE), low, CUT_POINTS)
+    points = {points_of(run.result.data) for run in comparison.runs}
+    cuts = points.pop() if len(points) == 1 else CUT_POINTS
+    return Bar(level(low, cuts) or (Severity.SLIGHT if low > 0 else Severity.NONE), low, cuts)
 
 
 def _mean_words(row: Row) -> str:

@@ -189,7 +189,8 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
         "promised": promised(result),
-        "estimated": by_estimated_odds(result),
+        # The first sentence is the finding where a validity check failed.
+        "estimated": by_estimated_odds(result)[1 if view.invalid else 0 :],
         "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result from a census.

@@ -10,7 +10,8 @@ from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import Row
 from auditor.report.view import View, texts
-from auditor.report.words import LESS_PRIVATE, NOT_SHOWN, PROMISED
+from auditor.report.words import LESS_PRIVATE, NOT_REACHED, NOT_SHOWN, PROMISED
+from auditor.results.data import TensorsData
 from auditor.results.document import Document
 
 
@@ -137,56 +138,77 @@ class StepsView(TrainingView):
     @cached_property
     def now(self) -> tuple[str, ...]:
         """Advice in three lines."""
-        only_sampler = self.result.data["sampler_refuted"] and not self.result.data["noise_refuted"]
-        return self.advice("training", "sampler" if only_sampler else str(self.result.verdict))
+        only_sampler = self._said("sampler_refuted") and not self._said("noise_refuted")
+        judged = self.result.verdict in (Verdict.REFUTED, Verdict.NOT_REFUTED)
+        state = str(self.result.verdict if judged else Verdict.INCONCLUSIVE)
+        return self.advice("training", "sampler" if only_sampler else state)
+
+    def _said(self, name: str) -> Any:
+        """Return a value of the data, None where a file from elsewhere has none of its kind."""
+        return self.result.data.get(name)
+
+    def _level(self, name: str) -> str:
+        """Return the confidence beside this share of the error, as the start of a sentence."""
+        share = self._said(name)
+        return "" if share is None else f"At {numbers.percent(1 - share, toward='down')} confidence"
 
     @cached_property
     def model(self) -> str:
         """The claim, as the name of the training."""
-        return f"Training that claims {numbers.tidy(str(self.result.data['claim']))}: from inside"
+        return f"Training that claims {numbers.tidy(str(self._said('claim')))}: from inside"
 
     @cached_property
-    def evidence(self) -> Evidence:
-        """The evidence of the steps against the claimed noise."""
-        judged = self.result.comparisons[0]
-        by_batches = judged.claim.metric == "sampling_rate"
-        alpha = self.result.data["error_of_sampler" if by_batches else "error_of_steps"]
+    def evidence(self) -> Evidence | None:
+        """The evidence of the steps against the claimed noise, or of the batches if they alone refute."""
+        judged = next(iter(self.result.comparisons), None)
+        by_batches = judged is not None and judged.claim.metric == "sampling_rate"
+        alpha = self._said("error_of_sampler" if by_batches else "error_of_steps")
+        if judged is None or judged.e_value is None or not alpha:
+            return None
         odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
-        return Evidence(
-            "Evidence against the claim", odds, f"{numbers.as_stated(round(1 / alpha, 9))} to 1 refutes it"
-        )
+        needed = numbers.as_stated(round(1 / alpha, 9))
+        return Evidence("Evidence against the claim", odds, f"{needed} to 1 refutes it")
 
     @cached_property
     def finding(self) -> Statement:
         """The evidence of steps and batches, and the scope of the audit."""
         if self.result.altered:
             return super().finding
-        data, words = self.result.data, texts("findings")["steps"]
-        refuted = bool(data["noise_refuted"] or data["sampler_refuted"])
-        sentences = list(self._of_steps()) if data["noise_refuted"] else [] if refuted else [self._quiet()]
-        if data["sampler_refuted"]:
-            level = numbers.percent(1 - data["error_of_sampler"], toward="down")
-            sentences.append(words["sampler"].format(level=f"At {level} confidence"))
-        return Statement(LESS_PRIVATE if refuted else NOT_SHOWN, " ".join([*sentences, words["scope"]]))
+        words, sign = texts("findings")["steps"], LESS_PRIVATE
+        sentences: list[str] = []
+        if self._said("noise_refuted"):
+            sentences += self._of_steps()
+        if self._said("sampler_refuted"):
+            sentences.append(words["sampler"].format(level=self._level("error_of_sampler")))
+        if not sentences:
+            blunt = self.result.verdict is Verdict.INCONCLUSIVE
+            sign = NOT_REACHED if blunt else NOT_SHOWN
+            sentences = [words["blunt"] if blunt else self._quiet()]
+        return Statement(sign, " ".join([*sentences, words["scope"]]))
 
     @cached_property
     def tensors(self) -> list[dict[str, Any]]:
-        """The measurements of each parameter tensor."""
-        columns = self.result.data["tensors"]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        """The measurements of each parameter tensor; empty where a file from elsewhere lacks some."""
+        columns = self._said("tensors") or {}
+        names = TensorsData.__annotations__
+        if any(columns.get(name) is None for name in names):
+            return []
+        return [dict(zip(names, row, strict=True)) for row in zip(*map(columns.get, names), strict=False)]
 
     @property
-    def _level(self) -> str:
-        return f"At {numbers.percent(1 - self.result.data['error_of_steps'], toward='down')} confidence"
+    def _most(self) -> float | None:
+        """The certified ratio of noise to claim."""
+        estimate = self.headline.estimate
+        return None if estimate is None else estimate.upper
 
     def _of_steps(self) -> Iterator[str]:
         """Yield what the steps show against the claim: less noise, where it is, and a lack of clipping."""
-        words, most = texts("findings")["steps"], self.rows[0].estimate.upper
+        words, most = texts("findings")["steps"], self._most
         low = [item["name"] for item in self.tensors if (item["at_most"] or 1) < 1]
         where = f", in {', '.join(map(numbers.quoted, low))}" if 0 < len(low) < len(self.tensors) else ""
         less = most is not None and most < 1
-        values = {"level": self._level, "most": numbers.number(most, toward="up"), "where": where}
-        yield words["noise" if less else "leak"].format(**values)
+        values = {"level": self._level("error_of_steps"), "most": numbers.number(most, toward="up")}
+        yield words["noise" if less else "leak"].format(where=where, **values)
         seen = [item for item in self.tensors if item["contribution"] is not None]
         total = sum(item["canaries"] for item in seen)
         mean = sum(item["contribution"] * item["canaries"] for item in seen) / max(total, 1)
@@ -194,49 +216,47 @@ class StepsView(TrainingView):
             yield words["clipping"].format(contribution=numbers.number(mean))
 
     def _quiet(self) -> str:
-        words, most = texts("findings")["steps"], self.rows[0].estimate.upper
-        return (
-            str(words["few"])
-            if most is None
-            else words["quiet"].format(level=self._level, most=numbers.number(most, toward="up"))
-        )
+        words, most = texts("findings")["steps"], self._most
+        values = {"level": self._level("error_of_steps"), "most": numbers.number(most, toward="up")}
+        return str(words["few"]) if most is None else str(words["quiet"].format(**values))
 
     @property
     def who(self) -> str:
         """The people whom the result is about."""
-        return str(
-            texts("findings")["who"]["training" if self.result.verdict is Verdict.REFUTED else "nothing"]
+        key = {Verdict.REFUTED: "training", Verdict.NOT_REFUTED: "nothing"}.get(
+            self.result.verdict, "untested"
         )
+        return str(texts("findings")["who"][key])
 
     @cached_property
     def headline(self) -> Headline:
         """The certified noise, beside the evidence."""
         words = "The evidence judges the claim; the other numbers follow from it, at the same confidence."
-        return Headline(self.result.estimates[0], words)
+        return Headline(next(iter(self.result.estimates), None), words)
 
     @cached_property
     def counted(self) -> str:
         """The counts of the audit, and the batches, in sentences."""
-        data, words = self.result.data, texts("findings")["steps"]
-        rest = words["rest" if data["centred"] else "with_batch"].format(
-            nuisance=numbers.number(data["nuisance"])
-        )
-        values = {"scale": numbers.number(data["scale"]), "rest": rest}
-        counts = {name: numbers.count(data[name]) for name in ("steps", "canaries", "parameters")}
-        result, batches = [words["counted"].format(**values, **counts), *data["notes"]], data["sampler"]
-        if batches is not None:
-            expected = batches["records"] * batches["rate"]
+        words, batches = texts("findings")["steps"], self._said("sampler")
+        nuisance = numbers.number(self._said("nuisance"))
+        rest = words["rest" if self._said("centred") else "with_batch"].format(nuisance=nuisance)
+        counts = {name: numbers.count(self._said(name)) for name in ("steps", "canaries", "parameters")}
+        scale = numbers.number(self._said("scale"))
+        result = [words["counted"].format(scale=scale, rest=rest, **counts), *(self._said("notes") or ())]
+        needed = self._said("error_of_sampler")
+        if batches is not None and needed:
+            records, rate = batches.get("records"), batches.get("rate")
+            known = records is not None and rate is not None
+            shown = {name: numbers.count(batches.get(name)) for name in ("batches", "records", "empty")}
             result.append(
                 words["batches"].format(
-                    batches=numbers.count(batches["batches"]),
-                    records=numbers.count(batches["records"]),
-                    mean=numbers.number(batches["mean"]),
-                    variance=numbers.number(batches["variance"]),
-                    expected=numbers.number(expected),
-                    spread=numbers.number(expected * (1 - batches["rate"])),
-                    empty=numbers.count(batches["empty"]),
-                    evidence=numbers.number(batches["e_value"], toward="down"),
-                    needed=numbers.as_stated(round(1 / data["error_of_sampler"], 9)),
+                    mean=numbers.number(batches.get("mean")),
+                    variance=numbers.number(batches.get("variance")),
+                    expected=numbers.number(records * rate if known else None),
+                    spread=numbers.number(records * rate * (1 - rate) if known else None),
+                    evidence=numbers.number(batches.get("e_value"), toward="down"),
+                    needed=numbers.as_stated(round(1 / needed, 9)),
+                    **shown,
                 )
             )
         return " ".join(result)

@@ -314,7 +314,7 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
         lines.append((_statement(view.verdict), 2))
     lines.append((_statement(view.short), 3))
     more = (
-        view.most_exposed if view.stands_out and view.most_exposed not in view.finding.sentence else "",
+        *(view.beside if view.stands_out else ()),
         *view.brief,
     )
     lines += [(_text(f"  {words}"), 2) for words in more if words]

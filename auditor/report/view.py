@@ -124,13 +124,18 @@ class View:
         """The finding for all records, or for the group that stands out if all records together show nothing."""
         whole = findings.finding(self.result)
         state = findings.states(self.result, whole)[-1]
-        group = self.stands_out is not None and exposure(self.stands_out) > self._low
+        group = self._group_leads
         if state not in ("leak", "nothing", "small") or (state != "leak" and not group):
             return whole
         size = self.severity_of(whole._replace(sign=_IN_GROUP)) if self.result.kind is None else None
         all_records = f"Over all {self.units.many}: {whole.sentence[:1].lower()}{whole.sentence[1:]}"
         sentence = f"{self.most_exposed} {all_records}" if group else whole.sentence
         return Statement(whole.sign if size is None else size.sign, sentence)
+
+    @property
+    def _group_leads(self) -> bool:
+        """Whether the group that stands out is shown to leak more than all records together."""
+        return self.stands_out is not None and exposure(self.stands_out) > self._low
 
     @cached_property
     def severity(self) -> Bar | None:
@@ -270,8 +275,7 @@ class View:
     @property
     def beside(self) -> tuple[str, ...]:
         """Sentences that belong to the finding: the exposure of the group that stands out."""
-        apart = self.stands_out is not None and self.most_exposed not in self.finding.sentence
-        return (self.most_exposed,) if apart else ()
+        return (self.most_exposed,) if self.stands_out is not None and not self._group_leads else ()
 
     @property
     def who(self) -> str:

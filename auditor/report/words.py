@@ -320,6 +320,7 @@ VERDICT = {
 
 PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
 LESS_PRIVATE = Sign("Less private than claimed", "!", "bad")
+NOT_REACHED = Sign("The canaries hardly reach the sum", "?", "caution")
 NOT_SHOWN = Sign("Not refuted", "–", "plain")  # noqa: RUF001 a dash is meant
 
 STATUS = {

@@ -198,7 +198,7 @@ class StepAudit:
             raise InputError(
                 "observe must follow insert, once in each step; got a step without canaries, or one twice."
             )
-        if not np.isfinite(scores).all():
+        if not (np.isfinite(scores).all() and (centre is None or np.isfinite(centre).all())):
             raise InputError(
                 f"gradients must be finite, got some that are not in step {self.steps + 1}; is the learning rate too large?"
             )

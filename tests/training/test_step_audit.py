@@ -1,7 +1,9 @@
 """Step audits: geometry of the canaries, the sampler, watched functions, the exact check, the document, and bad input."""
 
+import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -304,6 +306,7 @@ def test_canaries_that_do_not_reach_the_sum_judge_nothing():
     assert result.verdict == "inconclusive"
     assert "may be divided" in result.comparisons[0].reason
     assert "inconclusive" in str(result).lower()
+    assert "Not refuted" not in str(result)
     found = check_step(lambda rows: clipped(rows).mean(axis=0), SHAPES)
     assert not found.passed
     assert "is it divided?" in found.message
@@ -352,6 +355,24 @@ def test_the_result_is_read_again_and_judged(leaking, tmp_path):
         result.estimate("epsilon_implied").value
         > auditor.theory.epsilon(auditor.DPSGD(1.0, 0.02, 500), delta=1e-5).value
     )
+
+
+@pytest.mark.parametrize("wrong", [None, "text", -1, [], {}])
+def test_a_file_with_wrong_values_has_every_output(leaking, tmp_path, wrong):
+    """Each value of the data in turn is missing or of another kind: page, terminal and Markdown are still made."""
+    raw = json.loads(leaking.to_json())
+    for name in raw["data"]:
+        changed = {**raw, "data": {**raw["data"], name: wrong}, "provenance": {}}
+        (tmp_path / "r.json").write_text(json.dumps(changed), encoding="utf-8")
+        result = auditor.read_result(tmp_path / "r.json")
+        assert "Training" in result.to_html() + result.to_markdown() + str(result)
+        if wrong is None:  # as it would be read, with its hash
+            unread = replace(leaking, data={**leaking.data, name: None})
+            assert "Training" in unread.to_html() + unread.to_markdown() + str(unread)
+    for name in ("comparisons", "estimates", "claims"):
+        changed = {**raw, name: [], "provenance": {}, **({"verdict": None} if name == "comparisons" else {})}
+        (tmp_path / "r.json").write_text(json.dumps(changed), encoding="utf-8")
+        assert "Training" in auditor.read_result(tmp_path / "r.json").to_html()
 
 
 def test_what_is_not_refuted_is_not_acquitted():
@@ -403,8 +424,9 @@ def test_steps_are_observed_once_each():
     audit.insert(SHAPES)
     with pytest.raises(InputError, match="step 1 must be observed before the next one"):
         audit.insert(SHAPES)
-    with pytest.raises(InputError, match="gradients must be finite"):
-        audit.observe_scores(np.full(audit.blocks.canaries, np.nan))
+    for scores, centre in ((np.nan, 0.0), (0.0, np.nan)):
+        with pytest.raises(InputError, match="gradients must be finite"):
+            audit.observe_scores(*(np.full(audit.blocks.canaries, each) for each in (scores, centre)))
     audit.observe({name: np.zeros(shape) for name, shape in SHAPES.items()})
     with pytest.raises(InputError, match="observe must follow insert"):
         audit.observe({name: np.zeros(shape) for name, shape in SHAPES.items()})

@@ -467,10 +467,11 @@ def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
 def _grown(result: Document) -> tuple[canvas.Floats, canvas.Floats, float] | None:
     """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; None if the result has none."""
     row, level = next(iter(result.estimates), None), result.data.get("confidence") or 0
-    growth = result.data.get("evidence") or detail(row, "claimed_curve", "growth") or {}
+    training = result.kind == "training"
+    growth = (result.data.get("evidence") if training else detail(row, "claimed_curve", "growth")) or {}
     looks = growth.get("steps") or growth.get("pairs") or ()
     pairs, logs = canvas.finite(looks, growth.get("log_evidence") or ())
-    level = 1 - result.data.get("error_of_steps", 1 - level)
+    level = 1 - (result.data.get("error_of_steps") or 0) if training else level
     drawable = pairs.size > 0 and 0 < level < 1
     return (pairs, logs / math.log(10), -math.log10(1 - level)) if drawable else None
 
