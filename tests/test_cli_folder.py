@@ -16,13 +16,8 @@ import auditor
 from auditor.report import site
 from auditor.results.document import content_hash
 
-# The sentences of the index and of the page on an altered result, and on a result of a release without a hash.
-MARKS = [
-    "Altered since it was written",
-    "it was altered since it was written",
-    "no hash",
-    "A release that kept no SHA-256 of the content wrote this result, or is said to have",
-]
+# The sentences of the index and of the page on an altered result.
+MARKS = ["Altered since it was written", "it was altered since it was written"]
 
 
 @cache
@@ -59,10 +54,9 @@ def results(tmp_path):
     training = ("--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1, "--delta", 1e-5)
     assert run("claim", *training, "--json", folder / "claim.json", "--quiet") == 0
     (folder / "altered.json").write_text(old.replace("Release", "Altered"), encoding="utf-8")
-    for version, name in (("3", "Removed"), ("2", "Earlier")):
-        raw = json.loads(old.replace("Release", name)) | {"schema_version": version}
-        del raw["provenance"]["content_sha256"]
-        (folder / f"{name}.json").write_text(json.dumps(raw), encoding="utf-8")
+    raw = json.loads(old.replace("Release", "Removed"))
+    del raw["provenance"]["content_sha256"]
+    (folder / "Removed.json").write_text(json.dumps(raw), encoding="utf-8")
     (folder / "copy.json").write_text(old, encoding="utf-8")
     (folder / "package.json").write_text("{}", encoding="utf-8")
     (folder / "notes.txt").write_text("{}", encoding="utf-8")
@@ -84,7 +78,7 @@ def test_a_site(results, tmp_path, capsys):
     ):
         assert words in said
     pages = {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()}
-    assert len(pages) == 10
+    assert len(pages) == 9
     assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in pages)
     links = {
         name: [to["href"] for _, to in Markup(text).elements if "href" in to] for name, text in pages.items()
@@ -111,22 +105,13 @@ def test_a_site(results, tmp_path, capsys):
     assert dates == sorted(dates, reverse=True)
     assert sum("History of this model" in text for text in rows) == 2
     names = {
-        name: text
-        for text in rows
-        for name in ("Altered ", "Removed ", "Earlier ", "Release ")
-        if name in text[:60]
+        name: text for text in rows for name in ("Altered ", "Removed ", "Release ") if name in text[:60]
     }
-    assert (
-        {name: [words for words in MARKS if words in text] for name, text in names.items()}
-        == {
-            "Altered ": MARKS[:2],  # the hash does not fit
-            "Removed ": MARKS[:2],  # there is none, as in no result of this schema version
-            "Earlier ": MARKS[2:],
-            "Release ": [],
-        }
-    )
-    (earlier,) = (text for name, text in pages.items() if name.startswith("earlier"))
-    assert MARKS[3] in Markup(earlier).text
+    assert {name: [words for words in MARKS if words in text] for name, text in names.items()} == {
+        "Altered ": MARKS,  # the hash does not fit
+        "Removed ": MARKS,  # there is none
+        "Release ": [],
+    }
     assert any("Promised, not measured" in text and "DP-SGD" in text for text in rows)
     # The row of the runs has the bound, rounded down.
     (row,) = (text for text in rows if "many runs" in text[:150])

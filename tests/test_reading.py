@@ -30,10 +30,7 @@ from auditor.core import (
     Verdict,
 )
 from auditor.curves import Histogram, NamedCurve
-from auditor.report import render
-from auditor.results import SCHEMA_VERSION, Slice, SliceKind, TopRecord, json_value
-
-OLD = Path(__file__).parent / "data" / "results"
+from auditor.results import Slice, SliceKind, TopRecord, json_value
 
 
 @pytest.fixture(scope="module")
@@ -76,45 +73,7 @@ def refused(path):
     return sentence
 
 
-# --- Earlier releases -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect", "scales"])
-def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
-    """A result of each earlier release keeps every number to three digits, has a page, and is written as the current version."""
-    path = OLD / f"{name}.json"
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    assert raw["schema_version"] == ("2" if name == "scales" else "1")
-    read = auditor.read_result(path)
-    assert read.schema_version == SCHEMA_VERSION
-    now = json.loads(Path(read.to_json(tmp_path / "now.json")).read_bytes())
-    assert now["schema_version"] == SCHEMA_VERSION
-    for old, new in zip(raw["estimates"], now["estimates"], strict=True):
-        assert {**old, "details": 0} == {**new, "details": 0} | {
-            end: old[end] for end in ("value", "lower", "upper")
-        }
-        for end, least, most in (("value", -1, 1), ("lower", -1, 0), ("upper", 0, 1)):
-            assert (old[end] is None) == (new[end] is None)
-            if isinstance(old[end], float):
-                assert least <= (new[end] - old[end]) / (0.0101 * abs(old[end]) or 1) <= most
-    assert len(now["provenance"].pop("content_sha256")) == 64
-    assert (raw["verdict"], raw["data"]["n_member"]) == (now["verdict"], now["data"]["n_member"])
-    assert (now["data"]["disclosure"], now["histograms"]) == ("public", [])
-    assert {item["name"] for item in now["curves"]} <= {"claim", "claimed_training"}
-    assert [(item["name"], item["status"]) for item in raw["checks"]] == [
-        (item["name"], item["status"]) for item in now["checks"][:-1]
-    ]
-    assert now["checks"][-1]["name"] == "no_hash_of_its_content"
-    for old, new in zip(raw["claims"], now["claims"], strict=True):
-        assert old.items() <= new.items()
-    assert read.slices == ()  # which of its groups were too small, differences of the others would tell
-    if name == "audit":  # the first release had less, so that reading it proves something
-        assert "subject" not in raw["comparisons"][0]
-        assert read.comparisons[0].subject is Subject.MECHANISM
-    assert read.top_records == ()
-    assert f"{raw['data']['n_member']}" in render([read])
-    again = auditor.read_result(tmp_path / "now.json")
-    assert again.to_json() == read.to_json()
+# --- Versions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,7 +81,7 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     [
         (
             "4",
-            "a newer release wrote; this release reads '1', '2' and '3': upgrade with 'pip install --upgrade",
+            "a newer release wrote; this release reads '3': upgrade with 'pip install --upgrade",
         ),
         (2, "schema_version 2; this release reads"),
         ([[1]], "schema_version [[1]]"),
@@ -251,33 +210,18 @@ def in_three_digits(value, toward):
     return float(decimal.Context(prec=3, rounding=toward).create_decimal_from_float(value))
 
 
-@pytest.mark.parametrize(
-    ("absent", "version", "name"),
-    [
-        ("gone", "3", "altered_since_it_was_written"),
-        (None, "2", "no_hash_of_its_content"),
-        ("", "3", "altered_since_it_was_written"),
-        pytest.param(None, "3", "altered_since_it_was_written", marks=pytest.mark.long),
-        pytest.param("gone", "2", "no_hash_of_its_content", marks=pytest.mark.long),
-        pytest.param("", "2", "no_hash_of_its_content", marks=pytest.mark.long),
-    ],
-)
-def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, name):
-    """Without a hash a result of this schema version was altered; one that says to be older says that none was kept."""
+@pytest.mark.parametrize("absent", ["gone", None, ""])
+def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent):
+    """A result from which the hash was removed counts as altered, also when it is written again."""
     origin = leaking["provenance"] | {"content_sha256": absent}
     if absent == "gone":
         del origin["content_sha256"]
-    raw = leaking | {"provenance": origin, "schema_version": version}
-    found = auditor.read_result(written(tmp_path, json.dumps(raw)))
-    assert found.altered == (version == "3")
+    found = auditor.read_result(written(tmp_path, json.dumps(leaking | {"provenance": origin})))
     found.to_json(tmp_path / "again.json")
-    for result in (
-        found,
-        auditor.read_result(tmp_path / "again.json"),
-    ):  # the mark stays when it is written again
-        assert [item.name for item in result.checks if item.name.startswith(("altered", "no_hash"))] == [name]
-        assert ("Altered since it was written" in result.to_html()) == (version == "3")
-        assert ("A release that kept no SHA-256 of the content" in result.to_html()) == (version == "2")
+    for result in (found, auditor.read_result(tmp_path / "again.json")):
+        assert result.altered
+        assert [item.name for item in result.checks][:1] == ["altered_since_it_was_written"]
+        assert "Altered since it was written" in result.to_html()
 
 
 # --- Not results ----------------------------------------------------------------------------------
@@ -288,10 +232,10 @@ def test_a_result_without_a_hash_is_marked(tmp_path, leaking, absent, version, n
     [
         ("", "is not valid JSON"),
         ("[]", "has no schema_version"),
-        ('{"schema_version": "1", "verdict": null}', "is damaged: data is missing."),
-        ('{"schema_version": "2", "kind": "instances"}', "is damaged: estimates is missing."),
-        ('{"schema_version": "2", "kind": null}', "holds something other than one audit"),
-        ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
+        ('{"schema_version": "3", "verdict": null}', "is damaged: data is missing."),
+        ('{"schema_version": "3", "kind": "instances"}', "is damaged: estimates is missing."),
+        ('{"schema_version": "3", "kind": null}', "holds something other than one audit"),
+        ('{"schema_version": "3", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
         ("[" * 100_000, "is nested more than 40 levels deep"),
         ('{"a": 1, "b": {"c": 2, "c": 3}}', "the key 'c' stands twice in one object"),
         ('{"a": NaN}', "NaN is not a JSON number"),
@@ -596,25 +540,3 @@ def test_every_result_comes_back_as_it_was(made):
         assert after == before, item.name
         assert type(after) is type(before)
     assert read.to_json() == made.to_json()
-
-
-def test_facts_that_an_earlier_release_said_in_words_are_read(tmp_path):
-    """The unit, and that a number describes one finite training set: the page says both as it did, and the hash is still checked."""
-    rng = np.random.default_rng(0)
-    who = np.repeat(np.arange(100), 2)
-    losses = auditor.Losses(rng.normal(-1, 1, 200), rng.normal(0, 1, 200), person=(who, who + 100))
-    result = auditor.audit(losses, delta=1e-5, coverage="census", persons="min")
-    raw = json.loads(result.to_json())
-    del raw["data"]["combined"], raw["provenance"]["content_sha256"]
-    raw["data"]["unit"] = "person (min loss)"
-    for row in raw["estimates"]:
-        if row["details"].pop("finite", None) and "as_draws" in row["details"]:
-            del row["details"]["as_draws"]["assumptions"]
-    (tmp_path / "r.json").write_text(json.dumps(raw))
-    read = auditor.read_result(tmp_path / "r.json")
-    assert (read.data["unit"], read.data["combined"]) == ("person", "min")
-    assert "person (min loss)" in read.to_html()
-    finite = [[row.name for row in one.estimates if row.details.get("finite")] for one in (result, read)]
-    assert finite[0] == finite[1] != []
-    rows = [one.estimate("advantage").details["as_draws"]["assumptions"] for one in (result, read)]
-    assert rows[0] == rows[1]

@@ -571,7 +571,6 @@ def _compared(what: str, stored: object, now: object) -> tuple[bool | None, str]
 def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     """Return whether a new audit of these losses reproduces the numbers, with a sentence for each difference."""
     from auditor import api
-    from auditor.results.disclosure import as_shared
     from auditor.results.reading import read_result
 
     result = read_result(path)
@@ -584,9 +583,7 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
         reason = "the result does not store its settings"
     if reason:
         return [(None, f"Numbers: not computed again, since {reason}.")]
-    again = api.audit(losses, **{"disclosure": "insiders", **AuditOptions.restored(choices)})
-    if "disclosure" not in choices:  # an older release: the reader applied the rules to full digits
-        again = as_shared(replace(again, data={**again.data, "disclosure": None}))
+    again = api.audit(losses, **AuditOptions.restored(choices))
     # A verdict depends on checks too, which may need further files.
     judged = not any(choices.get(name) for name in ("features", "reference", "control"))
     old, new = (_numbers(item, judged=judged) for item in (result, again))

@@ -1,7 +1,7 @@
 """Facts as enums: named facts about an audit; the words for them are made in `auditor.report`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -99,29 +99,6 @@ def all_attacks(attacks: Attacks) -> dict[str, str]:
     by_loss = {} if AttackState.RUN in attacks.values() else {Attack.LOSS: AttackState.RUN}
     states = {**by_loss, **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
-
-
-# How steps of a history began that earlier releases wrote, which kept no attacks.
-_REFERENCE = ("log-likelihood ratio, ", "offline RMIA, ", "online RMIA, ", "difficulty: minus ")
-_OF_TASKS = (
-    "negative log-odds of the true class",
-    "sum over the labels of the negative log-odds",
-    "squared error",
-    "Gaussian log loss",
-)
-_FORMER = (
-    (Attack.LABEL, AttackState.RUN, ("the outputs are hard labels (only 0 and 1)",)),
-    (Attack.REFERENCE, AttackState.RUN, _REFERENCE),
-    (Attack.EXTRACTION, AttackState.NOT_APPLICABLE, _OF_TASKS),
-)
-
-
-def former_attacks(history: Iterable[str]) -> dict[Attack, AttackState]:
-    """Return the states of attacks from the history that an earlier release wrote."""
-    steps = tuple(history)
-    return {
-        attack: state for attack, state, words in _FORMER if any(step.startswith(words) for step in steps)
-    }
 
 
 class Tail(Named):

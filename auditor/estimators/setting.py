@@ -160,10 +160,10 @@ class AuditOptions:
         Raises:
             InputError: A stored value that is no argument.
         """
-        old = {"coverage": stored["members"]} if "members" in stored else {}  # as earlier releases called it
-        named = {**stored, **old}
         return {
-            name: options.restored(named[name]) for name in (*_CHANGING, "fpr", "disclosure") if name in named
+            name: options.restored(stored[name])
+            for name in (*_CHANGING, "fpr", "disclosure")
+            if name in stored
         }
 
 

@@ -15,7 +15,7 @@ from auditor.report import comparison
 from auditor.report.decision import SIGNS
 from auditor.report.html import render, rendered
 from auditor.report.kinds import view_of
-from auditor.results.document import ALTERED, NO_HASH, Document, made_at
+from auditor.results.document import ALTERED, Document, made_at
 from auditor.results.reading import KINDS, raw_result, read_result
 
 _INDEX = "index.html"
@@ -147,5 +147,5 @@ def _entry(path: Path, *, root: Path, limited: Callable[[Document], Document]) -
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
         "history": "",
         "altered": view.result.altered,
-        "mark": next((item.message for item in view.result.checks if item.name in (ALTERED, NO_HASH)), ""),
+        "mark": next((item.message for item in view.result.checks if item.name == ALTERED), ""),
     }

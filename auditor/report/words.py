@@ -118,10 +118,6 @@ def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
             f"{apart} ({name} test, {_p(alone)}); the likelihood ratio against more components has {_p(against)}. The two"
             f" decide together: {_p(p)}, twice the smaller (at most 1)."
         )
-    if "likelihood ratio" in str(fit.get("test")):  # from an earlier release
-        return (
-            f"{apart}. A {name} test and a likelihood ratio against more components decide together: {_p(p)}."
-        )
     return f"{apart} ({name} test, {_p(p)})."
 
 

@@ -6,7 +6,7 @@ from auditor.core.values import (
     Status as Status,
     Subject as Subject,
 )
-from auditor.results.disclosure import as_shared, shared
+from auditor.results.disclosure import shared
 from auditor.results.document import (
     SCHEMA_VERSION,
     AuditResult,

@@ -8,15 +8,13 @@ from typing import Any, TypeVar
 
 from auditor.core.numbers import rounded
 from auditor.core.options import Disclosure
-from auditor.core.values import Check, Estimate, Status
+from auditor.core.values import Estimate
 from auditor.curves.cells import LEAST, STEP, Partition
 from auditor.results import document
 
 _Document = TypeVar("_Document", bound=document.Document)
 
 # Views of single records, or of few: `Partition` has the views that are shared.
-_FINE_CURVES = re.compile(r"empirical|band_.*|gaussian|mixture|ranks\..*")
-_COUNTING = frozenset({"duplicates", "persons", "saturation", "collection", "ties", "bins"})
 # In units of the loss: shown as the nearest cut of the partition, or not at all.
 _LOSSES = frozenset({"threshold", "threshold_below", "threshold_above"})
 # Counts of records, each with the key of the number that it is of.
@@ -111,36 +109,6 @@ def shared(result: _Document, partition: Partition | None = None) -> _Document:
             for item in result.policies
         )
     return replace(result, **changed)
-
-
-def as_shared(result: _Document) -> _Document:
-    """Return a stored result as it may be shown: one that does not say for whom it is, as of an older release, is shared."""
-    if result.data.get("disclosure") in tuple(Disclosure) or not isinstance(
-        result, document.AuditResult | document.InstancesResult | document.LabelsResult
-    ):
-        return result
-    coarse = tuple(item for item in result.curves if not _FINE_CURVES.fullmatch(item.name))
-    hidden = {"source", "command", "config"} & result.provenance.keys()  # which had paths
-    less: dict[str, Any] = {
-        "curves": coarse,
-        "provenance": {**result.provenance, **dict.fromkeys(hidden)},
-        "checks": tuple(_check_of_before(item) for item in result.checks),
-    }
-    if isinstance(result, document.AuditResult):
-        less |= {"histograms": (), "top_records": (), "slices": ()}
-        less["data"] = {name: [] if name == "history" else item for name, item in result.data.items()}
-    return shared(replace(result, **less))
-
-
-def _check_of_before(check: Check) -> Check:
-    """Return a check of an older release, without the counts of a few records that its sentence may have."""
-    if check.name not in _COUNTING or check.status is Status.OK:
-        return check
-    return Check(
-        check.name,
-        check.status,
-        "An older release counted records here; audit the losses again to see how many.",
-    )
 
 
 def _details(details: Mapping[str, Any], partition: Partition | None) -> dict[str, Any]:

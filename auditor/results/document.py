@@ -705,8 +705,6 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "statsmod
 CONTENT_HASH = "content_sha256"
 # Failed check of a result whose content does not match its hash.
 ALTERED = "altered_since_it_was_written"
-# Unknown check of a result without a hash, written by an older release.
-NO_HASH = "no_hash_of_its_content"
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:
@@ -727,12 +725,9 @@ def canonical(raw: Mapping[str, Any]) -> str:
 
 
 def take_hash(raw: Mapping[str, Any]) -> Any:
-    """Remove the content hash of a result and return it; None for an older release that wrote none.
-
-    Every release with this schema version writes a hash; if it was removed, the word ``none`` is returned.
-    """
-    origin, absent = raw.get("provenance"), "none" if raw["schema_version"] == SCHEMA_VERSION else None
-    return (origin.pop(CONTENT_HASH, None) or absent) if isinstance(origin, dict) else None
+    """Remove the content hash of a result and return it; the word ``none`` if it was removed before."""
+    origin = raw.get("provenance")
+    return (origin.pop(CONTENT_HASH, None) or "none") if isinstance(origin, dict) else None
 
 
 def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A result for its readers: the schema that they can rely on, and reading a result from anyone, with nothing executed.
 
 Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
-Every release reads the results of the releases before it; missing parts get their defaults.
+Missing parts get their defaults.
 """
 
 import json
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import all_attacks, former_attacks
 from auditor.core.fields import described
 from auditor.core.files import read_bytes
 from auditor.core.lazy import docstring
@@ -26,7 +25,6 @@ from auditor.core.options import Disclosure
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
 from auditor.curves.views import Histogram, NamedCurve
 from auditor.results import document
-from auditor.results.disclosure import as_shared
 from auditor.results.metrics import METRICS, METRICS_OF_RUNS, METRICS_OF_STEPS, as_evidence, describe
 
 if TYPE_CHECKING:
@@ -178,8 +176,6 @@ def _examples(cls: type) -> list[str]:
 
 
 # --- Reading a result back, from anyone: nothing is executed, and every part has the type that the report relies on ---
-#
-# Every release reads the results of the releases before it; missing parts get their defaults.
 
 
 # --- Files from others: only ordinary ones, no larger than is sensible, and JSON that cannot exhaust memory or the stack ---
@@ -247,11 +243,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-# --- A result: of this release, or of an earlier one ---
+# --- A result ---
 
 
-_READ = ("1", "2", document.SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
+_DISCLOSED = (document.AuditResult, document.InstancesResult, document.LabelsResult)
 KINDS = (
     document.AuditResult,
     document.InstancesResult,
@@ -304,57 +300,12 @@ def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1
         about = _OTHER_KINDS.get(str(raw["kind"]), "something other than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
     kept_hash = document.take_hash(raw)  # whenever a result is written it gets a new one
-    altered = bool(kept_hash) and kept_hash not in _hashes(raw, content)
     try:
-        result = adapter(kind).validate_python({**_present(raw), "schema_version": document.SCHEMA_VERSION})
+        result = adapter(kind).validate_python(raw)
         _refuse_impossible(result)
     except ValueError as error:
         raise InputError(f"{named} is damaged: {validate.one_line(_first_fault(error))}.") from None
-    result = as_shared(result)
-    if not kept_hash:
-        old = Check(document.NO_HASH, Status.UNKNOWN, _OLD)
-        return replace(result, checks=(*(item for item in result.checks if item.name != old.name), old))
-    return _marked(result) if altered else result
-
-
-_FINITE = "finite training set"
-
-
-def _present(raw: dict[str, Any]) -> dict[str, Any]:
-    """Convert a result to the form of this release; earlier ones stored facts in words."""
-    data, rows = _object_of(raw.get("data")), list(_listed(raw, "estimates"))
-    for part in _listed(raw, "slices"):
-        rows += _listed(part, "estimates")
-    for row in rows:
-        _say_what_is_finite(row)
-    facts, steps = dict[str, Any](), _listed(data, "history", kind=str)
-    if steps and "kind" not in raw and "attacks" not in data:
-        facts["attacks"] = all_attacks(former_attacks(steps))
-    former = re.fullmatch(r"person \((mean|min|max)( loss)?\)", str(data.get("unit")))
-    if former is not None:
-        facts |= {"unit": "person", "combined": former[1]}
-    return {**raw, "data": {**data, **facts}} if facts else raw
-
-
-def _say_what_is_finite(row: dict[str, Any]) -> None:
-    """Keep as a fact that a number describes one finite training set, which an earlier release stated in an assumption."""
-    texts, details = _listed(row, "assumptions", kind=str), _object_of(row.get("details"))
-    own = [text for text in texts if _FINITE not in text]
-    if "finite" in details or len(own) == len(texts):
-        return
-    row["details"] = {**details, "finite": True}
-    if isinstance(details.get("as_draws"), dict):
-        row["details"]["as_draws"] = {"assumptions": own, **details["as_draws"]}
-
-
-def _object_of(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _listed(raw: Any, key: str, *, kind: type = dict) -> list[Any]:
-    """Return the parts of this kind in a list of an object; none where it is no list."""
-    values = _object_of(raw).get(key)
-    return [item for item in values if isinstance(item, kind)] if isinstance(values, list) else []
+    return result if kept_hash in _hashes(raw, content) else _marked(result)
 
 
 def _hashes(raw: Mapping[str, Any], content: bytes) -> Iterator[str]:
@@ -390,7 +341,9 @@ def _first_fault(error: ValueError) -> ValueError:
 
 
 def _refuse_impossible(result: document.Document) -> None:
-    """Refuse impossible results: a certified bound that is not its lower end, and findings that cannot hold together."""
+    """Refuse impossible results: no audience, a bound that is not its lower end, findings that cannot hold together."""
+    if isinstance(result, _DISCLOSED) and result.data.get("disclosure") not in tuple(Disclosure):
+        raise ValueError(f"data.disclosure must be one of {', '.join(Disclosure)}")
     parts = (*getattr(result, "slices", ()), *getattr(result, "policies", ()))
     for item in chain(result.estimates, *(part.estimates for part in parts)):
         ends = item.value, item.lower
@@ -440,7 +393,6 @@ def _in_band(point: Any, result: document.Document) -> bool:
 
 
 _OTHER = "The content of this result is not that of its SHA-256, or it keeps none: it was altered since it was written."
-_OLD = "A release that kept no SHA-256 of the content wrote this result, or is said to have: no change of it can be seen."
 
 
 def _marked(result: document.Document) -> document.Document:
@@ -456,9 +408,9 @@ def _marked(result: document.Document) -> document.Document:
 
 
 def _check_version(named: str, version: Any) -> None:
-    if version in _READ:
+    if version == document.SCHEMA_VERSION:
         return
-    options = f"this release reads {', '.join(map(repr, _READ[:-1]))} and {_READ[-1]!r}"
+    options = f"this release reads {document.SCHEMA_VERSION!r}"
     newer = isinstance(version, str) and version.isdecimal() and len(version) < 10  # noqa: PLR2004
     if newer and int(version) > int(document.SCHEMA_VERSION):
         raise InputError(

@@ -29,7 +29,6 @@ import numpy as np
 import auditor
 
 RECORDS, BATCH, FEATURES, HIDDEN, CLASSES = 4000, 64, 100, 200, 10
-RATE = BATCH / RECORDS
 STEPS = 400
 BUGS = {
     "noise x0.5": 100,
@@ -130,7 +129,7 @@ def opacus(bug: str | None, seed: int) -> Training | None:
     )
     if bug in PLANTED:
         PLANTED[bug](optimizer)
-    claim = auditor.DPSGD(1.0, RATE, 10_000)
+    claim = auditor.DPSGD(1.0, 1 / len(loader), 10_000)
     watch = auditor.training.opacus(optimizer, claim=claim, loader=loader, model=network, seed=seed)
 
     def steps() -> Training:

@@ -17,7 +17,6 @@ import auditor
 from auditor import scores
 from auditor.collectors import RecordTable, collect_to
 from auditor.core import Check, InputError, Status
-from auditor.core.facts import former_attacks
 from auditor.curves import published
 from auditor.records import per_person
 from auditor.report import annex_of, model_card, render, texts, view_of
@@ -77,35 +76,6 @@ def test_what_is_missing_is_not_stated(overfitted):
 # --- Which attacks were run -----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def audited():
-    """A small audit for insiders."""
-    return auditor.audit(auditor.Losses([0.1, 0.2, 0.3] * 4, [0.2, 0.1, 0.9] * 4), disclosure="insiders")
-
-
-@pytest.mark.parametrize(
-    ("history", "ran", "without"),
-    [
-        ([], LOSS, []),
-        (["column 'loss' of losses.csv, membership from column 'member'"], LOSS, []),
-        (["negative log-odds of the true class from logits of Net (PyTorch)"], LOSS, [EXTRACTION]),
-        (["mean token log-loss of a language model"], LOSS, []),
-        (["squared error from a model", "log-likelihood ratio, Student's t, by 8 shadow models"], REFERENCE, [EXTRACTION]),
-        (["offline RMIA, a = 0.3, gamma = 1, 4 reference model(s), which must have been trained"], REFERENCE, []),
-        (["it was not offline RMIA, "], LOSS, []),
-    ],
-)  # fmt: skip
-def test_an_older_result_says_in_its_history_what_was_run(audited, history, ran, without, tmp_path):
-    """A result without attacks has one that was run; the others were not, but for what has no meaning for such losses."""
-    expected = ["not run"] * 9
-    expected[ran] = "run"
-    for place in without:
-        expected[place] = "not applicable"
-    data = {name: item for name, item in audited.data.items() if name != "attacks"}
-    dataclasses.replace(audited, data={**data, "history": history}).to_json(tmp_path / "r.json")
-    assert states(auditor.read_result(tmp_path / "r.json")) == expected
-
-
 def test_labels_alone_are_their_own_attack():
     """A model that answers with labels alone is attacked by the label, as its collected losses say."""
 
@@ -141,14 +111,13 @@ OFFLINE = scores.Population(loss=[0.5, 1.0, 1.5], reference=[0.6, 1.1, 1.2])
     ids=["likelihood ratio", "online RMIA", "offline RMIA", "difficulty"],
 )
 def test_scores_with_reference_models_are_that_attack(score, losses):
-    """Each score with reference models is the attack by them, in its losses and in the history of an earlier release."""
+    """Each score with reference models is the attack by them."""
     scale = "log-odds" if min(losses) < 0 else "unknown"
     plain = auditor.Losses(
         member=losses, nonmember=[0.9, 1.4], scale=scale, attacks={"extraction": "not applicable"}
     )
     scored = score(plain)
     assert scored.attacks == {"extraction": "not applicable", "reference": "run"}
-    assert former_attacks(scored.history) == {"reference": "run"}
     made = states(auditor.audit(scored, disclosure="insiders"))
     assert [place for place, state in enumerate(made) if state == "run"] == [REFERENCE]
     assert made[EXTRACTION] == "not applicable"
@@ -191,7 +160,7 @@ def test_what_is_made_of_losses_keeps_which_attack_was_run(tmp_path):
 
 
 def test_a_collected_file_keeps_what_became_of_attacks(tmp_path):
-    """Losses by labels alone say so in their file, and that they are of a classifier; an older file in its history."""
+    """Losses by labels alone say so in their file, and that they are of a classifier."""
     path, y = tmp_path / "losses.parquet", [0, 1] * 4
     tables = [RecordTable({"x": y, "k": range(start, start + 8), "y": y}, label="y") for start in (0, 8)]
     collect_to(path, lambda rows: rows["x"] * 1.0, members=tables[0], nonmembers=tables[1])
@@ -199,12 +168,12 @@ def test_a_collected_file_keeps_what_became_of_attacks(tmp_path):
     assert auditor.read_losses(path).attacks == auditor.Summary.from_files([path]).attacks == expected
     table = parquet.read_table(path)
     about = json.loads(table.schema.metadata[b"auditor"])
-    assert about.pop("attacks") == expected
-    older = {**table.schema.metadata, b"auditor": json.dumps(about).encode()}
-    parquet.write_table(table.replace_schema_metadata(older), path)
-    assert auditor.read_losses(path).attacks == expected
-    older[b"auditor"] = json.dumps({**about, "attacks": {"reference": "yes"}}).encode()
-    parquet.write_table(table.replace_schema_metadata(older), path)
+    assert about["attacks"] == expected
+    other = {
+        **table.schema.metadata,
+        b"auditor": json.dumps({**about, "attacks": {"reference": "yes"}}).encode(),
+    }
+    parquet.write_table(table.replace_schema_metadata(other), path)
     with pytest.raises(InputError, match="in a way that this version cannot read"):
         auditor.read_losses(path)
 

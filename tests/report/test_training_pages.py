@@ -208,20 +208,6 @@ def test_what_a_file_says_stays_text(stopped, tmp_path):
         assert "\u202e" not in found.to_markdown() + found.to_sarif() + found.to_junit()
 
 
-def test_results_of_earlier_releases_have_a_page(stopped, models, tmp_path):
-    """A result without curves, and of several models without checks, is read and shown."""
-    for result, later in ((stopped, ["curves"]), (models, ["curves", "checks"])):
-        raw = json.loads(result.to_json())
-        for name in later:
-            del raw[name]
-        del raw["provenance"]["content_sha256"]  # which they did not keep
-        raw["schema_version"] = "2"
-        (tmp_path / "r.json").write_text(json.dumps(raw), encoding="utf-8")
-        words = told(auditor.read_result(tmp_path / "r.json").to_html())
-        assert "The claim is refuted" in words
-        assert ("holds no curves" in words) is (result is models)
-
-
 # --- The command line ------------------------------------------------------------------------------
 
 

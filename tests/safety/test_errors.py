@@ -84,7 +84,7 @@ def test_cells_and_columns(name, rows, capsys, tmp_path):
 def _damaged(text):
     """Result files from others, each wrong in another way, with a text in the wrong place."""
     yield json.dumps({"schema_version": text})
-    yield json.dumps({"schema_version": "2", text: text})
+    yield json.dumps({"schema_version": "3", text: text})
     yield json.dumps(text)
     yield text.encode("utf-8", "backslashreplace").decode()
     good = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3] * 4, nonmember=[0.2, 0.4, 0.9] * 4)).to_dict()

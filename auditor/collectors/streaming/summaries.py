@@ -36,8 +36,8 @@ standard deviation 1.5% smaller, since the end bins count nearer to the others t
 them by .002 and .6%.
 
 Merged summaries do not add up. Their maps differ: a member in the bins 5 to 9, numbered 9, may have a larger loss than a
-non-member of another summary in the bins 7 to 10, numbered 10. So a merged summary says that it is one, adding it to another
-is refused, and its file has a version of its own, since releases without merging would add it.
+non-member of another summary in the bins 7 to 10, numbered 10. So a merged summary says that it is one, and adding it to another
+is refused.
 """
 
 import json
@@ -72,7 +72,7 @@ _COLUMNS = ("bin", "member", "nonmember")
 _SETTING = ("bits", "loss", "scale")  # properties that summaries must share to be added
 _OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence", "attacks")
 _ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # metadata of a file besides its counts
-_MARK, _VERSION, _MERGED = "auditor_summary", 1, 2  # its mark, and the versions of its form
+_MARK, _VERSION = "auditor_summary", 1  # its mark, and the version of its form
 _LONGEST = 2**20  # bytes of that
 _MOST_RECORDS = 2**53  # beyond, shares of them cannot be distinguished
 
@@ -266,7 +266,7 @@ class Summary:
         if file.suffix.lower() != ".parquet":
             raise InputError(f"path must end in .parquet, got {str(path)!r}; name the file so.")
         about = {name: getattr(self, name) for name in _ABOUT}
-        about |= {_MARK: _MERGED if self.is_merged else _VERSION, "counts": [self.n_member, self.n_nonmember]}
+        about |= {_MARK: _VERSION, "counts": [self.n_member, self.n_nonmember]}
         frame = pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
         write_all({file: table_content(frame, file, note=json.dumps(about))})
 
@@ -284,14 +284,12 @@ class Summary:
                 f"{table.place} must be a summary, got another table; make one with auditor summarise, or read it with"
                 " auditor.read_losses."
             )
-        if about[_MARK] not in (_VERSION, _MERGED):
+        if about[_MARK] != _VERSION:
             raise InputError(
-                f"{table.place} must be a summary of version {_VERSION} or {_MERGED}, got version {about[_MARK]!r:.20}; read it"
+                f"{table.place} must be a summary of version {_VERSION}, got version {about[_MARK]!r:.20}; read it"
                 " with the release that wrote it."
             )
         try:
-            # As earlier releases left these out.
-            about = {"stopped_by_evidence": False, "attacks": {}, "is_merged": False, **about}
             values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             result = cls(**values)

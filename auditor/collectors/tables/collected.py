@@ -16,7 +16,7 @@ from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, attack_states, former_attacks
+from auditor.core.facts import Attacks, attack_states
 from auditor.core.files import whole
 from auditor.core.values import LossScale
 
@@ -225,7 +225,6 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     values = json.loads(text)
     if values["format"] != _FORMAT:
         raise ValueError
-    values = {"attacks": former_attacks(map(str, values["history"])), **values}
     metadata: CollectedMetadata = _from_json(CollectedMetadata, json.dumps({**values, "manifest": None}))
     saturated = zip(metadata.saturated, metadata.counts, strict=True)
     if not (all(0 <= some <= every for some, every in saturated) and 0 < metadata.eps < 1):
