@@ -20,7 +20,6 @@ from auditor.estimators.epsilon_star import (
 from auditor.estimators.evidence import Estimator, Evidence
 from auditor.estimators.fixed_ranks import (
     InstanceRates,
-    bootstrap_lower,
     certified_epsilon,
     instance_values,
     log_mean_exp,

@@ -552,7 +552,7 @@ class RunsAudit(_OfRuns):
         """Return the chance that n runs with the canary and n without refute the claim."""
         test = JointTest(n, n, self.whole)
         if isinstance(attack, PerfectAttack):
-            return float(test.judge_hits(test.perfect, alpha=self.alpha, steps=1).rejected(self.alpha))
+            return float(test.p_value_of(test.perfect, alpha=self.alpha, steps=1) <= self.alpha)
         rng = np.random.default_rng(n)
         tpr = np.minimum(attack.tpr(_RATES), 1 - _ALIKE)
         corners = (np.concatenate([[0.0], rates, [1.0]]) for rates in (_RATES, tpr))
