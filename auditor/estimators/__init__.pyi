@@ -8,11 +8,9 @@ from auditor.estimators.band import measured
 from auditor.estimators.certified import Counts, clopper_pearson, grid_ceiling, most_telling, threshold_bound
 from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
-    QuantileVariance,
     alternatives,
     fit_gap,
     largest_lower_bound,
-    mixture_standard_error,
     noise_floor,
     parametric,
     standard_error,
