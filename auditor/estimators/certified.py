@@ -158,6 +158,13 @@ class Counts:
     false_positives: int
     nonmembers: int
 
+    @classmethod
+    def at(cls, threshold: float, losses: Losses) -> "Counts":
+        """Count the losses up to a threshold."""
+        groups = losses.sorted_member, losses.sorted_nonmember
+        hits, alarms = (int(np.searchsorted(group, threshold, side="right")) for group in groups)
+        return cls(hits, losses.n_member, alarms, losses.n_nonmember)
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -208,9 +215,7 @@ def _bound_at(
     losses: Losses, limits: MemberLimits, delta: float, alpha: float, rule: options.FixedThreshold
 ) -> _Candidate:
     """Return the bound of these losses at the threshold of a rule, with the counts it comes from."""
-    tp = int(np.searchsorted(losses.sorted_member, rule.threshold, side="right"))
-    fp = int(np.searchsorted(losses.sorted_nonmember, rule.threshold, side="right"))
-    counts = Counts(tp, losses.n_member, fp, losses.n_nonmember)
+    counts = Counts.at(rule.threshold, losses)
     result = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
     return _Candidate(result.epsilon, {**result.details, "threshold": rule.threshold})
 
@@ -464,7 +469,7 @@ def _split_bound(
     if isinstance(coverage, options.Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
         seen = choosing.n_member
-        hits = int(np.searchsorted(choosing.sorted_member, chosen.threshold, side="right"))
+        hits = Counts.at(threshold, choosing).true_positives
         limits = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=hits)
         best = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=seen)
     elif isinstance(coverage, options.Census):

@@ -27,7 +27,7 @@ from auditor.theory.gaussian import gaussian_epsilon
 
 GDP = "epsilon_bound.gdp"
 _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
-_NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
+NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
 # The largest certified mu, that of a perfect attack, and the details of the first.
@@ -188,7 +188,7 @@ def _estimate(
     mu, perfect = max(0.0, result[0]), max(0.0, result[1])
     details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **result[2]}
     if delta == 0:
-        return Estimate.missing(**header, reason=_NO_EPSILON, delta=delta, details=details)
+        return Estimate.missing(**header, reason=NO_EPSILON, delta=delta, details=details)
     return Estimate.at_least(
         bound=gaussian_epsilon(mu, delta=delta),
         **header,
