@@ -37,8 +37,6 @@ from auditor.estimators.guess_tests import (
     pure_bound,
     pure_p_value,
     rejects,
-    steinke_bound,
-    steinke_p_value,
 )
 from auditor.estimators.guesses import draw_guesses, random_pairs
 from auditor.estimators.joint_test import JointTest
