@@ -27,8 +27,8 @@ from auditor.estimators.limits import (
     MemberLimits,
     finite,
     just_above,
-    just_below,
     lower_limit,
+    threshold_at,
     upper_limit,
     with_draws,
 )
@@ -316,11 +316,7 @@ def _with_threshold(best: _Candidate, losses: Losses) -> _Candidate:
     """Return the candidate with a threshold that gives its counts."""
     if not best.details:
         return best
-    rank = best.details["rank"]
-    if best.details["tail"] == Tail.LOWER:
-        threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
-    else:
-        threshold = just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
+    threshold = threshold_at(losses, best.details["tail"], best.details["rank"])
     return replace(best, details={**best.details, "threshold": threshold})
 
 

@@ -14,6 +14,7 @@ from auditor.core.errors import InputError
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.curves.cells import FEWEST, LEAST, apart
 from auditor.curves.views import NamedCurve, rounded
+from auditor.estimators.exact_test import Hits
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.melding import ranks
 
@@ -80,20 +81,14 @@ def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
     >>> low_members.name, low_members.fpr, low_members.tpr
     ('ranks.low_members', (0.25, 0.5), (0.5, 0.75))
     """
-    member, nonmember = losses.sorted_member, losses.sorted_nonmember
-    n1, n0 = member.size, nonmember.size
-    of_members, of_nonmembers = ranks(n1), ranks(n0)
-    members = {
-        "ranks.low_members": np.searchsorted(member, nonmember[of_nonmembers], side="left"),
-        "ranks.high_members": n1 - np.searchsorted(member, nonmember[n0 - 1 - of_nonmembers], side="right"),
-    }
-    nonmembers = {
-        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
-        "ranks.low_nonmembers": np.searchsorted(nonmember, member[of_members], side="left"),
-    }
-    curves = {name: _curve(name, counts, n1, n0) for name, counts in members.items()}
-    curves |= {name: _curve(name, counts, n0, n1) for name, counts in nonmembers.items()}
-    return tuple(curves[name] for name in ATTACKS)
+    n1, n0 = losses.n_member, losses.n_nonmember
+    own, mirrored = Hits.of(losses, ranks), Hits.of(losses.swapped, ranks)
+    return (
+        _curve("ranks.low_members", own.below, n1, n0),
+        _curve("ranks.high_nonmembers", own.above, n0, n1),
+        _curve("ranks.high_members", mirrored.above, n1, n0),
+        _curve("ranks.low_nonmembers", mirrored.below, n0, n1),
+    )
 
 
 def _curve(name: str, counts: npt.NDArray[np.int64], called: int, other: int) -> NamedCurve:

@@ -6,7 +6,6 @@ Every answer is rounded to the side that protects better, and the promise is the
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import erfcinv, ndtri
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, count, enough_digits, number
+from auditor.core.numbers import as_stated, count, enough_digits, number, rounded
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
@@ -517,10 +516,11 @@ class _Axis:
 
     def safer(self, value: float) -> float:
         """Return the value with six digits (or whole), rounded to the side that protects better."""
-        exact = Decimal(repr(min(self.most, max(self.least, float(value)))))
-        unit = Decimal(1) if self.name == "steps" else Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
-        rounded = float(exact.quantize(unit, rounding=ROUND_CEILING if self.upward else ROUND_FLOOR))
-        return min(self.most, max(self.least, rounded))
+        result = min(self.most, max(self.least, value))
+        if self.name == "steps":
+            return math.floor(result)
+        result = rounded(result, toward="up" if self.upward else "down", digits=_DIGITS)
+        return min(self.most, max(self.least, result))
 
     @property
     def extremes(self) -> tuple[float, float]:
