@@ -67,7 +67,6 @@ from auditor.core.options import (
     ShuffledBatches as ShuffledBatches,
     StatedClaim as StatedClaim,
     StatedCurve as StatedCurve,
-    Steinke as Steinke,
     Subset as Subset,
     UnknownSplit as UnknownSplit,
     Utility as Utility,

@@ -328,7 +328,6 @@ print(f"             With so many of the second the claim allows at most {allowe
 
 # %%
 TRAININGS = {"correct": mechanisms.train_correctly, "with the bug": mechanisms.train_with_bug}
-MEMORY = {"memory": 4e9, "memory_per_worker": 5e8}  # bytes
 RUNS_JUDGED, RUNS_CHOOSING = setting((4000, 1000), (200_000, 20_000))
 if FULL:
     minutes = mechanisms.minutes(trainings=2 * (RUNS_JUDGED + RUNS_CHOOSING))
@@ -337,7 +336,7 @@ if FULL:
 
 def trained(train, *, runs, seed):
     """The canary's losses of many trainings, kept on disk in the full setting."""
-    kept = {"folder": runs_folder("auditing"), "progress": print, **MEMORY} if FULL else {"workers": 1}
+    kept = {"folder": runs_folder("auditing"), "progress": print} if FULL else {"workers": 1}
     return auditor.collect_runs(train, runs=runs, seed=seed, **kept)
 
 

@@ -320,8 +320,8 @@ if PAPER:
     print(
         f"{len(cases)} trainings take about {30 * epoch * len(cases) / 60 / workers:.0f} minutes; those kept are read"
     )
-limits = {"memory_per_worker": 2**30, "memory": 2 * 2**30, "progress": print if FULL else None}
-trained = auditor.run_cases(attributes.train, cases, folder=folder, workers=workers, **limits)
+told = print if FULL else None
+trained = auditor.run_cases(attributes.train, cases, folder=folder, workers=workers, progress=told)
 shown = attributes.table(cases, trained)
 until = {epochs: attributes.training(base, epochs=epochs) for epochs in attributes.EPOCHS}
 membership = pd.Series({epochs: securities(run)[2] for epochs, run in until.items()})

@@ -41,7 +41,6 @@ from auditor.core import (
     RankGrid,
     Sample,
     Split,
-    Steinke,
     Subset,
     ThresholdRule,
     validate,
@@ -476,16 +475,9 @@ BOUNDS = (
         _parametric_missed,
         lambda law, size: law.normal and size >= _ENOUGH_RECORDS,
     ),
-    _one_run("one_run.pairs", "One run, random pairs, Steinke et al.", RandomSplit(), Steinke()),
     _one_run("one_run.pairs.f_dp", "One run, random pairs, f-DP", RandomSplit(), FDP()),
     _one_run(
         "one_run.pairs.any", "One run, random pairs, any guesses", RandomSplit(), AnyGuesses(), delta=0.0
-    ),
-    _one_run(
-        "one_run.coins",
-        "One run, inclusion coins, Steinke et al.",
-        BernoulliSplit(_INCLUSION),
-        Steinke(),
     ),
     _one_run("one_run.coins.f_dp", "One run, inclusion coins, f-DP", BernoulliSplit(_INCLUSION), FDP()),
     _one_run(

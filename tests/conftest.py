@@ -53,7 +53,7 @@ BESIDE_EXTRAS = (
     *("collectors/test_", "sensitivity/", "notebooks/", "safety/test_model_", "fitters/", "scores/"),
     *("theory/test_accountant.py", "theory/test_closed_form.py", "theory/test_composition.py"),
     *("theory/test_gaussian.py", "theory/test_gdp.py", "training/"),
-    *("theory/test_monte_carlo.py", "theory/test_profile.py", "theory/test_rates.py", "theory/test_stated"),
+    *("theory/test_profile.py", "theory/test_rates.py", "theory/test_stated"),
     *("theory/test_total_variation.py", "estimators/test_clopper_pearson.py"),
     *("estimators/test_curve_numbers.py", "estimators/test_epsilon_star.py", "estimators/test_gdp.py"),
     *("estimators/test_guesses.py", "estimators/test_one_run.py", "test_accountants_in.py", "test_api.py"),

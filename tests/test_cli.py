@@ -79,7 +79,6 @@ RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
         ),
         ("claim --delta 1e-5 {run} --set epochs=3", ["--set epochs", "--steps", "one of the two"]),
         ("claim --delta 1e-5 {run} --fpr 0", ["--fpr", "(0, 1]"]),
-        ("claim --delta 1e-5 {run} --monte-carlo 1", ["--monte-carlo", "2 or more"]),
         ("claim --delta 1e-5 {run} --target advantage:0.1", ["--target goes with --solve-for"]),
         ("{solve} --sampling-rate 0.01 --steps 9", ["--solve-for needs --target", "got none"]),
         ("{solve} --sampling-rate 0.01 --steps 9 --target advantages:0.1", ["did you mean 'advantage'"]),

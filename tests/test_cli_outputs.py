@@ -64,14 +64,15 @@ def test_outputs_and_idle_options_are_checked_first(tmp_path, monkeypatch, capsy
     assert list(tmp_path.iterdir()) == []
 
 
-SIMULATED = shlex.split(f"claim {STEPS} --delta 1e-5 --monte-carlo 2000")
-
-
-def test_progress_is_reported_off_a_terminal(monkeypatch, capsys):
-    """Where standard error is no terminal, a line now and then says how far the simulation is; none if quiet."""
+def test_progress_is_reported_off_a_terminal(tmp_path, monkeypatch, capsys):
+    """Where standard error is no terminal, a line now and then says how far the fit of mixtures is; none if quiet."""
     monkeypatch.setattr(console, "_SECONDS", 0.0)
-    assert run(*SIMULATED) == 0
-    # 2,000 runs of three steps for either kind of neighbours.
-    assert "Simulating: 100% done (6,000 of 6,000)" in capsys.readouterr().err
-    assert run(*SIMULATED, "--quiet") == 0
+    rows = [f"{loss},{member}" for loss in range(20) for member in (0, 1)]
+    table = tmp_path / "losses.csv"
+    table.write_text("\n".join(["loss,member", *rows]))
+    line = ("audit", table, "--set", "mixture=2")
+    assert run(*line) == 0
+    # Two numbers of components for either group, and the fit to all of it.
+    assert "Fitting mixtures: 100% done (6 of 6)" in capsys.readouterr().err
+    assert run(*line, "--quiet") == 0
     assert capsys.readouterr().err == ""

@@ -50,7 +50,7 @@ CHOICES = [
     ("--split", "random", "--claim-epsilon", "2", "--claim-delta", "1e-5", "--seed", "3"),
     ("--set", "coverage=census", "--confidence", "0.9", "--set", "threshold=melded", "--delta", "1e-3"),
     ("--split", "bernoulli:0.5", "--set", "claim-mu=1", "--set", "looks=4"),
-    ("--split", "random", "--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "10", "--set", "one-run-test=steinke"),
+    ("--split", "random", "--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "10", "--set", "one-run-test=f-dp"),
     ("--set", "coverage=subset:900", "--set", "threshold=clopper-pearson", "--set", "persons=each"),
 ]  # fmt: skip
 

@@ -284,18 +284,6 @@ def test_results_and_losses_say_the_same(rng):
     assert mixed.provenance["inputs_sha256"] == direct.provenance["inputs_sha256"]
 
 
-def test_the_bootstrap_is_given_from_a_hundred_instances(rng):
-    """With fewer instances there is no bootstrap bound but the reason; with a hundred it lies below the point value."""
-    models = [shifted(rng, sizes=(40, 40)) for _ in range(100)]
-    few, many = (
-        audit_instances(models[:size], delta=0.0, split=RandomSplit()).estimate("epsilon_bar")
-        for size in (99, 100)
-    )
-    assert few.details["bootstrap"]["lower"] is None
-    assert "100 instances" in few.details["bootstrap"]["lower_reason"]
-    assert 0 < many.details["bootstrap"]["lower"] < many.value
-
-
 # --- Inputs and outputs --------------------------------------------------------------------------------
 
 

@@ -165,7 +165,6 @@ def leaky(rng):
     [
         (FDP(), "Mahloujifar", 1e-5),
         (AnyGuesses(), "every order and number", 0.0),
-        (auditor.Steinke(), "Theorem 5.2", 1e-5),
     ],
 )
 def test_every_one_run_test_can_be_chosen(leaky, test, words, delta):

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,8 +29,6 @@ class _Promised(Options, title="The numbers"):
         prior: Prior probability of membership; default: 0.5.
         every_method: Show each quantity by every method, instead of the best method only.
         compositions: Also report epsilon by every composition theorem.
-        monte_carlo: Also estimate the advantage from this number of simulated runs.
-        seed: Seed of --monte-carlo.
     """
 
     delta: float | None = None
@@ -38,8 +36,6 @@ class _Promised(Options, title="The numbers"):
     prior: float | None = None
     every_method: bool = False
     compositions: bool = False
-    monte_carlo: int | None = None
-    seed: int = 0
 
     def rates(self) -> tuple[float, ...]:
         """Return the rates, each once."""
@@ -47,25 +43,13 @@ class _Promised(Options, title="The numbers"):
         # Six digits, as in the names of the quantities.
         return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
 
-    def further(self, training: choices.DPSGD, *, delta: float, progress: Any) -> tuple[Claim, ...]:
-        """Return epsilon by every composition theorem and the advantage by simulation, if requested."""
-        import numpy as np
-
-        from auditor.theory.monte_carlo import total_variation_monte_carlo
-
-        result: list[Claim] = []
-        rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
-        for adjacency in choices.Adjacency:
-            if self.compositions:
-                result += theory.compare_compositions(training, delta=delta, adjacency=adjacency)
-            if self.monte_carlo is not None:
-                samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
-                result.append(
-                    total_variation_monte_carlo(
-                        training, adjacency=adjacency, samples=samples, rng=rng, progress=progress
-                    )
-                )
-        return tuple(result)
+    def further(self, training: choices.DPSGD, *, delta: float) -> tuple[Claim, ...]:
+        """Return epsilon by every composition theorem, if requested."""
+        kinds = choices.Adjacency if self.compositions else ()
+        rows = (
+            theory.compare_compositions(training, delta=delta, adjacency=adjacency) for adjacency in kinds
+        )
+        return tuple(chain.from_iterable(rows))
 
 
 _PARAMETERS = ("noise_multiplier", "sampling_rate", "steps")
@@ -146,8 +130,7 @@ def claim(
         raise InputError("--delta must be given: the delta at which to state epsilon.")
     rates, delta, prior = promised.rates(), promised.delta, 0.5 if promised.prior is None else promised.prior
     description = training.described()
-    with console.progress(quiet=common.quiet) as move:
-        further = promised.further(description, delta=delta, progress=move and partial(move, "Simulating"))
+    further = promised.further(description, delta=delta)
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
     result = settings.recorded(_result(description, claims, further, delta=delta, prior=prior, rates=rates))
     led = claims if promised.every_method else theory.leading(claims)
@@ -170,7 +153,7 @@ def _solve(
     goes = "without --solve-for, whose result is one number"
     shared.refuse(files, "html", "markdown", "junit", "sarif", goes=goes)
     shared.refuse(gates, "fail_if", goes=goes)
-    shared.refuse(promised, "delta", "prior", "every_method", "compositions", "monte_carlo", goes=goes)
+    shared.refuse(promised, "delta", "prior", "every_method", "compositions", goes=goes)
     files.check()
     solution = wish.solved(training)
     files.write(found_to_json(solution), summary=solution.in_words() + "\n", quiet=common.quiet)

@@ -33,7 +33,6 @@ from auditor.core.options import (
     Split,
     StatedClaim,
     StatedCurve,
-    Steinke,
     Subset,
     ThresholdRule,
     UnknownSplit,

@@ -250,7 +250,7 @@ class Supported(TypedDict, total=False):
 
 
 class CurvePoint(TypedDict, total=False):
-    """Point where the claimed curve was contradicted most; see `auditor.estimators.joint_test.Judged`."""
+    """Point where the claimed curve was contradicted most; see `auditor.estimators.joint_test.JointTest.point`."""
 
     tail: str
     alarms: float

@@ -365,13 +365,11 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Steinke:
-    """Steinke, Nasr and Jagielski 2023, Theorem 5.2, on a fixed list of orders and numbers of guesses that share the error."""
-
-
-@dataclass(frozen=True)
 class FDP:
-    """The recursion of Mahloujifar, Melis and Chaudhuri 2024, on the same list; it also judges a claim's whole curve."""
+    """The recursion of Mahloujifar, Melis and Chaudhuri 2024, on a fixed list of orders and numbers of guesses that share the error.
+
+    It also judges a claim's whole curve.
+    """
 
 
 @dataclass(frozen=True)
@@ -382,7 +380,7 @@ class AnyGuesses:
     """
 
 
-OneRunTest = Steinke | FDP | AnyGuesses
+OneRunTest = FDP | AnyGuesses
 
 
 # --- Utility of the model ---
@@ -530,7 +528,6 @@ UNITS: dict[str, Callable[..., Persons]] = {
     **{by: partial(OnePerPerson, by) for by in ("mean", "min", "max")},
 }
 ONE_RUN_TESTS: dict[str, Callable[..., OneRunTest]] = {
-    "steinke": Steinke,
     "f-dp": FDP,
     "any-guesses": AnyGuesses,
 }

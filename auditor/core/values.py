@@ -661,12 +661,11 @@ class Claim:
         delta: The delta it is stated at, or None if there is none.
         adjacency: The neighbouring relation.
         method: How it follows from the description, in words.
-        proven: False for approximations and for estimates by simulation.
+        proven: False for approximations.
         note: Caveat.
-        lower: Lower end of the interval of an estimate by simulation, or of what an exact total variation is known to be;
-            None elsewhere.
+        lower: Lower end of the interval that an exact total variation is known to lie in; None elsewhere.
         upper: Upper end of that interval.
-        confidence: Level of an interval by simulation; None elsewhere: the other kind is certain.
+        confidence: Level of the interval of an estimate by simulation, in results of earlier releases; None elsewhere.
     """
 
     metric: str
@@ -682,7 +681,7 @@ class Claim:
 
     @property
     def status(self) -> str:
-        """``proven``, ``approximation`` (no error bound) or ``estimate`` (by simulation, with an interval).
+        """``proven``, ``approximation`` (no error bound) or ``estimate`` (by simulation, in earlier releases).
 
         >>> Claim("advantage", 0.1, None, Adjacency.REPLACE_ONE, "by hand", proven=False).status
         'approximation'

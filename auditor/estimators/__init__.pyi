@@ -8,11 +8,9 @@ from auditor.estimators.band import measured
 from auditor.estimators.certified import Counts, clopper_pearson, grid_ceiling, most_telling, threshold_bound
 from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
-    QuantileVariance,
     alternatives,
     fit_gap,
     largest_lower_bound,
-    mixture_standard_error,
     noise_floor,
     parametric,
     standard_error,
@@ -20,7 +18,6 @@ from auditor.estimators.epsilon_star import (
 from auditor.estimators.evidence import Estimator, Evidence
 from auditor.estimators.fixed_ranks import (
     InstanceRates,
-    bootstrap_lower,
     certified_epsilon,
     instance_values,
     log_mean_exp,
@@ -40,8 +37,6 @@ from auditor.estimators.guess_tests import (
     pure_bound,
     pure_p_value,
     rejects,
-    steinke_bound,
-    steinke_p_value,
 )
 from auditor.estimators.guesses import draw_guesses, random_pairs
 from auditor.estimators.joint_test import JointTest

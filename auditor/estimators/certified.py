@@ -27,8 +27,8 @@ from auditor.estimators.limits import (
     MemberLimits,
     finite,
     just_above,
-    just_below,
     lower_limit,
+    threshold_at,
     upper_limit,
     with_draws,
 )
@@ -158,6 +158,13 @@ class Counts:
     false_positives: int
     nonmembers: int
 
+    @classmethod
+    def at(cls, threshold: float, losses: Losses) -> "Counts":
+        """Count the losses up to a threshold."""
+        groups = losses.sorted_member, losses.sorted_nonmember
+        hits, alarms = (int(np.searchsorted(group, threshold, side="right")) for group in groups)
+        return cls(hits, losses.n_member, alarms, losses.n_nonmember)
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -208,9 +215,7 @@ def _bound_at(
     losses: Losses, limits: MemberLimits, delta: float, alpha: float, rule: options.FixedThreshold
 ) -> _Candidate:
     """Return the bound of these losses at the threshold of a rule, with the counts it comes from."""
-    tp = int(np.searchsorted(losses.sorted_member, rule.threshold, side="right"))
-    fp = int(np.searchsorted(losses.sorted_nonmember, rule.threshold, side="right"))
-    counts = Counts(tp, losses.n_member, fp, losses.n_nonmember)
+    counts = Counts.at(rule.threshold, losses)
     result = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
     return _Candidate(result.epsilon, {**result.details, "threshold": rule.threshold})
 
@@ -311,11 +316,7 @@ def _with_threshold(best: _Candidate, losses: Losses) -> _Candidate:
     """Return the candidate with a threshold that gives its counts."""
     if not best.details:
         return best
-    rank = best.details["rank"]
-    if best.details["tail"] == Tail.LOWER:
-        threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
-    else:
-        threshold = just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
+    threshold = threshold_at(losses, best.details["tail"], best.details["rank"])
     return replace(best, details={**best.details, "threshold": threshold})
 
 
@@ -388,32 +389,17 @@ def positive_bounds(
     return sum(_larger(law, every, above + LEAST_BOUND) for law, every in alike.items())
 
 
-@lru_cache(maxsize=64)
-def _seen(law: Statistic, epsilon: float) -> tuple[list[float], list[float]]:  # noqa: ARG001 - the key
-    """Return the statistics known to have a bound that large, and those known not to: the least first, and the largest."""
-    return [], []
-
-
 def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     """Return the number of candidates whose bound is at least that large."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
     left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
     result, at = 0, math.ceil(law.alpha * len(every))
-    large, small = ([], []) if drawn else _seen(law, epsilon)
-    for seen, is_large in ((large, True), (small, False)):
-        if seen:
-            reached = law.reached(left, seen[0])
-            result += sum(reached) * is_large
-            left = [hits for hits, larger in zip(left, reached, strict=True) if larger != is_large]
-    at = min(at, len(left) // 2) if large or small else at
     while left:
         one = left.pop(min(at, len(left) - 1))
         test = CalibratedTest(one, law, drawn)
         refuted = test.p_value(epsilon) <= law.alpha
-        edge = test.statistic if refuted else test.statistic + LEAST_BOUND
-        (large if refuted else small)[:] = [edge]  # those that are left lie between
-        reached = law.reached(left, edge)
+        reached = law.reached(left, test.statistic if refuted else test.statistic + LEAST_BOUND)
         result += (1 + sum(reached)) * refuted
         left = [hits for hits, larger in zip(left, reached, strict=True) if larger != refuted]
         at = len(left) // 2
@@ -479,7 +465,7 @@ def _split_bound(
     if isinstance(coverage, options.Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
         seen = choosing.n_member
-        hits = int(np.searchsorted(choosing.sorted_member, chosen.threshold, side="right"))
+        hits = Counts.at(threshold, choosing).true_positives
         limits = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=hits)
         best = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=seen)
     elif isinstance(coverage, options.Census):

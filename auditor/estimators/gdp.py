@@ -19,15 +19,16 @@ from auditor.core.options import NO_CHANCE, Census, Coverage, Sample
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.exact_test import Hits
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses
-from auditor.estimators.limits import just_above, just_below, upper_limit
+from auditor.estimators.limits import threshold_at, upper_limit
 from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import of_units, stated_delta
 from auditor.theory.gaussian import gaussian_epsilon
 
 GDP = "epsilon_bound.gdp"
 _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
-_NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
+NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
 # The largest certified mu, that of a perfect attack, and the details of the first.
@@ -150,26 +151,21 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
 
 def _over_the_grid(losses: Losses, alpha: float) -> _Result:
     """Return the largest mu over the ranks of both tails; see `auditor.estimators.certified` for the limits."""
-    member, nonmember = losses.sorted_member, losses.sorted_nonmember
-    low, high = ranks(nonmember.size), ranks(member.size)
+    n1, n0 = losses.n_member, losses.n_nonmember
+    low, high, hits = ranks(n0), ranks(n1), Hits.of(losses, ranks)
     level = alpha / (2 * (low.size + high.size))
-    thresholds = np.concatenate([nonmember[low], member[member.size - 1 - high]])
     # Lower tail: "member" strictly below a non-member's loss. Upper tail: "non-member" strictly above a member's.
-    missed = member.size - np.searchsorted(member, thresholds[: low.size], side="left")
-    accepted = np.searchsorted(nonmember, thresholds[low.size :], side="right")
-    false_alarms, misses = np.concatenate([low, accepted]), np.concatenate([missed, high])
-    fpr, fnr = upper_limit(false_alarms, nonmember.size, level), upper_limit(misses, member.size, level)
+    false_alarms, misses = np.append(low, n0 - hits.above), np.append(n1 - hits.below, high)
+    fpr, fnr = upper_limit(false_alarms, n0, level), upper_limit(misses, n1, level)
     mu = _mu(fpr, fnr)
-    fewest = np.append(low, 0 * accepted), np.append(0 * missed, high)
-    perfect = _mu(
-        *(upper_limit(k, n, level) for k, n in zip(fewest, (nonmember.size, member.size), strict=True))
-    )
+    fewest = np.append(low, 0 * high), np.append(0 * low, high)
+    perfect = _mu(*(upper_limit(k, n, level) for k, n in zip(fewest, (n0, n1), strict=True)))
     best = int(np.argmax(mu))
-    lower = best < low.size
+    tail, rank = Tail.LOWER if best < low.size else Tail.UPPER, int(np.append(low, high)[best])
     details = {
-        "tail": Tail.LOWER if lower else Tail.UPPER,
-        "rank": int(np.append(low, high)[best]),
-        "threshold": (just_below if lower else just_above)(losses, float(thresholds[best])),
+        "tail": tail,
+        "rank": rank,
+        "threshold": threshold_at(losses, tail, rank),
         "fpr_upper": float(fpr[best]),
         "fnr_upper": float(fnr[best]),
         "level_per_limit": level,
@@ -188,7 +184,7 @@ def _estimate(
     mu, perfect = max(0.0, result[0]), max(0.0, result[1])
     details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **result[2]}
     if delta == 0:
-        return Estimate.missing(**header, reason=_NO_EPSILON, delta=delta, details=details)
+        return Estimate.missing(**header, reason=NO_EPSILON, delta=delta, details=details)
     return Estimate.at_least(
         bound=gaussian_epsilon(mu, delta=delta),
         **header,

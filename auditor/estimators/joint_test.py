@@ -53,29 +53,6 @@ _ALIKE = 1e-9  # of two logs: the same counts, whatever the rounding
 _CLEAR = 5.0  # standard errors from the level
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Result of the joint test of the scores.
-
-    Attributes:
-        p_value: p-value of the claimed curve; valid whatever the scores' laws. From simulated audits, where it is not below
-            what so many can show: then the smallest p-value of one rank times the number of ranks.
-        draws: Number of simulated audits behind it.
-        point: Where the claim was contradicted most: at how many of one group (``alarms`` of ``alarms_of``) how many of
-            the other were beyond the threshold (``hits`` of ``hits_of``), in which ``tail`` ("lower": members were
-            called members; "upper": non-members were called non-members), at an expected ``rate`` of alarms, where the
-            claim allows a rate of hits of ``allowed``.
-    """
-
-    p_value: float
-    draws: int
-    point: dict[str, Any]
-
-    def rejected(self, alpha: float) -> bool:
-        """Return whether the curve is rejected at this level."""
-        return self.p_value <= alpha
-
-
 @dataclass(frozen=True, eq=False)
 class JointTest:
     """The test for two group sizes and one curve.
@@ -88,7 +65,7 @@ class JointTest:
 
     >>> test = JointTest(100, 100, TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5))
     >>> apart = Losses(member=np.arange(100), nonmember=np.arange(100) + 100)
-    >>> test.judge(apart, alpha=0.05).p_value < 1e-9
+    >>> test.p_value(apart, alpha=0.05) < 1e-9
     True
     """
 
@@ -108,20 +85,22 @@ class JointTest:
     def _allowed(self, rate: Floats) -> Floats:
         return np.asarray(np.interp(rate, self.curve.fpr, self.curve.tpr))
 
-    def judge(self, losses: Losses, *, alpha: float) -> Judged:
-        """Return the p-value of the curve, exact enough to be set beside this level.
+    def p_value(self, losses: Losses, *, alpha: float) -> float:
+        """Return the p-value of the curve, exact enough to be set beside this level; valid whatever the scores' laws.
+
+        It comes from simulated audits, where it is not below what so many can show: then it is the smallest p-value of one
+        rank times the number of ranks.
 
         Args:
             losses: As many of each group as the test is for; smaller means more like a member.
             alpha: In (0, 1).
         """
-        return self.judge_hits(self.observed(losses), alpha=alpha)
+        return self.p_value_of(self.observed(losses), alpha=alpha)
 
-    def judge_hits(self, hits: _Hits, *, alpha: float, steps: int = len(_DRAWS)) -> Judged:
+    def p_value_of(self, hits: _Hits, *, alpha: float, steps: int = len(_DRAWS)) -> float:
         """Return the same of hits at every rank, those of `observed` or of a `perfect` attack."""
         least = min(float(tail.log_p(counts).min()) for tail, counts in zip(self._tails, hits, strict=True))
-        p_value, draws = self._calibrated(least, math.exp(self.about(hits)), alpha, steps)
-        return Judged(p_value, draws, self.point(hits))
+        return self._calibrated(least, math.exp(self.about(hits)), alpha, steps)
 
     @cached_property
     def perfect(self) -> _Hits:
@@ -139,7 +118,12 @@ class JointTest:
         return float(min(logs.min() for logs in self._logs(hits)))
 
     def point(self, hits: _Hits) -> dict[str, Any]:
-        """Return where that is; see `Judged`."""
+        """Return where the claim was contradicted most.
+
+        That is at how many of one group (``alarms`` of ``alarms_of``) how many of the other were beyond the threshold
+        (``hits`` of ``hits_of``), in which ``tail`` ("lower": members were called members; "upper": non-members were called
+        non-members), at an expected ``rate`` of alarms, where the claim allows a rate of hits of ``allowed``.
+        """
         logs = self._logs(hits)
         side = int(logs[1].min() < logs[0].min())
         at, tail = int(np.argmin(logs[side])), self._tails[side]
@@ -158,7 +142,7 @@ class JointTest:
     def _logs(self, hits: _Hits) -> list[Floats]:
         return [tail.log_p_of(counts[:, 0]) for tail, counts in zip(self._tails, hits, strict=True)]
 
-    def _calibrated(self, least: float, at_most: float, alpha: float, steps: int) -> tuple[float, int]:
+    def _calibrated(self, least: float, at_most: float, alpha: float, steps: int) -> float:
         """Return the chance of so small a statistic under the worst law, by (1 + as small ones)/(1 + draws)."""
         smaller = drawn = 0
         for enough, statistics in zip(_DRAWS[:steps], self._simulated(), strict=False):
@@ -167,7 +151,7 @@ class JointTest:
             result = (1 + smaller) / (1 + drawn)
             if abs(result - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
                 break
-        return (min(result, self.number_of_ranks * at_most) if smaller == 0 else result), drawn
+        return min(result, self.number_of_ranks * at_most) if smaller == 0 else result
 
     def _simulated(self) -> Iterator[Floats]:
         """Statistics of simulated audits, batch by batch, each drawn once; the stream is that of the question alone."""

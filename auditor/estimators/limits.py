@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from auditor.core.errors import InputError
+from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
 from auditor.core.values import Counted, Estimate, Floats, Losses
 
@@ -323,6 +324,13 @@ def just_above(losses: Losses, threshold: float) -> float | None:
     0.3
     """
     return _above([losses.sorted_member, losses.sorted_nonmember], threshold)
+
+
+def threshold_at(losses: Losses, tail: Tail, rank: int) -> float | None:
+    """Return a threshold that calls the records strictly beyond the loss of this rank in a tail, as `just_below` or `just_above`."""
+    if tail == Tail.LOWER:
+        return just_below(losses, float(losses.sorted_nonmember[rank]))
+    return just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
 
 
 def _mirrored(group: Any) -> Any:

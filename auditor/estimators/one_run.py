@@ -31,7 +31,7 @@ def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
     test = options.FDP() if setting.one_run_test is None and whole else _test(setting.one_run_test, delta)
     result = bound_of(
-        evidence.fair_guesses if _fair(test, delta) else evidence.draw_guesses(thin=False),
+        evidence.fair_guesses if isinstance(test, options.FDP) else evidence.draw_guesses(thin=False),
         test=test,
         delta=delta,
         confidence=setting.confidence,
@@ -46,11 +46,6 @@ def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:
     if test is None:
         return options.FDP() if delta else options.AnyGuesses()
     return test
-
-
-def _fair(test: options.OneRunTest, delta: float) -> bool:
-    """Return whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
-    return isinstance(test, options.FDP) or (delta > 0 and not isinstance(test, options.AnyGuesses))
 
 
 def stated_delta(evidence: Evidence) -> float:
@@ -114,8 +109,8 @@ def one_run_bound(
         delta: In [0, 1).
         confidence: In (0, 1).
         rng: Draws the pairs, breaks ties and thins.
-        test: By default `FDP` at a delta above 0 and `AnyGuesses` at 0; or `Steinke`. The bound of `AnyGuesses` is
-            stated at delta 0 whatever delta is requested.
+        test: By default `FDP` at a delta above 0 and `AnyGuesses` at 0. The bound of `AnyGuesses` is stated at delta 0
+            whatever delta is requested.
         curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
             neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
             no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
@@ -131,7 +126,7 @@ def one_run_bound(
     True
     """
     test = _test(test, delta)
-    guesses = draw_guesses(losses, split=split, rng=rng, thin=_fair(test, delta))
+    guesses = draw_guesses(losses, split=split, rng=rng, thin=isinstance(test, options.FDP))
     return bound_of(guesses, test=test, delta=delta, confidence=confidence, curve=curve, claimed=claimed)
 
 
@@ -245,9 +240,7 @@ class Question:
             return "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
         if not self.guesses.fair:
             return "Poisson-binomial law of guesses with odds of their own, after Steinke, Nasr and Jagielski 2023"
-        if isinstance(self.test, options.AnyGuesses):
-            return "every order and number of guesses, calibrated together"
-        return "Steinke, Nasr and Jagielski 2023, Theorem 5.2"
+        return "every order and number of guesses, calibrated together"
 
     def bound(self, sets: Sequence[GuessSet]) -> tuple[float, GuessSet]:
         """Return the largest epsilon that these sets refute, 0 if none, and the set that does.
@@ -255,16 +248,10 @@ class Question:
         Args:
             sets: Those of the guesses, or of a perfect attack on them.
         """
-        share, bits = self.alpha / len(sets), self.guesses.bits
         if isinstance(self.test, options.FDP):
-            return guess_tests.fdp_bound(sets, bits=bits, delta=self.delta, alpha=self.alpha)
-        if self.guesses.fair and isinstance(self.test, options.AnyGuesses):
-            return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
-        if not self.guesses.fair:
-            return guess_tests.own_odds_bound(self.guesses, sets, alpha=self.alpha)
-        bound = partial(guess_tests.steinke_bound, bits=bits, delta=self.delta, alpha=share)
-        result = ((bound(guesses=item.guesses, correct=item.correct), item) for item in sets)
-        return max(result, key=lambda pair: pair[0])
+            return guess_tests.fdp_bound(sets, bits=self.guesses.bits, delta=self.delta, alpha=self.alpha)
+        pure = guess_tests.pure_bound if self.guesses.fair else guess_tests.own_odds_bound
+        return pure(self.guesses, sets, alpha=self.alpha)
 
     def p_value(self, claimed: float, bound: float) -> float:
         """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of the sets kept first."""
@@ -310,7 +297,7 @@ class Question:
         s (1 - p) = Phi(-a - t), so a is half of Phi^-1(s p) - Phi^-1(s (1 - p)) [own]. The p with which so many of r
         guesses as the test needs are right in 80% is a quantile of a beta law.
         """
-        if not self.guesses.fair or isinstance(self.test, options.Steinke) or not math.isfinite(claimed):
+        if not (self.guesses.fair and math.isfinite(claimed)):
             return None
         sets, bits, result = self.guesses.sets, self.guesses.bits, []
         coins, share = self.guesses.adjacency is options.Adjacency.ADD_REMOVE, self.alpha / len(sets)

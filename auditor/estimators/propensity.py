@@ -73,13 +73,16 @@ def if_odds_are_off(estimate: Estimate, within: str) -> tuple[Estimate, ...]:
     rows = [estimate]
     for off in ALLOWED:
         row = replace(estimate, name=f"{estimate.name}.off_{off:g}")
-        if estimate.value is not None:
-            value, ceiling = (max(0.0, most - off) for most in (estimate.value, estimate.details["ceiling"]))
-            assumed = within.format(f"{math.exp(off):.3g} (e^{off:g})"), *estimate.assumptions[1:]
-            details = {"ceiling": ceiling, "conditional": True, "off": off}
-            row = replace(row, value=value, lower=value, assumptions=assumed, details=details)
-        rows.append(row)
+        assumed = within.format(f"{math.exp(off):.3g} (e^{off:g})")
+        rows.append(row if row.value is None else _less(row, off, assumed, off=off))
     return tuple(rows)
+
+
+def _less(row: Estimate, by: float, assumed: str, **details: float) -> Estimate:
+    """Return the rest of a bound, and of its ceiling, where the odds are off by so much."""
+    value, ceiling = (max(0.0, most - by) for most in (row.value or 0.0, row.details["ceiling"]))
+    about = {"ceiling": ceiling, "conditional": True, **details}
+    return replace(row, value=value, lower=value, assumptions=(assumed, *row.assumptions[1:]), details=about)
 
 
 def _off_as_estimated(estimate: Estimate) -> Estimate:
@@ -92,15 +95,7 @@ def _off_as_estimated(estimate: Estimate) -> Estimate:
     if estimate.value is None or confidence <= 0:
         return row.emptied("the confidence leaves no error to estimate the odds with", adjacency=None)
     off = estimate.details["odds"]["error"]["upper"]
-    value, ceiling = (max(0.0, most - off) for most in (estimate.value, estimate.details["ceiling"]))
-    return replace(
-        row,
-        value=value,
-        lower=value,
-        confidence=confidence,
-        assumptions=(_AS_FITTED, *estimate.assumptions[1:]),
-        details={"ceiling": ceiling, "conditional": True, "off_upper": off},
-    )
+    return replace(_less(row, off, _AS_FITTED, off_upper=off), confidence=confidence)
 
 
 _AS_FITTED = (

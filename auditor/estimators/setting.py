@@ -52,7 +52,7 @@ class AuditOptions:
             declares that they are scorings of one training record.
         mixture: Also fit Gaussian mixtures, with up to this number of components: a number or `Mixture`.
         one_run_test: Test of the guesses about the training algorithm: by default `FDP` (``f-dp``) at a delta above 0,
-            which judges a claim's whole curve, and `AnyGuesses` (``any-guesses``) at delta 0; or `Steinke`.
+            which judges a claim's whole curve, and `AnyGuesses` (``any-guesses``) at delta 0.
         features: The records' features, aligned with the losses: checks for a shift between the groups and for twins.
         reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
         control: Losses of the same canaries under a model that was trained without noise, a positive control: if not even

@@ -33,7 +33,7 @@ class Branch:
         threshold: Where it is attained; NaN where ``epsilon`` is 0.
         z_numerator: Threshold in standard units of the numerator law, measured towards its lower tail.
         z_denominator: The same for the denominator law.
-        hazard: d(epsilon)/d(threshold) that a shift of either law feels: the factor of the standard error.
+        hazard: d(epsilon)/d(threshold) that a shift of either law feels: the factor of the standard error; NaN for mixtures.
         on_clip: Whether a clip holds the threshold back.
     """
 
@@ -372,8 +372,7 @@ def _mixture_branch(
     if not epsilon > 0:
         return Branch(name, 0.0)
     on_clip = clip > 0 and at in (low, high)
-    hazard = _mixture_hazard(lower, at, clip, on_clip=on_clip)
-    return Branch(name, epsilon, -at if upper else at, hazard=hazard, on_clip=on_clip)
+    return Branch(name, epsilon, -at if upper else at, on_clip=on_clip)
 
 
 def _largest(lower: _MixtureLower, low: float, high: float) -> tuple[float, float]:
@@ -434,21 +433,6 @@ def _polished(
         options={"xatol": 1e-12},
     )
     return (-float(result.fun), left + float(result.x) * width) if -result.fun > value else (value, at)
-
-
-def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bool) -> float:
-    """Return the sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
-
-    At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
-    its own hazard counts.
-    """
-    x = np.array(at)
-    if on_clip and at in _quantiles(lower.p, clip):
-        log_hazard = lower.q.log_pdf(x) - lower.q.log_cdf(x)
-    else:
-        log_hazard = lower.p.log_pdf(x) - lower.numerator(x)
-    with np.errstate(over="ignore"):
-        return float(np.exp(log_hazard))
 
 
 # --- The four ratios at the edges, for any laws ---

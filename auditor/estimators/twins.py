@@ -26,7 +26,6 @@ class Twins:
         expected: Average number of them in a random split.
         p_more: Probability that a random split gives as many or more.
         p_fewer: Probability that a random split gives as many or fewer.
-        members_with_twin: Member records whose label occurs among the non-members.
         nonmembers_with_twin: Non-member records whose label occurs among the members.
         repeats: Records beyond the first of each label, in each group.
     """
@@ -35,7 +34,6 @@ class Twins:
     expected: float
     p_more: float
     p_fewer: float
-    members_with_twin: int
     nonmembers_with_twin: int
     repeats: tuple[int, int]
 
@@ -59,7 +57,6 @@ def twins(labels: PerGroup) -> Twins:
         expected=law.expected,
         p_more=law.p_more(at1.size),
         p_fewer=law.p_fewer(at1.size),
-        members_with_twin=int(both[0].sum()),
         nonmembers_with_twin=int(both[1].sum()),
         repeats=(n1 - members.size, n0 - nonmembers.size),
     )

@@ -7,6 +7,6 @@ from auditor.many.instances import audit_instances
 from auditor.many.label_audit import audit_labels, draw_labels, label_guesses, label_odds
 from auditor.many.planned_audits import ModelAudit, OneRunAudit, RunsAudit, SequentialAudit
 from auditor.many.planning import Plan as Plan, records_needed
-from auditor.many.run_cases import Progress as Progress, Reporter, fingerprint, number_of_workers
+from auditor.many.run_cases import Progress as Progress, Reporter, fingerprint
 from auditor.many.runs import audit_runs
 from auditor.many.whole_curve import FixedNumber, Sequential

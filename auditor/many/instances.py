@@ -289,7 +289,7 @@ class InstancesOptions:
         together: ``independent-runs`` (`IndependentRuns`) declares that the splits and the trainings of all models were
             independent: no shared seed, no warm start, no cross-validation. Their pairs, or their inclusion coins, are then
             one audit, which certifies far more, and judges a claim's whole curve.
-        seed: Seed of the bootstrap and the pairs; the same seed gives the same result.
+        seed: Seed of the pairs; the same seed gives the same result.
         disclosure: Audience of the result, ``public`` or ``insiders``: see `auditor.audit`. Results among the instances
             must be for insiders.
 
@@ -364,7 +364,7 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
     judged_split = split if pooled else options.RandomSplit()
     claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    value = point_row(evidence, stated_at, confidence, np.random.default_rng(seed))
+    value = point_row(evidence, stated_at)
     persons = _persons_refusal(outcome)
     refusal = _refusal(split) or persons
     curve = None

@@ -204,10 +204,11 @@ class OneRunAudit:
             bound = partial(guess_tests.epsilon_bound, bits=bits, delta=self.delta, alpha=share)
             return max(bound(guesses=size, correct=size) for size in {item.guesses for item in sets})
 
-        def all_right(item: GuessSet, epsilon: float) -> float:
-            return math.exp(float(np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)))
+        def refuted(item: GuessSet, epsilon: float) -> bool:
+            log_chance = np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)
+            return bool(log_chance <= math.log(share))
 
-        return max(guess_tests.largest_refuted(partial(all_right, item), share, grid=_WIDE) for item in sets)
+        return guess_tests.largest_by_any(sets, refuted, guess_tests.LARGEST_EPSILON)[0]
 
     def in_reach(self, attack: Attack) -> bool:
         """Return whether any number of records could do."""
@@ -235,7 +236,9 @@ class OneRunAudit:
                 def too_many(epsilon: float, share: Floats = share, rate: float = rate) -> float:
                     return float(share @ special.expit(epsilon + self._prior)) - rate
 
-                limits.append(optimize.brentq(too_many, 0.0, _WIDE[-1]) if too_many(0.0) < 0 else 0.0)
+                limits.append(
+                    optimize.brentq(too_many, 0.0, guess_tests.LARGEST_EPSILON) if too_many(0.0) < 0 else 0.0
+                )
         return max(limits)
 
     def _rates(self, attack: Attack) -> Floats:
@@ -513,7 +516,6 @@ def _right_of_coins(bits: int, attack: Attack, prior: float, rate: float | None,
 
 
 _GRID, _TINY = 10_000, 1e-300
-_WIDE = np.array([0.0, guess_tests.LARGEST_EPSILON])
 
 
 # --- Many runs: the joint test on the claimed curve, and bets on pairs of runs ---
@@ -552,7 +554,7 @@ class RunsAudit(_OfRuns):
         """Return the chance that n runs with the canary and n without refute the claim."""
         test = JointTest(n, n, self.whole)
         if isinstance(attack, PerfectAttack):
-            return float(test.judge_hits(test.perfect, alpha=self.alpha, steps=1).rejected(self.alpha))
+            return float(test.p_value_of(test.perfect, alpha=self.alpha, steps=1) <= self.alpha)
         rng = np.random.default_rng(n)
         tpr = np.minimum(attack.tpr(_RATES), 1 - _ALIKE)
         corners = (np.concatenate([[0.0], rates, [1.0]]) for rates in (_RATES, tpr))

@@ -241,8 +241,6 @@ def run_cases(
     *,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    memory: float | None = None,
-    memory_per_worker: float | None = None,
     engine: Engine | None = None,
     seed: int = 0,
     progress: Tell | None = None,
@@ -264,8 +262,6 @@ def run_cases(
         cases: Flat mappings of names to texts, finite numbers, booleans or None; each different from the others.
         folder: Folder of the results, one ``.npz`` file for each; created if needed. None by default.
         workers: Processes at once, at most; by default one for each core. With one, all runs in this process.
-        memory: Bytes for all processes together; together with the next, it limits their number.
-        memory_per_worker: Bytes that one process needs at most.
         engine: In place of processes of this machine: `RayEngine()`, for a Ray cluster.
         seed: Another seed gives every case another one.
         progress: Called with a `Progress` at most once a second and at the end; ``print`` will do.
@@ -286,10 +282,9 @@ def run_cases(
     root = validate.at_least("seed", seed, least=0)
     name = task_name(task, argument="task", stored=folder is not None)
     listed = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
-    limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
     work = Runs(partial(_run, task), None if folder is None else made_folder(folder))
     reporter, results = Reporter(progress, total=len(listed)), dict[int, Result]()
-    with closing(outcomes(work, listed, engine=engine, limits=limits)) as finished:
+    with closing(outcomes(work, listed, engine=engine, workers=workers)) as finished:
         for place, result, resumed in finished:
             results[place] = result
             reporter.add(1, resumed=resumed)
@@ -352,14 +347,14 @@ class Runs(Work):
 
 
 def outcomes(
-    work: Runs, cases: Sequence[Case], *, engine: Engine | None, limits: Mapping[str, Any]
+    work: Runs, cases: Sequence[Case], *, engine: Engine | None, workers: int | None
 ) -> Generator[tuple[int, Any, bool]]:
     """Yield the place and the result of each case, and whether the folder had it: these first, others as they are finished."""
     from threadpoolctl import threadpool_limits
 
     stored = [work.stored(case) for case in cases]
     waiting = [unit for unit in enumerate(cases) if stored[unit[0]] is None]
-    chosen = _engine(engine, limits, cases=len(waiting))
+    chosen = _engine(engine, workers, cases=len(waiting))
     yield from ((place, result, True) for place, result in enumerate(stored) if result is not None)
     with threadpool_limits(1), closing(chosen.results(work, waiting)) as results:
         for place, result in results:
@@ -369,24 +364,26 @@ def outcomes(
             yield place, result, False
 
 
-def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> Engine:
+def _engine(engine: Engine | None, workers: int | None, *, cases: int) -> Engine:
     """Return the executor of the work: processes of this machine, if nothing else is named.
 
     Raises:
-        InputError: Something else than an engine, or one with limits of such processes.
+        InputError: Something else than an engine, or one beside a number of such processes.
     """
     if engine is None:
-        return Processes(number_of_workers(cases=cases, **limits))
+        import joblib
+
+        most = joblib.cpu_count() if workers is None else validate.at_least("workers", workers, least=1)
+        return Processes(max(1, min(most, cases)))
     if isinstance(engine, type) or not callable(getattr(engine, "results", None)):
         raise InputError(
             f"engine must be one such as auditor.collectors.RayEngine(workers=2), got {engine!r}."
         )
-    for name, value in limits.items():
-        if value is not None:
-            raise InputError(
-                f"{name} must be left out beside an engine, got {value!r}; it is about processes of this machine, and the"
-                " engine has its own number of workers."
-            )
+    if workers is not None:
+        raise InputError(
+            f"workers must be left out beside an engine, got {workers!r}; it is about processes of this machine, and the"
+            " engine has its own number of workers."
+        )
     return engine
 
 
@@ -406,42 +403,6 @@ def made_folder(folder: Any) -> Path:
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink()
     return place
-
-
-def number_of_workers(
-    *, cases: int, workers: int | None, memory: float | None, memory_per_worker: float | None
-) -> int:
-    """Return the number of processes.
-
-    Args:
-        cases: Runs to be made.
-        workers: At most so many; the machine's cores by default.
-        memory: Bytes for all of them.
-        memory_per_worker: Bytes that one of them needs at most, as measured by the caller.
-
-    Raises:
-        InputError: One of the two amounts of memory without the other, or less memory than one process needs.
-
-    >>> number_of_workers(cases=100, workers=8, memory=6e9, memory_per_worker=1.5e9)
-    4
-    """
-    import joblib
-
-    most = joblib.cpu_count() if workers is None else validate.at_least("workers", workers, least=1)
-    if (memory is None) != (memory_per_worker is None):
-        raise InputError(
-            "memory and memory_per_worker must be given together, got one of them; both are in bytes."
-        )
-    if memory is not None and memory_per_worker is not None:
-        memory = validate.positive("memory", memory)
-        each = validate.positive("memory_per_worker", memory_per_worker)
-        if memory < each:
-            raise InputError(
-                f"memory must hold at least one worker, got {memory:,.0f} bytes for workers of {each:,.0f}; give more"
-                " memory or make the runs smaller."
-            )
-        most = min(most, int(memory // each))
-    return max(1, min(most, cases))
 
 
 # --- The result of one run, and its file: an ``.npz`` archive, there whole or not at all, without pickles ---

@@ -22,7 +22,7 @@ from auditor.curves.tradeoff import count
 from auditor.estimators.band import curves_of_runs
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
 from auditor.estimators.credible import credible_lower
-from auditor.estimators.gdp import GDP
+from auditor.estimators.gdp import GDP, NO_EPSILON
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
@@ -72,11 +72,7 @@ class _Judged:
     @property
     def counts(self) -> Counts | None:
         """Number of runs of each world called "with the canary"; None for a grid of ranks."""
-        if self.threshold is None:
-            return None
-        groups = self.losses.sorted_member, self.losses.sorted_nonmember
-        hits, alarms = (int(np.searchsorted(group, self.threshold, side="right")) for group in groups)
-        return Counts(hits, self.losses.n_member, alarms, self.losses.n_nonmember)
+        return None if self.threshold is None else Counts.at(self.threshold, self.losses)
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -168,7 +164,6 @@ _NO_ALARM = "no run without the canary was called one with it"
 _NO_MISS = "no run with the canary was missed"
 _BLIND = "all judged scores are equal, so this score could not have shown any leak"
 _FIXED_ONLY = "it holds only where the number of runs was fixed before anybody looked"
-_NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
 @dataclass(frozen=True)
@@ -302,7 +297,7 @@ def _gdp(basis: _Basis) -> Estimate:
     mu, most = _mu(counts, basis.alpha), _mu(_perfect(counts), basis.alpha)
     details = {"mu": mu, "ceiling_mu": most, "conditional": True, **limits}
     if basis.delta == 0:
-        return basis.without(GDP, method, _NO_EPSILON, **details)
+        return basis.without(GDP, method, NO_EPSILON, **details)
     return basis.row(
         GDP,
         gaussian_epsilon(mu, delta=basis.delta),

@@ -44,8 +44,6 @@ def collect_runs(
     runs: int,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    memory: float | None = None,
-    memory_per_worker: float | None = None,
     engine: Engine | None = None,
     seed: int = 0,
     batch: int | None = None,
@@ -75,8 +73,6 @@ def collect_runs(
         runs: An even number, 4 or more; every second run is with the canary. With ``stop``, the most that are run.
         folder: Folder of the scores; none by default.
         workers: Processes at once, at most; by default one for each core.
-        memory: Bytes for all processes together; together with the next, it limits their number.
-        memory_per_worker: Bytes that one process needs at most.
         engine: In place of processes of this machine: `RayEngine()`, for a Ray cluster. The folder stays this process's.
         seed: Seed of the whole collection.
         batch: Runs in each new file, and for each process at a time; by default so many that a fresh collection has at
@@ -119,10 +115,9 @@ def collect_runs(
     like = Case(name, {}, root, None if place is None else fingerprint(train))
     cases = _batches(like, total=total, size=size, folder=place)
     work = _Batches(partial(_scores, train, root, lost), place, _all_there, patient=stop is not None)
-    limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
     reporter = Reporter(progress, total=total)
     taken = _Taken(total, lost, None if stop is None else stop.watch())
-    with closing(outcomes(work, cases, engine=engine, limits=limits)) as finished:
+    with closing(outcomes(work, cases, engine=engine, workers=workers)) as finished:
         for at, result, resumed in finished:
             new = taken.add(_runs(cases[at])[0], result, resumed=resumed)
             about: Any = {"failed": len(taken.lost), "evidence": taken.evidence, "enough": taken.enough}

@@ -172,8 +172,9 @@ def _by_all_thresholds(
         return bound
     test = joint_test.of_curve(*sizes, curve)
     if stated is None:
-        judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
-        p_value, at_best = judged.p_value, perfect.p_value
+        p_value, at_best = (
+            test.p_value_of(hits, alpha=alpha) for hits in (test.observed(losses), test.perfect)
+        )
     else:
         p_value, at_best = own.p_value_beside(stated), best.p_value_beside(stated)
     bets, point = _in_random_order(losses, curve), test.point(test.observed(losses))
@@ -281,7 +282,7 @@ def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
 
     def enough(runs: int) -> bool:
         test = joint_test.JointTest(runs, runs, curve)
-        return test.judge_hits(test.perfect, alpha=alpha, steps=1).rejected(alpha)
+        return test.p_value_of(test.perfect, alpha=alpha, steps=1) <= alpha
 
     if not clear(_MOST_RUNS):
         return None

@@ -1,4 +1,4 @@
-from auditor.theory import accountant, attackers, attributes, monte_carlo, parameters, privacy_loss, promises
+from auditor.theory import accountant, attackers, attributes, parameters, privacy_loss, promises
 from auditor.theory.accountant import (
     claimed_curve as claimed_curve,
     epsilon as epsilon,
@@ -45,7 +45,6 @@ from auditor.theory.gaussian import (
     mu_without_sampling as mu_without_sampling,
     shuffled_mu as shuffled_mu,
 )
-from auditor.theory.monte_carlo import simulated
 from auditor.theory.parameters import (
     WantedAdvantage as WantedAdvantage,
     WantedBayesSecurity as WantedBayesSecurity,

@@ -232,7 +232,7 @@ def tpr_metric(fpr: float) -> str:
     >>> tpr_metric(0.01)
     'tpr_at_fpr.0.01'
     """
-    return f"tpr_at_fpr.{_rate_of(fpr):g}"
+    return f"tpr_at_fpr.{validate.fraction('fpr', fpr, one=True):g}"
 
 
 def tpr_from_advantage(claim: Claim, *, fpr: float) -> Claim:
@@ -259,7 +259,7 @@ def tpr_from_advantage(claim: Claim, *, fpr: float) -> Claim:
     0.22
     """
     require_metric(claim, "advantage", "bayes_security")
-    rate = _rate_of(fpr)
+    rate = validate.fraction("fpr", fpr, one=True)
     value = claim.value
     if value is not None:
         value = _clipped(rate + (value if claim.metric == "advantage" else 1 - value), rate)
@@ -289,7 +289,7 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
     0.027193
     """
     require_metric(claim, "epsilon")
-    rate = _rate_of(fpr)
+    rate = validate.fraction("fpr", fpr, one=True)
     method = f"the trade-off curve of (epsilon, delta); {claim.method}"
     if claim.value is None:
         return derived(claim, tpr_metric(rate), None, method, "")
@@ -298,11 +298,6 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
         value = TradeoffCurve.from_epsilon_delta(claim.value, delta=delta).tpr_at(rate)
     note = f"From epsilon {as_stated(claim.value)} at delta {as_stated(delta)} alone, so it may be loose."
     return derived(claim, tpr_metric(rate), _clipped(value, rate), method, _standing(claim, note))
-
-
-def _rate_of(fpr: float) -> float:
-    """Return the false positive rate, checked."""
-    return validate.fraction("fpr", fpr, one=True)
 
 
 def _clipped(tpr: float, fpr: float) -> float:
@@ -351,7 +346,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     >>> round(tpr_exact(DPSGD(1.0, 1.0, 1), fpr=0.1, adjacency="add-remove").value, 6)
     0.389144
     """
-    rate, relation = _rate_of(fpr), Adjacency.named(adjacency)
+    rate, relation = validate.fraction("fpr", fpr, one=True), Adjacency.named(adjacency)
     bound = tpr_from_advantage(total_variation(training, adjacency=relation), fpr=rate)
     try:
         reached = float(composed(training, adjacency=relation).tpr_at(rate))
@@ -399,7 +394,7 @@ def success_rate(
     >>> round(success_rate(DPSGD(0.5, 0.5, 1), prior=0.3, adjacency="add-remove").value, 5)
     0.76832
     """
-    belief, relation = _prior(prior), relation_of(training, adjacency)
+    belief, relation = validate.fraction("prior", prior), relation_of(training, adjacency)
     advantage, least = total_variation(training, adjacency=relation), max(belief, 1 - belief)
     value = None if advantage.value is None else _success(1 - advantage.value, least)
     try:
@@ -443,7 +438,7 @@ def advantage_under_prior(
     0.136631
     """
     success = success_rate(training, prior=prior, adjacency=adjacency)
-    belief = _prior(prior)
+    belief = validate.fraction("prior", prior)
     value = None if success.value is None else 2 * max(0.0, success.value - max(belief, 1 - belief))
     method = f"twice what looking adds; {success.method}"
     return derived(success, named("advantage", belief), value, method, success.note)
@@ -473,7 +468,7 @@ def success_rate_from_bayes_security(claim: Claim, *, prior: float = 0.5) -> Cla
     0.51
     """
     require_metric(claim, "bayes_security")
-    belief = _prior(prior)
+    belief = validate.fraction("prior", prior)
     most = max(belief, 1 - belief)
     value = None if claim.value is None else _success(claim.value, most)
     method = f"prior and Bayes security; {claim.method}"
@@ -501,7 +496,7 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     0.61
     """
     require_metric(claim, "epsilon")
-    belief, name = _prior(prior), f"posterior_at_prior.{prior:g}"
+    belief, name = validate.fraction("prior", prior), f"posterior_at_prior.{prior:g}"
     if claim.value is None:
         return derived(claim, name, None, claim.method, claim.note)
     delta, method = delta_of(claim), f"prior odds times e^epsilon; {claim.method}"
@@ -515,10 +510,6 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     value = 1 / (1 + (1 - belief) / belief * math.exp(-claim.value))
     note = f"The largest belief that any output can leave, from a prior of {as_stated(belief)}."
     return Claim(name, max(value, belief), 0.0, claim.adjacency, method, proven=claim.proven, note=note)
-
-
-def _prior(prior: float) -> float:
-    return validate.fraction("prior", prior)
 
 
 def _success(bayes_security: float, most_likely: float) -> float:

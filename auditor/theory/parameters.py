@@ -4,10 +4,8 @@ Every answer is rounded to the side that protects better, and the promise is the
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,7 +14,7 @@ from scipy.special import erfcinv, ndtri
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, count, enough_digits, number
+from auditor.core.numbers import as_stated, count, enough_digits, number, rounded
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
@@ -37,26 +35,37 @@ class _Wanted:
 
     quantity: ClassVar[str]
     toward: ClassVar[str] = "up"  # a number is rounded so to stay a bound
+    condition: ClassVar[tuple[str, str]] = ("", "")  # of a rate, in words, and the field with its level
     most: float
     adjacency: Adjacency
 
+    @property
+    def limit(self) -> float:
+        """The wanted number."""
+        return self.most
+
+    @property
+    def guessing(self) -> float:
+        """The part of the number that an attacker reaches by guessing."""
+        return 0.0
+
     def meets(self, value: float) -> bool:
         """Return whether a value of the quantity keeps the promise."""
-        return value <= self.most
+        return value >= self.limit if self.toward == "down" else value <= self.limit
 
     def leak(self, value: float) -> float:
         """Return the attacker's gain over guessing at a value of the quantity."""
-        return value
+        return value - self.guessing
 
     @property
     def allowed(self) -> float:
         """Gain allowed to an attacker."""
-        return self.leak(self.most)
+        return self.leak(self.limit)
 
     @property
     def harmless(self) -> float:
         """The probability of entering any step up to which the promise holds without any noise."""
-        return self.allowed
+        return self.allowed / (1 - self.guessing)
 
     def half_mu(self) -> float:
         """Return half the distance of two unit normals that just keep the promise: a first guess."""
@@ -72,12 +81,20 @@ class _Wanted:
         return f"{self.quantity} of {side} {self.limit_in_words()}, {self.adjacency}"
 
     def limit_in_words(self) -> str:
-        """Return the number and its quantity."""
-        return _share(self.most)
+        """Return the number, distinct from what guessing reaches and never as 1, and its condition."""
+        text, (words, level) = _share(self.limit, above=self.guessing), self.condition
+        return f"{text} at {words} {_share(getattr(self, level))}" if words else text
 
     def _set(self, **checked: float) -> None:
         for name, value in {**checked, "adjacency": Adjacency.named(self.adjacency)}.items():
             object.__setattr__(self, name, value)
+
+    def _refuse_guessing(self, beside: str) -> None:
+        if self.allowed < _NEAREST:
+            raise InputError(
+                f"wanted {self.quantity} must be {number(_NEAREST)} or more above {beside},"
+                f" which an attacker reaches by guessing, got {self.most!r}; want a larger one."
+            )
 
 
 @dataclass(frozen=True)
@@ -96,18 +113,14 @@ class WantedBayesSecurity(_Wanted):
     def __post_init__(self) -> None:
         self._set(least=_wish("wanted Bayes security", self.least))
 
-    def meets(self, value: float) -> bool:
-        """Return whether this Bayes security is enough."""
-        return value >= self.least
+    @property
+    def limit(self) -> float:
+        """The wanted Bayes security."""
+        return self.least
 
     def leak(self, value: float) -> float:
         """Return the advantage at this Bayes security."""
         return 1 - value
-
-    @property
-    def allowed(self) -> float:
-        """The largest advantage."""
-        return 1 - self.least
 
     def half_mu(self) -> float:
         """Return half the distance of two unit normals that just keep the promise."""
@@ -116,10 +129,6 @@ class WantedBayesSecurity(_Wanted):
     def exactly(self, training: DPSGD) -> Claim:
         """Return the promise of a run by the exact method."""
         return attackers.bayes_security_from_advantage(super().exactly(training))
-
-    def limit_in_words(self) -> str:
-        """Return the number."""
-        return _share(self.least)
 
 
 @dataclass(frozen=True)
@@ -173,43 +182,8 @@ class WantedEpsilon(_Wanted):
         return f"{as_stated(self.most)} at delta {as_stated(self.delta)}"
 
 
-class _OverGuessing(_Wanted, ABC):
-    """A wish about a rate that an attacker reaches to some part by guessing."""
-
-    condition: ClassVar[str]
-    level_field: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def guessing(self) -> float:
-        """The rate that guessing reaches."""
-
-    def leak(self, value: float) -> float:
-        """Return how far a rate lies above that of guessing."""
-        return value - self.guessing
-
-    @property
-    def harmless(self) -> float:
-        """The probability of entering any step up to which the promise holds without any noise."""
-        return self.allowed / (1 - self.guessing)
-
-    def _above_guessing(self, beside: str) -> None:
-        if self.allowed < _NEAREST:
-            raise InputError(
-                f"wanted {self.quantity} must be {number(_NEAREST)} or more above {beside},"
-                f" which an attacker reaches by guessing, got {self.most!r}; want a larger one."
-            )
-
-    def limit_in_words(self) -> str:
-        """Return the rate, distinct from the rate of guessing, and its condition."""
-        text = enough_digits(
-            lambda digits: as_stated(self.most, digits=digits), lambda text: self.guessing < float(text) < 1
-        )
-        return f"{text} at {self.condition} {_share(getattr(self, self.level_field))}"
-
-
 @dataclass(frozen=True)
-class WantedTPR(_OverGuessing):
+class WantedTPR(_Wanted):
     """A true positive rate of ``most`` or less for every attacker of false positive rate ``at_fpr``.
 
     It is at most 1 - 1e-12 and by 1e-12 or more above ``at_fpr``, which an attacker reaches by guessing.
@@ -219,8 +193,7 @@ class WantedTPR(_OverGuessing):
     """
 
     quantity: ClassVar[str] = "true positive rate"
-    condition: ClassVar[str] = "false positive rate"
-    level_field: ClassVar[str] = "at_fpr"
+    condition: ClassVar[tuple[str, str]] = ("false positive rate", "at_fpr")
     most: float
     at_fpr: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
@@ -228,7 +201,7 @@ class WantedTPR(_OverGuessing):
     def __post_init__(self) -> None:
         most, fpr = _wish("wanted true positive rate", self.most), validate.fraction("at_fpr", self.at_fpr)
         self._set(most=most, at_fpr=fpr)
-        self._above_guessing(f"its false positive rate {fpr!r}")
+        self._refuse_guessing(f"its false positive rate {fpr!r}")
 
     @property
     def guessing(self) -> float:
@@ -245,7 +218,7 @@ class WantedTPR(_OverGuessing):
 
 
 @dataclass(frozen=True)
-class WantedSuccess(_OverGuessing):
+class WantedSuccess(_Wanted):
     """A success rate of ``most`` or less: no attacker who knows ``prior`` is right about a record more often.
 
     The prior is the probability, before the attacker looks, that the record was in the training set (for replaced records:
@@ -257,14 +230,14 @@ class WantedSuccess(_OverGuessing):
     """
 
     quantity: ClassVar[str] = "success rate"
-    condition = level_field = "prior"
+    condition: ClassVar[tuple[str, str]] = ("prior", "prior")
     most: float
     prior: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
         self._set(most=_wish("wanted success rate", self.most), prior=validate.fraction("prior", self.prior))
-        self._above_guessing(f"{self.guessing!r}")
+        self._refuse_guessing(f"{self.guessing!r}")
 
     @property
     def guessing(self) -> float:
@@ -345,9 +318,9 @@ def _wish(name: str, value: object) -> float:
     return wished
 
 
-def _share(x: float) -> str:
-    """Return a number below 1 as stated, and never as 1."""
-    return enough_digits(lambda digits: as_stated(x, digits=digits), lambda text: float(text) < 1)
+def _share(x: float, *, above: float = 0.0) -> str:
+    """Return a number below 1 as stated, never as 1, and with enough digits to lie above another one."""
+    return enough_digits(lambda digits: as_stated(x, digits=digits), lambda text: above < float(text) < 1)
 
 
 def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
@@ -543,10 +516,11 @@ class _Axis:
 
     def safer(self, value: float) -> float:
         """Return the value with six digits (or whole), rounded to the side that protects better."""
-        exact = Decimal(repr(min(self.most, max(self.least, float(value)))))
-        unit = Decimal(1) if self.name == "steps" else Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
-        rounded = float(exact.quantize(unit, rounding=ROUND_CEILING if self.upward else ROUND_FLOOR))
-        return min(self.most, max(self.least, rounded))
+        result = min(self.most, max(self.least, value))
+        if self.name == "steps":
+            return math.floor(result)
+        result = rounded(result, toward="up" if self.upward else "down", digits=_DIGITS)
+        return min(self.most, max(self.least, result))
 
     @property
     def extremes(self) -> tuple[float, float]:

@@ -13,8 +13,7 @@ __all__ = ["run_grid", "seconds_needed"]
 Case = Mapping[str, Any]
 Task = Callable[..., Mapping[str, Any]]
 
-# Bytes: of all processes together, and of one of them, which holds one small model or one table.
-MEMORY, MEMORY_PER_WORKER = 4e9, 6e8
+_MOST_WORKERS = 6  # of 600 MB each: one holds one small model or one table
 
 
 def run_grid(
@@ -49,8 +48,7 @@ def run_grid(
         f"{len(cases)} cases: about {minutes:.1f} minutes on {cores} free cores, less what is kept from before."
     )
     folder = Path(os.environ.get("RUNS", "runs")) / name
-    limits = {"memory": MEMORY, "memory_per_worker": MEMORY_PER_WORKER}
-    return run_cases(task, cases, folder=folder, progress=print, **limits)
+    return run_cases(task, cases, folder=folder, progress=print, workers=min(cores, _MOST_WORKERS))
 
 
 def seconds_needed(

@@ -30,8 +30,6 @@ from experiments.strategies import (
 )
 
 __all__ = [
-    "MEMORY",
-    "MEMORY_PER_WORKER",
     "Strategy",
     "adult_grid",
     "audit_of",
@@ -47,10 +45,8 @@ __all__ = [
     "table",
 ]
 
-# Bytes that one process was never seen to exceed on Adult (TensorFlow itself takes about half of it).
-MEMORY_PER_WORKER = 1.5e9
-# Bytes for all processes of a grid together, unless said otherwise.
-MEMORY = 4e9
+# Processes at once, unless said otherwise: one takes up to 1.5 GB on Adult, about half of it TensorFlow itself.
+_WORKERS = 2
 # Data whose training set `experiments.records.random_split` draws.
 SPLIT_HERE = ("location30", "purchase100")
 
@@ -76,8 +72,7 @@ def run(
     *,
     repeats: int = 5,
     folder: str | Path | None = None,
-    workers: int | None = None,
-    memory: float = MEMORY,
+    workers: int = _WORKERS,
     progress: Callable[[Any], object] | None = None,
 ) -> list[Mapping[str, Any]]:
     """Train all models, each kept in the folder as soon as it is there and not trained again.
@@ -87,34 +82,23 @@ def run(
         repeats: Models of each.
         folder: Of the results.
         workers: Processes at once, at most.
-        memory: Bytes for all of them; each is taken to need `MEMORY_PER_WORKER`, and there are as many as fit.
         progress: Told how far it is.
 
     Returns:
         A flat mapping for each model: its case's values and its results.
     """
     settings = cases(strategies, repeats=repeats)
-    results = auditor.run_cases(
-        train,
-        settings,
-        folder=folder,
-        workers=workers,
-        memory=memory,
-        memory_per_worker=MEMORY_PER_WORKER,
-        progress=progress,
-    )
+    results = auditor.run_cases(train, settings, folder=folder, workers=workers, progress=progress)
     return [{**setting, **result} for setting, result in zip(settings, results, strict=True)]
 
 
-def seconds_estimate(
-    strategies: Iterable[Strategy], *, repeats: int = 5, workers: int | None = None
-) -> float:
+def seconds_estimate(strategies: Iterable[Strategy], *, repeats: int = 5, workers: int = _WORKERS) -> float:
     """Return about how many seconds all models take here, from some timed steps of each kind and one search for noise.
 
     Args:
         strategies: Ways to train; on data that are there.
         repeats: Models of each.
-        workers: Processes at once; by default one for each core, as many as `MEMORY` allows.
+        workers: Processes at once, at most one for each core.
     """
     listed = list(strategies)
     kinds = {_step_kind(strategy): strategy for strategy in listed}
@@ -123,7 +107,7 @@ def seconds_estimate(
     for strategy in listed:
         before, step = measured[_step_kind(strategy)]
         total += before + step * strategy.epochs * (_records(strategy) // strategy.batch)
-    processes = min(workers or joblib.cpu_count(), int(MEMORY // MEMORY_PER_WORKER))
+    processes = min(workers, joblib.cpu_count())
     return repeats * total / processes + _search_seconds(listed)
 
 

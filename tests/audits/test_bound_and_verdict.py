@@ -8,13 +8,13 @@ from simulation import ALPHA, runs_for
 
 from auditor import (
     DPSGD,
+    FDP,
     BernoulliSplit,
     IndependentRuns,
     Losses,
     RandomSplit,
     Sequential,
     StatedClaim,
-    Steinke,
     audit,
     audit_instances,
     audit_runs,
@@ -46,7 +46,7 @@ KINDS = {
     "runs": of_runs,
     "runs, stopped": partial(of_runs, test=Sequential()),
     "one model": of_records,
-    "one model, by Steinke": partial(of_records, one_run_test=Steinke()),
+    "one model, by f-DP": partial(of_records, one_run_test=FDP()),
     "models": partial(of_models, together=None),
     "models together": partial(of_models, together=IndependentRuns()),
 }

@@ -14,6 +14,7 @@ from auditor.estimators import JointTest, joint_test
 from auditor.estimators.joint_test import _PANEL, _TAIL
 from auditor.theory import claimed_curve
 
+DRAWS = joint_test._DRAWS[0]  # the fewest that a p-value rests on
 GAUSSIAN = claimed_curve(DPSGD(1.0, 1.0, 1)).curve
 CURVES = {
     "no leak": TradeoffCurve.from_epsilon_delta(0.0, delta=0.0),
@@ -75,9 +76,8 @@ def test_the_p_value_against_all_orders(members, nonmembers, curve):
     chances, statistics = np.array(chances), np.array(statistics)
     for least, losses in seen.items():
         exact = chances[statistics <= least + 1e-7].sum()
-        found = test.judge(losses, alpha=0.05)
-        noise = math.sqrt(max(0.0, exact * (1 - exact)) / found.draws)
-        assert found.p_value == pytest.approx(exact, abs=4.5 * noise + 1 / found.draws)
+        noise = math.sqrt(max(0.0, exact * (1 - exact)) / DRAWS)
+        assert test.p_value(losses, alpha=0.05) == pytest.approx(exact, abs=4.5 * noise + 1 / DRAWS)
 
 
 def drawn_one_by_one(test, draws, rng):
@@ -144,28 +144,25 @@ def test_more_leakage_never_raises_the_p_value(rng):
     test = JointTest(20, 25, CURVES["pure"])
     for _ in range(40):
         member, nonmember = rng.integers(0, 15, 20) - 1.0, rng.integers(0, 15, 25) + 0.0
-        before = test.judge(Losses(member, nonmember), alpha=0.05)
+        before = test.p_value(Losses(member, nonmember), alpha=0.05)
         member[rng.integers(20)] -= rng.integers(1, 4)
         nonmember[rng.integers(25)] += rng.integers(0, 3)
-        after = test.judge(Losses(member, nonmember), alpha=0.05)
         # One may rest on more draws than the other.
-        noise = 5 * math.sqrt(0.25 / min(before.draws, after.draws)) * (before.draws != after.draws)
-        assert after.p_value <= before.p_value + noise
+        assert test.p_value(Losses(member, nonmember), alpha=0.05) <= before + 5 * math.sqrt(0.25 / DRAWS)
 
 
 def test_equal_scores_show_nothing():
     """All scores equal have p-value 1."""
     losses = Losses(member=np.zeros(50), nonmember=np.zeros(80))
-    assert JointTest(50, 80, CURVES["no leak"]).judge(losses, alpha=0.05).p_value == 1
+    assert JointTest(50, 80, CURVES["no leak"]).p_value(losses, alpha=0.05) == 1
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(50.0, 1e-5), (1.0, 0.9), (0.0, 0.6)])
 def test_curves_that_allow_everything_are_kept(rng, epsilon, delta):
     """A claim that allows hits always, at rates below a half already, is never contradicted by a perfect attack."""
     test = JointTest(40, 40, TradeoffCurve.from_epsilon_delta(epsilon, delta=delta))
-    found = test.judge(normal(rng, 1.0, 40), alpha=0.05)
-    assert found.p_value > 0.5
-    assert (test.judge_hits(test.perfect, alpha=0.05).p_value > 0.99) == (epsilon == 50)
+    assert test.p_value(normal(rng, 1.0, 40), alpha=0.05) > 0.5
+    assert (test.p_value_of(test.perfect, alpha=0.05) > 0.99) == (epsilon == 50)
 
 
 def test_the_point_is_where_the_curve_is_contradicted():
@@ -173,10 +170,11 @@ def test_the_point_is_where_the_curve_is_contradicted():
     losses = Losses(
         member=np.arange(100.0), nonmember=np.concatenate([np.arange(60) + 0.5, np.arange(40) + 200])
     )
-    found = JointTest(100, 100, CURVES["pure"]).judge(losses, alpha=0.05)
-    assert found.rejected(0.05)
-    assert (found.point["tail"], found.point["alarms"], found.point["hits"]) == ("upper", 0, 40)
-    assert found.point["allowed"] == pytest.approx(math.e / 101)
+    test = JointTest(100, 100, CURVES["pure"])
+    assert test.p_value(losses, alpha=0.05) <= 0.05
+    point = test.point(test.observed(losses))
+    assert (point["tail"], point["alarms"], point["hits"]) == ("upper", 0, 40)
+    assert point["allowed"] == pytest.approx(math.e / 101)
 
 
 # --- Power ---------------------------------------------------------------------------------------------
@@ -187,7 +185,7 @@ def test_the_power_against_a_gaussian_claim(mu, size, least):
     """Claim mu = 1: a true mu of 2 is refuted in 9 of 10 audits of 60 runs in all and always at 200, 1.5 at 400."""
     test = JointTest(size, size, GAUSSIAN)
     rejected = [
-        test.judge(normal(np.random.default_rng([8, seed]), mu, size), alpha=0.05).rejected(0.05)
+        test.p_value(normal(np.random.default_rng([8, seed]), mu, size), alpha=0.05) <= 0.05
         for seed in range(150)
     ]
     assert np.mean(rejected) > least

@@ -1,9 +1,8 @@
 """Mahloujifar et al. 2022, optimal membership inference bounds: what the paper prints and claims, against the package.
 
-Elsewhere: Algorithm 1, its vectors and the m = 5e5 of Section 5 (`tests/theory/test_monte_carlo.py` and
-`tests/statistical/test_monte_carlo.py`), Theorem 6 (`test_total_variation.py`), Corollary 11 (`test_rates.py`), Definition 20
-and the corrected Theorem 21 (`test_priors.py`), Pinsker's bound (`test_renyi.py`), Theorem 3 (`test_advantage.py`); the errata
-to Algorithm 1, Lemma 5, Theorem 21, Equation 14 and Appendix H, and the loose Proposition 8 (`test_errata.py` here).
+Elsewhere: Theorem 6 (`test_total_variation.py`), Corollary 11 (`test_rates.py`), Definition 20 and the corrected Theorem 21
+(`test_priors.py`), Pinsker's bound (`test_renyi.py`), Theorem 3 (`test_advantage.py`); the errata to Algorithm 1, Lemma 5,
+Theorem 21, Equation 14 and Appendix H, and the loose Proposition 8 (`test_errata.py` here).
 
 The games of Appendices F.1 and I are held to closed forms of their attacks: a coordinate of the model is a binomial number of
 clipped gradients plus normal noise. Simulations are seeded; their tolerance is five standard errors, so that a change of a

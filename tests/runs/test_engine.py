@@ -16,7 +16,7 @@ import run_tasks
 
 import auditor
 from auditor.core import AuditorError, InputError, OutputError
-from auditor.many import Progress, Reporter, number_of_workers
+from auditor.many import Progress, Reporter
 
 
 def plain(results):
@@ -253,21 +253,6 @@ def test_a_folder_inside_a_file_is_refused_before_any_run(tmp_path):
     with pytest.raises(OutputError, match="cannot be made"):
         auditor.run_cases(run_tasks.tallied, cases(1, tmp_path), workers=1, folder=tmp_path / "file" / "runs")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_processes_fit_into_the_memory_that_is_stated():
-    """As many processes as memory, cores and cases allow, one at least; none where not even one fits."""
-    ask = functools.partial(number_of_workers, cases=100, workers=8)
-    assert ask(memory=10e9, memory_per_worker=3e9) == 3
-    assert ask(memory=100e9, memory_per_worker=3e9) == 8
-    assert [ask(cases=cases, memory=None, memory_per_worker=None) for cases in (0, 2, 100)] == [1, 2, 8]
-    for given, words in (
-        ({"memory": 1e3, "memory_per_worker": 2e3}, "memory must hold at least one worker, got 1,000 bytes"),
-        ({"memory": 1e9, "memory_per_worker": None}, "must be given together"),
-        ({"workers": 0, "memory": None, "memory_per_worker": None}, "workers must be a whole number of 1"),
-    ):
-        with pytest.raises(InputError, match=words):
-            ask(**given)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -99,7 +99,7 @@ def test_a_fixed_number_of_runs(request, law, sizes):
     test = of_curve(*sizes, curve)
 
     def refuted(rng):
-        return test.judge(draw(rng, *sizes), alpha=ALPHA).rejected(ALPHA)
+        return test.p_value(draw(rng, *sizes), alpha=ALPHA) <= ALPHA
 
     assert rate_is_kept(request, f"fixed runs, {law}, {sizes}", refuted, seed=71, runs=100)
 
@@ -346,6 +346,6 @@ def test_the_table_can_fail(request):
     test = of_curve(500, 500, TradeoffCurve.from_epsilon_delta(0.8, delta=0.0))
 
     def refuted(rng):
-        return test.judge(RUNS["worst pure"][1](rng, 500, 500), alpha=ALPHA).rejected(ALPHA)
+        return test.p_value(RUNS["worst pure"][1](rng, 500, 500), alpha=ALPHA) <= ALPHA
 
     assert not rate_is_kept(request, "claim too small", refuted, seed=77, runs=200)

@@ -30,7 +30,7 @@ def one_audit(plan, asked, attack, part):
         fpr = attack.fpr(rng.random(inside)), rng.random(outside)
         losses = Losses(*map(attack.losses, fpr))
         if joint is not None:
-            return joint.judge(losses, alpha=0.05).rejected(0.05)
+            return joint.p_value(losses, alpha=0.05) <= 0.05
         if runs is not None:
             watch = Sequential(claim).watch()
             return any(

@@ -14,7 +14,6 @@ RUN, FIXED = DPSGD(1.0, 0.1, 3), FixedSizeSampling()
 RNG = np.random.default_rng(0)
 CURVE = TradeoffCurve([0.0, 0.2, 1.0], [0.0, 0.8, 1.0])
 ADVANTAGE, ADDED = t.WantedAdvantage(0.1), t.WantedAdvantage(0.1, "add-remove")
-simulate = t.monte_carlo.total_variation_monte_carlo
 
 
 def secure(prior):
@@ -55,7 +54,6 @@ RUNS = [
     lambda run: t.renyi_epsilon(run, delta=0.1),
     lambda run: t.compare_compositions(run, delta=0.1),
     lambda run: t.advantage_under_prior(run, prior=0.3),
-    lambda run: t.monte_carlo.total_variation_monte_carlo(run, rng=RNG),
 ]
 CLAIMS = {
     "epsilon": [
@@ -145,10 +143,6 @@ def test_false_positive_rates(fpr):
         (lambda: t.rates_in_words(stated("tpr_at_fpr.0.1"), fpr=0.01), "'tpr_at_fpr.0.01'"),
         (lambda: t.success_in_words(stated("success_rate"), prior=0.1), "success_rate_at_prior.0.1"),
         (lambda: t.out_of(0.5, toward="sideways"), "toward must be one of"),
-        # Simulation.
-        (lambda: simulate(RUN, rng=RNG, samples=1), "samples must be a whole number of 2"),
-        (lambda: simulate(RUN, rng=RNG, confidence=1.0), "confidence must lie in"),
-        (lambda: simulate(RUN, rng=0), "rng must be a numpy.random.Generator, got 0"),
         # Attribute inference.
         (lambda: distances([0.1, 0.2]), "for each of the 3 steps, got 2"),
         (lambda: distances([[0.1]]), r"got shape \(1, 1\)"),
