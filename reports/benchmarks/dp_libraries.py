@@ -223,6 +223,26 @@ def _batches(seed: int, step: Callable[[np.ndarray, np.ndarray], Any], watch: An
             yield watch
 
 
+def tensorflow_cost(*, watched: bool) -> Callable[[], None]:
+    """A step at 1 million parameters."""
+    import tensorflow as tf
+    from tensorflow_privacy.privacy.keras_models.dp_keras_model import DPSequential
+
+    x, y = data(0, 256, 784)
+    layers = [tf.keras.layers.Dense(size, activation="relu") for size in (1000, 200)]
+    model = DPSequential(1.0, 1.0, layers=[*layers, tf.keras.layers.Dense(10)])
+    model.build((None, 784))
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    model.compile(tf.keras.optimizers.SGD(0.1), loss)
+    if watched:
+        auditor.training.tensorflow_privacy(model, claim=1.0, seed=0)
+
+    def step() -> None:
+        model.train_on_batch(x, y)
+
+    return step
+
+
 # --- JAX Privacy ---
 
 
@@ -303,7 +323,7 @@ LIBRARIES: dict[
     str, tuple[str, Callable[[str | None, int], Training | None], Callable[..., Callable[[], None]] | None]
 ] = {
     "Opacus": ("opacus", opacus, opacus_cost),
-    "TensorFlow Privacy": ("tensorflow_privacy", tensorflow, None),
+    "TensorFlow Privacy": ("tensorflow_privacy", tensorflow, tensorflow_cost),
     "JAX Privacy": ("jax_privacy", jax, None),
 }
 
