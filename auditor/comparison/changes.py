@@ -18,13 +18,12 @@ from auditor.verdicts.judging import failed_validity, why_blind
 
 
 class Change(StrEnum):
-    """Result of comparing two audits; an approximate interval has no verdict."""
+    """Result of comparing two audits."""
 
     WORSE = "worse"
     BETTER = "better"
     NO_CHANGE_SHOWN = "no_change_shown"
     NOT_COMPARABLE = "not_comparable"
-    NOT_JUDGED = "not_judged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +113,6 @@ _EXACT = (
     "McNemar's exact test on records that fair coins draw from members and others, with its limits; the thresholds are set on"
     " records put aside, so that the same share of the non-members lies below both"
 )
-_DELONG = (
-    "on the same records, DeLong's interval is an approximation for many records, which decides nothing and is not counted"
-    " among the intervals that hold at once"
-)
 
 
 def differences(
@@ -126,9 +121,8 @@ def differences(
     """Return the changes between two audits, one row for each quantity that either of them has.
 
     The rows of `COMPARED` decide, come first and are always there; then the others in the order of the newer result, which
-    are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone, and the AUC's
-    interval is an approximate one that decides nothing. All intervals but that hold at once with the stated confidence,
-    which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
+    are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone. All intervals
+    hold at once with the stated confidence, which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
     set of the same kind is not another model.
 
     Args:
@@ -155,13 +149,11 @@ def differences(
         validate.instance(name, result, (AuditResult,))
     releases = _Releases(old, new, validate.at_least("together", together, least=1))
     refusal = audits_refusal(old, new)
-    paired = () if losses is None else releases.paired(losses, refusal)
+    paired = () if losses is None else (releases.paired(losses, refusal),)
     if losses is not None and refusal is None:
         refusal = "the losses were given, so that another row compares the same records, which says more"
     names = (item.name for result in (new, old) for item in result.estimates)
-    done = {item.name for item in paired}
-    rest = (name for name in dict.fromkeys((*audited.COMPARED, *names)) if name not in done)
-    rows = (releases.difference(name, refusal) for name in rest)
+    rows = (releases.difference(name, refusal) for name in dict.fromkeys((*audited.COMPARED, *names)))
     return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
 
 
@@ -254,28 +246,23 @@ class _Releases:
             reason="",
         )
 
-    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> tuple[Difference, ...]:
-        """Return the differences for the same records: the row that decides, and the AUC, whose interval is approximate."""
-        from auditor.comparison.paired import attack_change, auc_change, same_records
+    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> Difference:
+        """Return the difference for the same records, which decides."""
+        from auditor.comparison.paired import attack_change, same_records
 
         confidence = min(float(data.get("confidence") or 0.0) for data in self.data)
         if refusal is not None or not 0 < confidence < 1:
             reason = refusal or "a result does not keep its confidence"
-            return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
+            return replace(_not_comparable(PAIRED, None, None, reason), decides=True)
         records = same_records(*losses, people=self.old.data.get("combined"))
-        alpha = (1 - confidence) / self.together
-        change, (old, new, *ends) = attack_change(records, alpha=alpha), auc_change(records, alpha=alpha)
+        change = attack_change(records, alpha=(1 - confidence) / self.together)
         attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
-        area = self._judged("auc", (old, new), (ends[0], ends[1]), confidence)
         gained, lost = map(about if audited.is_public(*self.data) else count, (change.gained, change.lost))
         words = (
             f"{attack.sentence} Of {count(change.drawn)} records drawn, it is right on {gained} in the newer audit"
             f" alone and on {lost} in the older alone."
         )
-        return (
-            replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
-            replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
-        )
+        return replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS, decides=True)
 
 
 def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:

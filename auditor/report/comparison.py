@@ -42,7 +42,6 @@ _CHANGE = {
     Change.BETTER: Sign("Less leakage", "✓", "good"),
     Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
     Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
-    Change.NOT_JUDGED: Sign("Not judged", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 _NO_ORDER = Sign("No ranking shown", "≈", "plain")
 _PART = Sign("Partial ranking", "≈", "plain")
