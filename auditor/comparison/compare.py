@@ -188,9 +188,6 @@ class AuditsComparison(Saved):
         }
         if self.pooled:
             result["pooled"] = self.pooled
-        policies = [(run.number, item) for run in self.runs if (item := run.result.policies)]
-        if policies:
-            result["policies"] = [{"number": number, "policies": item} for number, item in policies]
         return dict(plain(result))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

@@ -99,9 +99,6 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
         console.print(_audits(parts))
         if parts["several_instances"]:
             console.print(_strategies(parts))
-        if parts["policies"]:
-            console.print(_policies_of_audits(parts))
-            console.print(_text(parts["label_only"], style="dim"))
         left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in parts["left_out"])
         for words in (*left_out, *parts["notes"][: 2 if parts["bounds_what"] else 1], *parts["hints"]):
             console.print(_text(words))
@@ -142,14 +139,6 @@ def _audits(parts: dict[str, Any]) -> "Table":
         name, interval = f"{row['run'].number}. {row['run'].title}", "; ".join(measured["notes"])
         cells = (row["strategy"]["text"], row["utility"]["text"], measured["text"], interval)
         _add(table, name, *cells, VERDICT[row["run"].result.verdict].word)
-    return table
-
-
-def _policies_of_audits(parts: dict[str, Any]) -> "Table":
-    table = _table("Audit", "Answer", ">AUC", "Interval", "Best attacker's advantage")
-    for row in parts["policies"]:
-        name, auc = f"{row['run'].number}. {row['run'].title}", row["auc"]
-        _add(table, name, row["answer"]["text"], auc["text"], "; ".join(auc["notes"]), row["best"]["text"])
     return table
 
 
@@ -313,10 +302,7 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
     if view.claimed and view.decided is not Decision.REFUSE:
         lines.append((_statement(view.verdict), 2))
     lines.append((_statement(view.short), 3))
-    more = (
-        *(view.beside if view.stands_out else ()),
-        *view.brief,
-    )
+    more = (*(view.beside if view.stands_out else ()), *view.brief)
     lines += [(_text(f"  {words}"), 2) for words in more if words]
     lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
     last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
