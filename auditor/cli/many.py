@@ -60,11 +60,8 @@ class _Promised(Options, title="The numbers"):
                 result += theory.compare_compositions(training, delta=delta, adjacency=adjacency)
             if self.monte_carlo is not None:
                 samples = validate.at_least("--monte-carlo", self.monte_carlo, least=2)
-                result.append(
-                    total_variation_monte_carlo(
-                        training, adjacency=adjacency, samples=samples, rng=rng, progress=progress
-                    )
-                )
+                drawn: dict[str, Any] = {"samples": samples, "rng": rng, "progress": progress}
+                result.append(total_variation_monte_carlo(training, adjacency=adjacency, **drawn))
         return tuple(result)
 
 

@@ -494,12 +494,8 @@ class AuditFiles(PageFiles):
         if text:
             return f"{text}\n{limits_text(result)}"
         report = "" if self.html is None else f"Report: {self.html}   "
-        at_hand = self.json if isinstance(self.json, Path) and self.json != STANDARD else "RESULT.json"
-        places = (
-            f"{report}Details: {shlex.join(['auditor', 'report', str(at_hand), '--full'])}"
-            if self.json
-            else f"{report}Details: --full"
-        )
+        again = ["auditor", "report", str(self.json)] if self.json else []
+        places = f"{report}Details: {shlex.join([*again, '--full'])}"
         width, color = console.width(least=_LEAST), console.colour()
         return audit_text(result, width=width, color=color, full=self.full, places=places)
 

@@ -253,21 +253,17 @@ def _converted(convert: Callable[[str], Any], _: Any, tokens: Sequence[Any], *, 
     return tuple(values) if repeats else values[-1]
 
 
-def _number(text: str) -> float:
+def _numeric(kind: Callable[[str], Any], words: str, text: str) -> Any:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise InputError(f"must be a number, got {text!r}.") from None
+        raise InputError(f"must be {words}, got {text!r}.") from None
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"must be a whole number, got {text!r}.") from None
-
-
-_CONVERTERS: dict[Any, Callable[[str], Any]] = {float: _number, int: _whole}
+_CONVERTERS: dict[Any, Callable[[str], Any]] = {
+    float: partial(_numeric, float, "a number"),
+    int: partial(_numeric, int, "a whole number"),
+}
 
 
 def parsed(
