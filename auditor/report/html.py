@@ -112,13 +112,11 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    result.filters |= {
-        name: getattr(numbers, name) for name in ("clean", "number", "percent", "sentence", "tidy")
-    }
+    result.filters |= {name: getattr(numbers, name) for name in ("number", "percent", "sentence", "tidy")}
     brief = partial(numbers.clean, most=numbers.BRIEF)
     result.filters |= {"whole": numbers.count, "as_stated": numbers.as_stated, "brief": brief, "odds": _odds}
     result.filters |= {"claim_name": claim_name, "claim_value": claim_value}
-    result.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
+    result.filters |= {"row": row_of, "row_with": _row_with}
     result.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return result
 

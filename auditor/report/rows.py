@@ -437,11 +437,6 @@ class ClaimLine:
     row: Row | None
 
     @property
-    def judges(self) -> bool:
-        """Whether this line has a verdict."""
-        return self.comparison.verdict is not None
-
-    @property
     def claim(self) -> Claim:
         """The claim."""
         return self.comparison.claim
