@@ -497,9 +497,8 @@ def report(
         goes = "with one result to show" + (", got a folder" if is_folder else ", got --verify")
         for_folder = {"html", "open"} if is_folder and not stored.verify else set()
         shared.refuse(files, *(vars(files).keys() - for_folder), goes=goes)
-        spared = (
-            {"policy", "severity"} if is_folder else settings.of_file()
-        )  # the policy of a project is for all of it
+        # The policy of a project is for all of it.
+        spared = {"policy", "severity"} if is_folder else settings.of_file()
         shared.refuse(gates, *(vars(gates).keys() - spared), goes=goes)
     if is_folder and stored.verify:
         raise InputError("--verify goes with one result, got a folder; name a result in the folder.")
