@@ -122,24 +122,10 @@ def _frontier(comparison: "AuditsComparison") -> str:
     )
 
 
-def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> list[str]:
-    """Return sentences on missing utilities and baselines.
-
-    Args:
-        comparison: The comparison.
-        command_line: Whether to name only the options of the command, and not those of Python.
-    """
-
-    def spelled(python: str, option: str) -> str:
-        return option if command_line else f"{python}, on the command line {option}"
-
-    hints = []
-    if not any(run.utility for run in comparison.runs):
-        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--set utility")
-        hints.append(_said("no_utility", with_audit=with_audit, about=spelled("about=", "--about")))
-    if comparison.baseline is None:
-        hints.append(_said("no_baseline", option=spelled("baseline=", "--baseline")))
-    return hints
+def _hints(comparison: "AuditsComparison") -> list[str]:
+    """Return sentences on missing utilities and baselines."""
+    hints = [] if any(run.utility for run in comparison.runs) else [_said("no_utility")]
+    return hints if comparison.baseline else [*hints, _said("no_baseline")]
 
 
 def _warnings(comparison: "AuditsComparison") -> list[str]:
@@ -451,13 +437,8 @@ def cell(comparison: "AuditsComparison") -> str:
     return html.rendered("comparison-cell.html.jinja", most=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
-    """Return all contents of the page of a comparison, as strings, lists and dictionaries.
-
-    Args:
-        comparison: The comparison.
-        command_line: Whether to name only the options of the command, and not those of Python.
-    """
+def context(comparison: "AuditsComparison") -> dict[str, Any]:
+    """Return all contents of the page of a comparison, as strings, lists and dictionaries."""
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
     stated = [(change.run, item) for change in comparison.changes for item in change.differences]
@@ -471,7 +452,7 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "who": _said("who" if most.measure is None else "who_first", name=numbers.quoted(most.name)),
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
-        "hints": _hints(comparison, command_line=command_line),
+        "hints": _hints(comparison),
         "warnings": _warnings(comparison),
         "changes": sentences,
         "baseline": comparison.baseline and _called(comparison.baseline),

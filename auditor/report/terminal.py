@@ -89,7 +89,7 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    parts = context_comparison(comparison, command_line=True)
+    parts = context_comparison(comparison)
 
     def draw(console: "Console") -> None:
         console.print(_signed(parts["sign"]))
@@ -147,12 +147,10 @@ def _strategies(parts: dict[str, Any]) -> "Table":
     titles = ("Strategy", f">{mean}", "Range", f">Mean {numbers.clean(parts['utility'])}", "Range", ">Models")
     table = _table(*titles, *(["Frontier"] if ranked else []))
     for row in parts["strategies"]:
-        spread = [
-            text
-            for axis in ("measure", "utility")
-            for text in (row[axis]["text"], "; ".join(row[axis]["notes"]))
-        ]
-        cells = (f"{row['number']}. {row['name']}", *spread, row["models"]["text"])
+        measure, utility = (
+            (row[axis]["text"], "; ".join(row[axis]["notes"])) for axis in ("measure", "utility")
+        )
+        cells = (f"{row['number']}. {row['name']}", *measure, *utility, row["models"]["text"])
         _add(table, *cells, *([row["frontier"]["text"]] if ranked else []))
     return table
 
@@ -256,7 +254,6 @@ def _mark(notes: list[str], note: str) -> str:
 _WIDE = 100  # columns of a table with ceilings
 _NARROW = 80  # columns below which a table would cut its numbers
 _LINES = 12
-_BRIEF = 3  # numbers
 
 
 def audit_text(
@@ -336,9 +333,7 @@ def one_line(result: Document, *, width: int, color: bool) -> str:
         words = view.decision.sentence if view.decided else view.short.sentence
         if not view.decided and view.pair:
             words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
-        line = _signed(view.first.sign).append(
-            numbers.clean(f": {view.model}. {words}"), style="not bold default"
-        )
+        line = _signed(view.first.sign, f": {view.model}. {words}")
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
 
@@ -347,7 +342,7 @@ def one_line(result: Document, *, width: int, color: bool) -> str:
 
 def _statement(item: Statement) -> "Text":
     """Return a sign and its sentence on one line."""
-    return _signed(item.sign).append(numbers.clean(f". {item.sentence}"), style="not bold default")
+    return _signed(item.sign, f". {item.sentence}")
 
 
 def _first(view: View) -> Iterator["Text"]:
@@ -378,15 +373,16 @@ def _last(view: View) -> Iterator["Text"]:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in view.checks:
         if check.status is not Status.OK:
-            words = numbers.clean(f" {check.title}: {check.message}")
-            yield _signed(check.sign).append(words, style="not bold default")
+            yield _signed(check.sign, f" {check.title}: {check.message}")
     settings = settings_sentence(view.result)
     if settings:
         yield _text(f"Settings: {settings}", style="dim")
 
 
-def _signed(sign: Sign) -> "Text":
-    return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+def _signed(sign: Sign, words: str = "") -> "Text":
+    """Return a sign, followed by plain words."""
+    text = _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+    return text.append(numbers.clean(words), style="not bold default")
 
 
 def _policies(view: View) -> "Table":
