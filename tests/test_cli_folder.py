@@ -69,7 +69,7 @@ def results(tmp_path):
 def test_a_site(results, tmp_path, capsys):
     """The index leads to a page for each result and the history of a model, offline; a file that is no result is named."""
     out = tmp_path / "public"
-    assert run("report", results, "--out", out) == 0
+    assert run("report", results, "--html", out) == 0
     said = capsys.readouterr().out
     for words in (
         "package.json' is not an audit",
@@ -144,19 +144,19 @@ def test_what_cannot_be_a_site(results, tmp_path, capsys):
     """One sentence, and nothing is written: no result, a folder that is in use, a folder that nobody may write to."""
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "holds no result (.json)." in refused(capsys, "report", empty, "--out", tmp_path / "public")
+    assert "holds no result (.json)." in refused(capsys, "report", empty, "--html", tmp_path / "public")
     (empty / "package.json").write_text("{}", encoding="utf-8")
     assert "of 1 other files the first: result file" in refused(
-        capsys, "report", empty, "--out", tmp_path / "public"
+        capsys, "report", empty, "--html", tmp_path / "public"
     )
-    assert "holds other files than a site" in refused(capsys, "report", results, "--out", results)
+    assert "holds other files than a site" in refused(capsys, "report", results, "--html", results)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "index.html").write_text("<p>Somebody else's", encoding="utf-8")
-    assert "holds other files than a site" in refused(capsys, "report", results, "--out", foreign)
-    assert "Not a directory" in refused(capsys, "report", results, "--out", results / "old.json")
+    assert "holds other files than a site" in refused(capsys, "report", results, "--html", foreign)
+    assert "Not a directory" in refused(capsys, "report", results, "--html", results / "old.json")
     assert "is not there or not writable; name another" in refused(
-        capsys, "report", results, "--out", tmp_path / "not" / "there"
+        capsys, "report", results, "--html", tmp_path / "not" / "there"
     )
     assert not (tmp_path / "public").exists()
     assert [path.name for path in foreign.iterdir()] == ["index.html"]

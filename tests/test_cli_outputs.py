@@ -25,7 +25,7 @@ OTHERS = [
     ("summarise none.csv --out gone/summary.parquet", "does not exist; create it first"),
     ("canaries none.csv --label y --out gone/canaries.csv", "does not exist; create it first"),
     ("demo --html gone/page.html", "does not exist; create it first"),
-    ("report . --out gone/site", "is not there or not writable; name another"),
+    ("report . --html gone/site", "is not there or not writable; name another"),
     # Names that do not end as they must.
     (f"{COLLECT} --out losses.csv", "must end in .parquet, got"),
     ("summarise none.csv --out summary.csv", "--out must end in .parquet"),

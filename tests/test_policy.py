@@ -58,8 +58,9 @@ def test_a_policy_is_read_as_gates_on_the_opposite(text, gates):
             for text in ("auc", "claim refuted", "auc < 1, auc > 0")
         ),
         ("x" * 10_000, "policy must have conditions such as"),
-        *((f"auc < 1; auc < {bound}", "finite") for bound in ("x", "nan", "1e999", "1_0", "1\u202e")),
-        ("no group above x", "finite number.*'no group above x'"),
+        *((f"auc < 1; auc < {bound}", "must be finite") for bound in ("nan", "1e999")),
+        *((f"auc < 1; auc < {bound}", "must be a number") for bound in ("x", "1\u202e")),
+        ("no group above x", "gate 'no group above x' must be a number, got 'x'"),
         ("verdict > refuted", "takes == or !="),
         ("verdict == fine", "must be one of 'refuted'"),
     ],

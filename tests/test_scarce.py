@@ -52,7 +52,7 @@ WRITERS = {
     "compare result.json other.json --html page.html": "output path 'page.html' cannot be written: File too large.",
     "claim --noise-multiplier 1 --sampling-rate 0.1 --steps 9 --delta 1e-5 --html c.html": "output path 'c.html'",
     "summarise losses.csv --out summary.parquet": "output path 'summary.parquet' cannot be written: File too large.",
-    "report . --out site": "output path 'site' cannot be written: File too large.",
+    "report . --html site": "output path 'site' cannot be written: File too large.",
     "collect": "part-00000000' cannot be written: File too large.",
 }
 
@@ -85,7 +85,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_half_written(tmp_path, rng, mon
             "json.loads",
             "there is not enough memory (3 GiB); free some, or use fewer",
         ),
-        ("report . --out site", "json.loads", "there is not enough memory (3 GiB); free some, or use fewer"),
+        ("report . --html site", "json.loads", "there is not enough memory (3 GiB); free some, or use fewer"),
         ("audit losses.csv", "pyarrow.csv.open_csv", "'losses.csv' does not fit in memory (3 GiB)"),
         ("audit -", "pyarrow.csv.open_csv", "standard input does not fit in memory (3 GiB)"),
         ("summarise losses.csv --out s.parquet", "pyarrow.csv.open_csv", "does not fit in memory (3 GiB)"),

@@ -28,7 +28,7 @@ COMMANDS = [
     "report a.json --verify --losses losses.csv",
     "summarise losses.csv --out summary.parquet",
     "audit summary.parquet",
-    "report . --out site",
+    "report . --html site",
     *(
         f"{name} --help"
         for name in ["audit", "report", "collect", "compare", "instances", "runs", "canaries"]

@@ -60,10 +60,9 @@ def command_of(name: str) -> Callable[..., Any]:
         InputError: The command does not exist.
     """
     if name not in _HOMES:
-        from auditor.cli import parsing
         from auditor.core import validate
 
-        meant = validate.did_you_mean(parsing.meant(name, _HOMES))
+        meant = validate.did_you_mean(validate.nearest(name.lower(), _HOMES))
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"no such {kind} {name!r}{meant} See 'auditor --help'.")
     result: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
@@ -104,18 +103,8 @@ def _install_completion() -> int:
     return ExitCode.DONE
 
 
-def _without_root_options(arguments: Sequence[str]) -> list[str]:
-    """Return the command line with the options before the command moved behind it."""
-    at = 0
-    while (
-        at < len(arguments) and arguments[at].startswith("-") and arguments[at] not in (*_HELP, "--version")
-    ):
-        at += 2 if arguments[at] == "--config" else 1
-    return [*arguments[at : at + 1], *arguments[:at], *arguments[at + 1 :]]
-
-
 def _dispatch(arguments: Sequence[str]) -> int:
-    words = _without_root_options(arguments)
+    words = list(arguments)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words or words[0] in _HELP:

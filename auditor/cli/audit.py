@@ -438,12 +438,10 @@ class _Stored(Options, title="The result"):
         result: Result of an audit (.json), of this release or an older one; or a folder of results, which becomes a site: an
             index with the decisions, a page for each result, and the history of each model. For a folder, --html names a new
             or empty folder, or an earlier site, which is replaced; default: site.
-        out: Same as --html, for a folder of results.
         verify: Check that the result is unaltered; with --losses, also that the losses reproduce its numbers, to 1e-9.
     """
 
     result: Path = argument("RESULT")
-    out: Path | None = None
     verify: bool = False
 
 
@@ -491,8 +489,6 @@ def report(
         data for --verify. If several apply: 2, then 1, then 3.
     """
     is_folder = stored.result.is_dir()
-    if stored.result.is_file():
-        shared.refuse(stored, "out", goes="with a folder of results, got a file as RESULT; leave it out")
     if not stored.verify:
         shared.refuse(
             tables, "losses", "members", "nonmembers", goes="with --verify, for the losses of the result"
@@ -501,9 +497,8 @@ def report(
         goes = "with one result to show" + (", got a folder" if is_folder else ", got --verify")
         for_folder = {"html", "open"} if is_folder and not stored.verify else set()
         shared.refuse(files, *(vars(files).keys() - for_folder), goes=goes)
-        spared = (
-            {"policy", "severity"} if is_folder else settings.of_file()
-        )  # the policy of a project is for all of it
+        # The policy of a project is for all of it.
+        spared = {"policy", "severity"} if is_folder else settings.of_file()
         shared.refuse(gates, *(vars(gates).keys() - spared), goes=goes)
     if is_folder and stored.verify:
         raise InputError("--verify goes with one result, got a folder; name a result in the folder.")
@@ -522,7 +517,7 @@ def _site(stored: _Stored, files: shared.ModelFiles, gates: shared.ClaimGates, *
     """Write a static site for a folder of results: an index, a page for each result, and the history of each model."""
     from auditor.report.folder import site
 
-    out = files.html or stored.out or Path("site")
+    out = files.html or Path("site")
     written = site(stored.result, out, limited=gates.on)
     if not quiet:
         last = [f"Wrote {len(written.pages)} pages.", f"Start with {out / written.pages[0]}"]

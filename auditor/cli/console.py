@@ -45,11 +45,9 @@ def cut_places(values: Iterable[Any]) -> None:
     def cut(argument: str) -> str:
         name, sign, value = argument.partition("=")
         whole = shortened(argument)
-        return (
-            f"{name}{sign}{cut(value) if name == '--set' else shortened(value)}"
-            if sign and whole == argument
-            else whole
-        )
+        if not sign or whole != argument:
+            return whole
+        return f"{name}={cut(value) if name == '--set' else shortened(value)}"
 
     _ARGUMENTS.set(tuple(map(cut, _ARGUMENTS.get())))
 
@@ -93,26 +91,14 @@ def say(text: str) -> None:
 
 
 def hand_out(data: str) -> None:
-    """Print JSON to standard output with escapes for unsafe characters, so that it cannot command a terminal.
-
-    Unsafe are control, invisible and bidirectional characters, and all non-ASCII characters if the encoding lacks one.
+    """Print JSON to standard output with escapes for all but printable ASCII characters, so that it cannot command a terminal.
 
     Raises:
         OutputError: Standard output is closed or full, as in :func:`say`.
     """
-    data = _escaped(data, f"(?!\n)[{UNSEEN}\u200c\u200d]")
-    data = re.sub(COMMAND, r"\\u0023", data)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        data.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        data = _escaped(data, "[^\x00-\x7f]")
-    say(data)
-
-
-def _escaped(data: str, signs: str) -> str:
-    """Return the JSON with these characters escaped; `json` does not escape U+007F, which is ASCII."""
-    return re.sub(signs, lambda sign: json.dumps(sign[0])[1:-1].replace("\x7f", "\\u007f"), data)
+    # `json` does not escape U+007F, which is ASCII.
+    data = re.sub("[^\n -~]", lambda sign: json.dumps(sign[0])[1:-1].replace("\x7f", "\\u007f"), data)
+    say(re.sub(COMMAND, r"\\u0023", data))
 
 
 def colour() -> bool:

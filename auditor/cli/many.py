@@ -52,9 +52,6 @@ class _Promised(Options, title="The numbers"):
         return tuple(chain.from_iterable(rows))
 
 
-_PARAMETERS = ("noise_multiplier", "sampling_rate", "steps")
-
-
 @dataclass(frozen=True)
 class _Wish(Options, title="Parameters that keep a promise"):
     """The parameter to solve for, and the promise to keep.
@@ -72,9 +69,11 @@ class _Wish(Options, title="Parameters that keep a promise"):
         """Return the value of the missing parameter that keeps the promise."""
         shared.refuse(training, "epochs", "schedule", "records_per_person", goes="without --solve-for")
         name = str(self.solve_for).replace("-", "_")
-        there = {key: getattr(training, key) for key in _PARAMETERS if getattr(training, key) is not None}
-        if {*there, name} != {*_PARAMETERS} or name in there:
-            others = " and ".join(shared.spelled(key) for key in _PARAMETERS if key != name)
+        there = {
+            key: getattr(training, key) for key in shared.PARAMETERS if getattr(training, key) is not None
+        }
+        if {*there, name} != {*shared.PARAMETERS} or name in there:
+            others = " and ".join(shared.spelled(key) for key in shared.PARAMETERS if key != name)
             raise InputError(f"--solve-for {self.solve_for} needs {others} and computes the third one.")
         if self.target is None:
             raise InputError(

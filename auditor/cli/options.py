@@ -188,6 +188,9 @@ def _rate(typed: object) -> float | Fraction:
     return Fraction(text) if "/" in text else rate
 
 
+PARAMETERS = ("noise_multiplier", "sampling_rate", "steps")
+
+
 @dataclass(frozen=True)
 class Training(Options):
     """A DP-SGD description.
@@ -228,8 +231,7 @@ class Training(Options):
 
     def _steps(self) -> choices.DPSGD:
         """Return the DP-SGD description, from three numbers or a table of steps."""
-        parameters = ("noise_multiplier", "sampling_rate", "steps")
-        there = used(self, *parameters, "epochs")
+        there = used(self, *PARAMETERS, "epochs")
         if self.schedule is not None:
             if there:
                 raise InputError(
@@ -238,7 +240,7 @@ class Training(Options):
             from auditor.collectors import read_schedule
 
             return read_schedule(self.schedule, sampling=self.sampling())
-        wanted = list(map(spelled, parameters))
+        wanted = list(map(spelled, PARAMETERS))
         # Epochs replace steps.
         missing = [name for name in wanted if name not in (*there, "--steps" if self.epochs else "")]
         if missing:
@@ -292,8 +294,7 @@ class ClaimOptions(Training, title="The claim: an epsilon, a curve, or DP-SGD"):
         point = used(self, "claim_epsilon", "claim_delta")
         curve = used(self, "claim_mu", "claim_rho", "claim_points")
         stated = [*point, *curve, *used(self, "claim_adjacency")]
-        steps = ("noise_multiplier", "sampling_rate", "steps", "epochs", "schedule")
-        trained = used(self, *steps)
+        trained = used(self, *PARAMETERS, "epochs", "schedule")
         if stated and trained:
             raise InputError(
                 f"one claim at a time: {', '.join(stated)} {'states an epsilon' if point else 'states a claim'} and"
@@ -494,12 +495,8 @@ class AuditFiles(PageFiles):
         if text:
             return f"{text}\n{limits_text(result)}"
         report = "" if self.html is None else f"Report: {self.html}   "
-        at_hand = self.json if isinstance(self.json, Path) and self.json != STANDARD else "RESULT.json"
-        places = (
-            f"{report}Details: {shlex.join(['auditor', 'report', str(at_hand), '--full'])}"
-            if self.json
-            else f"{report}Details: --full"
-        )
+        again = ["auditor", "report", str(self.json)] if self.json else []
+        places = f"{report}Details: {shlex.join([*again, '--full'])}"
         width, color = console.width(least=_LEAST), console.colour()
         return audit_text(result, width=width, color=color, full=self.full, places=places)
 

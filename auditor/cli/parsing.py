@@ -5,7 +5,7 @@ import importlib
 import re
 import textwrap
 import typing
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
@@ -253,21 +253,17 @@ def _converted(convert: Callable[[str], Any], _: Any, tokens: Sequence[Any], *, 
     return tuple(values) if repeats else values[-1]
 
 
-def _number(text: str) -> float:
+def _numeric(kind: Callable[[str], Any], words: str, text: str) -> Any:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise InputError(f"must be a number, got {text!r}.") from None
+        raise InputError(f"must be {words}, got {text!r}.") from None
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"must be a whole number, got {text!r}.") from None
-
-
-_CONVERTERS: dict[Any, Callable[[str], Any]] = {float: _number, int: _whole}
+_CONVERTERS: dict[Any, Callable[[str], Any]] = {
+    float: partial(_numeric, float, "a number"),
+    int: partial(_numeric, int, "a whole number"),
+}
 
 
 def parsed(
@@ -364,7 +360,6 @@ def _joined(tokens: Sequence[str], valued: Container[str], short: Container[str]
 def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) -> str:
     """Return the error of the parser as one sentence, with the option as a user types it."""
     words = " ".join(str(error).split()).replace(f"{SET}.", f"{SET} ").rstrip(".")
-    token = getattr(getattr(error, "token", None), "keyword", None) or ""
     options = {item.spelled: item for item in options_of(command)}
     missing = options.get(getattr(getattr(error, "argument", None), "name", ""))
     if type(error).__name__ == "MissingArgumentError" and missing is not None:
@@ -373,37 +368,7 @@ def _sentence(command: Callable[..., Any], error: Any, tokens: Sequence[str]) ->
         return f"{missing.dashed} must be given: {missing.words[:1].lower()}{missing.words[1:]}"
     if type(error).__name__ == "UnusedCliTokensError":
         return f"{error.unused_tokens[0]!r} is one argument too many; options begin with two dashes."
-    other = next((item.dashed for item in options.values() if item.key in _SYNONYMS.get(token[2:], ())), None)
-    hint = f" Or did you mean {other}?" if other else ""
-    return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}{hint}"
-
-
-# Synonyms, by the names of commands and options; of several, the first existing one is suggested.
-_OTHER_WORDS = {
-    "fail-if audit": "scan check evaluate gate threshold limit policy",
-    "members collect": "train training in-sample",
-    "nonmembers audit": "test holdout non-members out-of-sample",
-    "losses collect": "score predict",
-    "out html report json": "report output out page save",
-    "label label-column": "target labels",
-    "claim-epsilon claim": "epsilon eps",
-    "model": "name title",
-    "confidence": "alpha",
-    "group-column": "group groups slice slices",
-    "compare": "diff",
-    "power": "plan size sample-size",
-    "demo": "example tutorial quickstart init",
-    "report": "verify",
-}
-_SYNONYMS = {word: names.split() for names, words in _OTHER_WORDS.items() for word in words.split()}
-
-
-def meant(word: str, names: Iterable[str]) -> str | None:
-    """Return the intended command or option: a synonym, or the nearest name."""
-    listed, word = list(names), word.lower()
-    near = word if word in _SYNONYMS else validate.nearest(word, [*listed, *_SYNONYMS]) or ""
-    ways = (near, *_SYNONYMS.get(near, ()), validate.nearest(word, listed))
-    return next((name for name in ways if name in listed), None)
+    return f"{words[:1].lower()}{words[1:]}{'' if words.endswith('?') else '.'}"
 
 
 def _unknown(command: Callable[..., Any], sentence: str, others: Mapping[str, Callable[..., Any]]) -> str:
@@ -411,10 +376,10 @@ def _unknown(command: Callable[..., Any], sentence: str, others: Mapping[str, Ca
     token = sentence.removeprefix("unknown option: ").split()[0].rstrip(".").partition("=")[0]
     key = token.lstrip("-").replace("_", "-")
     homes = [name for name, other in others.items() if key in {item.key for item in options_of(other)}]
-    if homes and key not in _SYNONYMS:
+    if homes:
         return f"unknown option: {token}. It is an option of auditor {' and auditor '.join(homes)}."
     options = {item.key: item.dashed for item in options_of(command)}
-    word = meant(key, options)
+    word = validate.nearest(key, options) or next((name for name in options if key in name.split("-")), None)
     return f"unknown option: {token}.{f' Did you mean {options[word]}?' if word else ''}"
 
 

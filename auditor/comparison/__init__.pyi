@@ -8,7 +8,6 @@ from auditor.comparison.compare import compare_audits as compare_audits
 from auditor.comparison.paired import (
     SameRecords,
     attack_change,
-    auc_change,
     mcnemar_interval,
     most_draws,
     same_records,
@@ -16,8 +15,7 @@ from auditor.comparison.paired import (
 from auditor.comparison.runs import COMPARED, find_run, leakage, measured, read_runs, with_table
 from auditor.comparison.strategies import (
     MIXED,
-    is_on_frontier as is_on_frontier,
-    pareto_frontier as pareto_frontier,
+    is_on_frontier,
     ranked,
     why_not_ranked,
 )

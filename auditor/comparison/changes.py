@@ -8,8 +8,8 @@ from typing import Any
 
 from auditor.comparison import runs as audited
 from auditor.core import validate
-from auditor.core.numbers import about, as_stated, count, distinct, percent, rounded, unit
-from auditor.core.values import Estimate, Losses, Subject
+from auditor.core.numbers import about, count, percent, rounded, unit
+from auditor.core.values import Estimate, Losses
 from auditor.results import metrics
 from auditor.results.document import AuditResult, find
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -18,13 +18,12 @@ from auditor.verdicts.judging import failed_validity, why_blind
 
 
 class Change(StrEnum):
-    """Result of comparing two audits; an approximate interval has no verdict."""
+    """Result of comparing two audits."""
 
     WORSE = "worse"
     BETTER = "better"
     NO_CHANGE_SHOWN = "no_change_shown"
     NOT_COMPARABLE = "not_comparable"
-    NOT_JUDGED = "not_judged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +43,6 @@ class Difference:
         sentence: The same in words.
         reason: How the interval was found, or why there is none.
         assumptions: Assumptions of the interval.
-        subject: Subject of the quantity.
-        delta: The deltas of the old and of the new value; None if there is none.
-        decides: Whether it is one of those, fixed in advance, that decide whether a release got worse.
     """
 
     name: str
@@ -60,14 +56,11 @@ class Difference:
     sentence: str
     reason: str
     assumptions: tuple[str, ...] = ()
-    subject: Subject = Subject.MODEL
-    delta: tuple[float | None, float | None] = (None, None)
-    decides: bool = False
 
 
 @dataclass(frozen=True)
 class Headline:
-    """Conclusion from the rows that decide, taken together.
+    """Conclusion from the differences, taken together.
 
     Attributes:
         verdict: Worse if any of them is; else not comparable if any is not; else better if any is.
@@ -92,10 +85,10 @@ class Headline:
 #     l_new - u_old <= new - old <= u_new - l_old    with probability 1 - alpha or more
 #
 # whatever they share: it can only fail where one of the two intervals fails (union bound). The intervals are computed
-# again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
+# again at that error from what the results keep. A difference of two one-sided bounds bounds nothing.
 # The losses of both contain more than the results: then `auditor.comparison.paired` compares them record by record.
 
-PAIRED = "advantage.paired"  # decides alone where the losses were given
+PAIRED = "advantage.paired"  # where the losses were given
 _WORDS = {
     "advantage": "the advantage of the best attacker who thresholds the loss",
     "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
@@ -114,21 +107,15 @@ _EXACT = (
     "McNemar's exact test on records that fair coins draw from members and others, with its limits; the thresholds are set on"
     " records put aside, so that the same share of the non-members lies below both"
 )
-_DELONG = (
-    "on the same records, DeLong's interval is an approximation for many records, which decides nothing and is not counted"
-    " among the intervals that hold at once"
-)
 
 
 def differences(
     old: AuditResult, new: AuditResult, *, together: int = 1, losses: tuple[Losses, Losses] | None = None
 ) -> tuple[Difference, ...]:
-    """Return the changes between two audits, one row for each quantity that either of them has.
+    """Return the changes between two audits: one row for each quantity of `COMPARED`, fixed before any audit was seen.
 
-    The rows of `COMPARED` decide, come first and are always there; then the others in the order of the newer result, which
-    are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone, and the AUC's
-    interval is an approximate one that decides nothing. All intervals but that hold at once with the stated confidence,
-    which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
+    With the losses the row `PAIRED`, which says more, stands in their place. All intervals hold at once with the stated
+    confidence, which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
     set of the same kind is not another model.
 
     Args:
@@ -155,22 +142,17 @@ def differences(
         validate.instance(name, result, (AuditResult,))
     releases = _Releases(old, new, validate.at_least("together", together, least=1))
     refusal = audits_refusal(old, new)
-    paired = () if losses is None else releases.paired(losses, refusal)
-    if losses is not None and refusal is None:
-        refusal = "the losses were given, so that another row compares the same records, which says more"
-    names = (item.name for result in (new, old) for item in result.estimates)
-    done = {item.name for item in paired}
-    rest = (name for name in dict.fromkeys((*audited.COMPARED, *names)) if name not in done)
-    rows = (releases.difference(name, refusal) for name in rest)
-    return (*paired, *(replace(row, decides=row.name in audited.COMPARED and losses is None) for row in rows))
+    if losses is not None:
+        return (releases.paired(losses, refusal),)
+    return tuple(releases.difference(name, refusal) for name in audited.COMPARED)
 
 
 def headline(differences: Iterable[Difference]) -> Headline:
-    """Return whether a release got worse, by the rows that decide.
+    """Return whether a release got worse.
 
     Where one of them is not comparable the others can say that it is worse, and nothing else.
     """
-    rows = [item for item in differences if item.decides]
+    rows = list(differences)
     order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
     verdict = next(one for one in order if any(item.verdict is one for item in rows))
     words = [item for item in rows if item.verdict is verdict]
@@ -204,7 +186,7 @@ class _Releases:
     def difference(self, name: str, refusal: str | None) -> Difference:
         """Return the difference of one quantity from the data that both results keep."""
         old, new = (find(result, name) for result in (self.old, self.new))
-        reason = _row_refusal(old, new, two_sided=name in audited.COMPARED) or refusal
+        reason = _row_refusal(old, new) or refusal
         if old is None or new is None or old.value is None or new.value is None or reason is not None:
             return _not_comparable(name, old, new, reason or "a value is missing")
         confidence = min(item.confidence or 0.0 for item in (old, new))
@@ -254,32 +236,26 @@ class _Releases:
             reason="",
         )
 
-    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> tuple[Difference, ...]:
-        """Return the differences for the same records: the row that decides, and the AUC, whose interval is approximate."""
-        from auditor.comparison.paired import attack_change, auc_change, same_records
+    def paired(self, losses: tuple[Losses, Losses], refusal: str | None) -> Difference:
+        """Return the difference for the same records."""
+        from auditor.comparison.paired import attack_change, same_records
 
         confidence = min(float(data.get("confidence") or 0.0) for data in self.data)
         if refusal is not None or not 0 < confidence < 1:
             reason = refusal or "a result does not keep its confidence"
-            return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
+            return _not_comparable(PAIRED, None, None, reason)
         records = same_records(*losses, people=self.old.data.get("combined"))
-        alpha = (1 - confidence) / self.together
-        change, (old, new, *ends) = attack_change(records, alpha=alpha), auc_change(records, alpha=alpha)
+        change = attack_change(records, alpha=(1 - confidence) / self.together)
         attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
-        area = self._judged("auc", (old, new), (ends[0], ends[1]), confidence)
         gained, lost = map(about if audited.is_public(*self.data) else count, (change.gained, change.lost))
         words = (
             f"{attack.sentence} Of {count(change.drawn)} records drawn, it is right on {gained} in the newer audit"
             f" alone and on {lost} in the older alone."
         )
-        return (
-            replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
-            replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
-        )
+        return replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS)
 
 
 def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:
-    some = new or old
     return Difference(
         name=name,
         old=getattr(old, "value", None),
@@ -287,8 +263,6 @@ def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reaso
         verdict=Change.NOT_COMPARABLE,
         sentence=f"Not comparable: {reason}.",
         reason=reason,
-        subject=Subject.MODEL if some is None else some.subject,
-        delta=(getattr(old, "delta", None), getattr(new, "delta", None)),
     )
 
 
@@ -312,60 +286,22 @@ def _sentence(name: str, values: audited.Ends, at: audited.Ends, verdict: Change
 # --- Why two audits, or two numbers of theirs, have no difference that could be stated ---
 
 
-def _row_refusal(old: Estimate | None, new: Estimate | None, *, two_sided: bool) -> str | None:
-    """Return why a quantity has no difference, whatever the audits are like, or None.
-
-    Args:
-        old: Its estimate in the older audit, if any.
-        new: Its estimate in the newer audit, if any.
-        two_sided: Whether it is one that has an interval with two ends.
-    """
+def _row_refusal(old: Estimate | None, new: Estimate | None) -> str | None:
+    """Return why a quantity has no difference, whatever the audits are like, or None."""
     if old is None or new is None:
         return "only one of the audits has this number" if old or new else "neither audit has this number"
     for which, item in (("older", old), ("newer", new)):
         if item.value is None:
             return f"the {which} audit has no value: {item.reason or 'no reason was given'}"
-    if (unlike := _about_different_things(old, new)) is not None:
-        return unlike
-    if not two_sided:
-        return _one_sided(old, new)
-    ends = [getattr(item, name) for item in (old, new) for name in ("lower", "value", "upper")]
-    if None in (*ends, old.confidence, new.confidence):
-        return "an interval is missing"
-    return None if all(0 <= x <= 1 for x in ends) else "a value or an interval lies outside [0, 1]"
-
-
-def _about_different_things(old: Estimate, new: Estimate) -> str | None:
     if old.method != new.method:
         return (
             f"the method changed from {old.method!r} in the older audit to {new.method!r} in the newer, which is no change of"
             " the model; audit the losses of the older one again with this version"
         )
-    if (old.subject, old.adjacency) != (new.subject, new.adjacency):
-        return (
-            "the values are about different things: the model or the training mechanism, or another adjacency"
-        )
-    if old.delta == new.delta:
-        return None
-    options = None not in (old.delta, new.delta)
-    pair = old.delta, new.delta
-    texts = distinct(old.delta or 0.0, new.delta or 0.0) if options else map(as_stated, pair)
-    return f"the values are stated at different deltas, {' and '.join(texts)}"
-
-
-def _one_sided(old: Estimate, new: Estimate) -> str:
-    if old.name == "bayes_security":
-        return (
-            "only an upper end is known, since stronger attackers may exist, and a difference of two upper bounds bounds"
-            " nothing; for attackers who threshold the loss, the row advantage shows the change"
-        )
-    if old.upper is not None and new.upper is not None:
-        return f"only {' and '.join(audited.COMPARED)} are compared: which rows decide was fixed before any audit was seen"
-    if old.lower is None and new.lower is None:
-        return "both values are point estimates without an interval"
-    if old.lower is None or new.lower is None:
-        return "one of the values is a point estimate without an interval"
-    return "both have a lower end only, and a difference of two lower bounds bounds nothing"
+    ends = [getattr(item, name) for item in (old, new) for name in ("lower", "value", "upper")]
+    if None in (*ends, old.confidence, new.confidence):
+        return "an interval is missing"
+    return None if all(0 <= x <= 1 for x in ends) else "a value or an interval lies outside [0, 1]"
 
 
 def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
@@ -375,12 +311,7 @@ def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
             return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
         if (blind := why_blind(result.checks) or audited.too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
-    units = [
-        " by loss: ".join(
-            str(item) for item in (result.data.get(name) for name in ("unit", "combined")) if item
-        )
-        for result in (old, new)
-    ]
+    units = [" by loss: ".join(filter(None, map(of.data.get, ("unit", "combined")))) for of in (old, new)]
     if units[0] != units[1]:
         return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
     members = [str(result.data.get("members", "sample")) for result in (old, new)]

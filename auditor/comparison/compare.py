@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
@@ -14,7 +13,7 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import saved
-from auditor.core.numbers import clean, plain, quoted, rounded
+from auditor.core.numbers import clean, plain, quoted
 from auditor.core.options import Disclosure
 from auditor.core.values import Estimate, Losses
 from auditor.estimators.pooling import POOLED, mean_of_models
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # --- Several audits beside each other ---
 
 _PAIR = 2
-_nearest = partial(rounded, toward="nearest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +186,6 @@ class AuditsComparison(Saved):
         }
         if self.pooled:
             result["pooled"] = self.pooled
-        policies = [(run.number, item) for run in self.runs if (item := run.result.policies)]
-        if policies:
-            result["policies"] = [{"number": number, "policies": item} for number, item in policies]
         return dict(plain(result))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Two releases on the same records, from the losses of both: McNemar's exact test, and DeLong's difference of two areas.
+"""Two releases on the same records, from the losses of both: McNemar's exact test.
 
 **The membership game.** A fair coin says whether a member or a non-member is drawn, and the attacker of each release calls
 a record a member where its loss lies below the threshold of that release. The advantage is 2 P(right) - 1 = TPR - FPR, so
@@ -221,34 +221,3 @@ def mcnemar_interval(gained: int, lost: int, drawn: int, *, alpha: float) -> tup
     ]
     few, many = (float(limit(differ, drawn, for_d)) for limit in (lower_limit, upper_limit))
     return (2 * tilts[0] * (few if tilts[0] > 0 else many), 2 * tilts[1] * (many if tilts[1] > 0 else few))
-
-
-def auc_change(records: SameRecords, *, alpha: float) -> tuple[float, float, float, float]:
-    """Return the AUC of both releases and the ends of an approximate interval of new - old.
-
-    The variance of a difference of two areas on the same records is that of the differences of their placements, which is
-    DeLong's with its covariances: S_old + S_new - 2 S_both for either group (DeLong, DeLong and Clarke-Pearson 1988).
-    Each end allows for records of the smaller group that none of its k is like, a share of up to 1 - (alpha/2)^(1/k), as
-    where both releases separate the groups perfectly and the variance is 0 [own].
-
-    >>> rng = np.random.default_rng(0)
-    >>> losses = rng.normal(size=(2, 500))
-    >>> old, new, lower, upper = auc_change(SameRecords(losses - 1, rng.normal(size=(2, 500))), alpha=0.05)
-    >>> lower < new - old < upper
-    True
-    """
-    member, nonmember = records
-    of_members = np.stack([1 - _share_below(*pair) for pair in zip(nonmember, member, strict=True)])
-    of_others = np.stack([_share_below(*pair) for pair in zip(member, nonmember, strict=True)])
-    old, new = map(float, of_members.mean(axis=1))
-    variance = sum(float(np.var(of[1] - of[0], ddof=1)) / of.shape[1] for of in (of_members, of_others))
-    half = -float(special.ndtri(alpha / 2)) * variance**0.5
-    change, unseen = new - old, 1 - (alpha / 2) ** (1 / min(member.shape[1], nonmember.shape[1]))
-    below, above = max(half, unseen * (1 + change)), max(half, unseen * (1 - change))
-    return old, new, max(-1.0, change - below), min(1.0, change + above)
-
-
-def _share_below(losses: Floats, at: Floats) -> Floats:
-    """Return the share of the losses below each of these, ties counting half."""
-    ordered = np.sort(losses)
-    return (np.searchsorted(ordered, at, "left") + np.searchsorted(ordered, at, "right")) / (2 * ordered.size)

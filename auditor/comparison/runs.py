@@ -1,7 +1,5 @@
 """The audits of a comparison: their sources, the facts declared beside them, and their values of the measure."""
 
-import hashlib
-import json
 import math
 import os
 import reprlib
@@ -20,7 +18,7 @@ from auditor.core.numbers import as_stated, rounded
 from auditor.core.options import Adjacency, Disclosure, Utility
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
-from auditor.results.document import AuditResult, ceiling, detail, find, made_at
+from auditor.results.document import CONTENT_HASH, AuditResult, ceiling, detail, find, made_at
 from auditor.results.metrics import metric
 from auditor.verdicts.judging import failed_validity, why_blind
 
@@ -122,17 +120,15 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
     facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in runs]
     often, seen = Counter(facts), dict[str, Run]()
     for run, key in zip(runs, facts, strict=True):
-        if often[key] > 1 and (other := seen.setdefault(_content(run.result), run)) is not run:
+        if often[key] > 1 and (other := seen.setdefault(_content_hash(run.result), run)) is not run:
             raise InputError(
                 f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
                 " audit; give each once."
             )
 
 
-def _content(result: AuditResult) -> str:
-    """Return the hash of the whole content of a result."""
-    content = json.dumps(result.to_dict(), sort_keys=True, default=str)
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+def _content_hash(result: AuditResult) -> str:
+    return str(result.to_dict()["provenance"][CONTENT_HASH])
 
 
 def _called(run: Run) -> str:

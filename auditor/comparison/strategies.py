@@ -3,7 +3,6 @@
 Negoescu et al. 2024, Figures 1 and 2. The averages are point estimates, and the ranges are no confidence intervals.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
-from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import as_stated, distinct, number, rounded
 from auditor.results.metrics import metric
@@ -30,33 +28,7 @@ if TYPE_CHECKING:
 #     sum_j w_j u_j >= u_i   and   sum_j w_j l_j <= l_i,   one of them strictly
 #
 # A combination is what one gets, on average, by a coin between strategies. A strategy on the straight line between two
-# corners is on the frontier and no corner. One of infinite privacy loss is no part of any combination of finite loss, so it
-# is on the frontier just where its utility is above that of all others. Everything is decided on the numbers as they are,
-# without rounding.
-
-
-_Exact = tuple[Fraction, Fraction]
-
-
-def pareto_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[int, ...]:
-    """Return the positions of the corners of the frontier, lowest utility (and loss) first.
-
-    Of strategies at the same place the first is named.
-
-    Args:
-        utility: Shape (n,), finite, more is better.
-        privacy_loss: Shape (n,), less is better, such as an epsilon; may be infinite, never minus infinite.
-
-    Raises:
-        InputError: NaN, an infinite utility, a loss of minus infinity, or different lengths.
-
-    >>> pareto_frontier([0.7, 0.9, 0.8, 0.75], privacy_loss=[1.0, 3.0, 2.5, 2.5])
-    (0, 1)
-    >>> pareto_frontier([0.7, 0.9, 0.85], privacy_loss=[1.0, float("inf"), 2.5])
-    (0, 2, 1)
-    """
-    points = _points(utility, privacy_loss)
-    return tuple(points.index(point) for point in _corners(points))
+# corners is on the frontier. Everything is decided on the numbers as they are, without rounding.
 
 
 def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[bool, ...]:
@@ -64,63 +36,29 @@ def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -
 
     Args:
         utility: Shape (n,), finite, more is better.
-        privacy_loss: Shape (n,), less is better; may be infinite, never minus infinite.
-
-    Raises:
-        InputError: As for `pareto_frontier`.
+        privacy_loss: Shape (n,), finite, less is better.
 
     >>> is_on_frontier([1.0, 2.0, 3.0, 2.0], privacy_loss=[1.0, 2.0, 3.0, 3.0])
     (True, True, True, False)
     """
-    points = _points(utility, privacy_loss)
-    corners = _corners(points)
-    finite = [(u, loss) for u, loss in corners if loss is not None]
-    return tuple(point in corners or _between(point, finite) for point in points)
-
-
-_Point = tuple[Fraction, Fraction | None]  # the loss is None where it is infinite
-
-
-def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Point]:
-    validate.same_length(("utility", "privacy_loss"), (len(utility), len(privacy_loss)))
-    points: list[_Point] = []
-    for at, (u, loss) in enumerate(zip(utility, privacy_loss, strict=True)):
-        try:
-            cost = None if loss == math.inf else Fraction(validate.number("privacy_loss", loss))
-            points.append((Fraction(validate.number("utility", u)), cost))
-        except InputError as error:
-            raise InputError(f"{str(error).removesuffix('.')} (strategy {at}, counting from 0).") from None
-    return points
-
-
-def _corners(points: Sequence[_Point]) -> list[_Point]:
-    """Return the corners, in ascending order of both."""
-    finite = {(u, loss) for u, loss in points if loss is not None}
-    chain: list[_Exact] = []
+    points = [(Fraction(u), Fraction(loss)) for u, loss in zip(utility, privacy_loss, strict=True)]
+    chain: list[_Point] = []
     # Cheapest first; of equally cheap ones only the most useful rises above what came before.
-    for point in sorted(finite, key=lambda item: (item[1], -item[0])):
+    for point in sorted(set(points), key=lambda item: (item[1], -item[0])):
         if chain and point[0] <= chain[-1][0]:
             continue
-        while len(chain) > 1 and _rise(chain[-2], chain[-1], point) >= 0:
+        while len(chain) > 1 and _is_below(chain[-2], chain[-1], point):
             chain.pop()
         chain.append(point)
-    most = max((u for u, loss in points if loss is None), default=None)
-    endless: list[_Point] = [] if most is None or (chain and most <= chain[-1][0]) else [(most, None)]
-    return [*chain, *endless]
+    return tuple(point in chain for point in points)
 
 
-def _rise(first: _Exact, middle: _Exact, last: _Exact) -> Fraction:
-    """Return a number above 0 if the utility grows faster after the middle than before it, 0 on a straight line."""
-    return (last[0] - middle[0]) * (middle[1] - first[1]) - (middle[0] - first[0]) * (last[1] - middle[1])
+_Point = tuple[Fraction, Fraction]
 
 
-def _between(point: _Point, corners: Sequence[_Exact]) -> bool:
-    """Return whether the point lies on the straight line between two neighbouring corners."""
-    u, loss = point
-    if loss is None:
-        return False
-    pairs = itertools.pairwise(corners)
-    return any(low[1] < loss < high[1] and _rise(low, (u, loss), high) == 0 for low, high in pairs)
+def _is_below(first: _Point, middle: _Point, last: _Point) -> bool:
+    """Return whether the middle lies below the straight line: the utility grows faster after it than before it."""
+    return (last[0] - middle[0]) * (middle[1] - first[1]) > (middle[0] - first[0]) * (last[1] - middle[1])
 
 
 MIXED = "mixed scales"  # a mark

@@ -20,8 +20,8 @@ from auditor.curves.cells import LEAST
 from auditor.report import html
 from auditor.report.decision import Bar
 from auditor.report.figures import landscape
-from auditor.report.rows import Row, condition, policy_rows
-from auditor.report.view import LABEL_ONLY, texts
+from auditor.report.rows import Row, condition
+from auditor.report.view import texts
 from auditor.report.words import VERDICT, Sign, shown_value
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
@@ -42,7 +42,6 @@ _CHANGE = {
     Change.BETTER: Sign("Less leakage", "✓", "good"),
     Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
     Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
-    Change.NOT_JUDGED: Sign("Not judged", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 _NO_ORDER = Sign("No ranking shown", "≈", "plain")
 _PART = Sign("Partial ranking", "≈", "plain")
@@ -123,24 +122,10 @@ def _frontier(comparison: "AuditsComparison") -> str:
     )
 
 
-def _hints(comparison: "AuditsComparison", *, command_line: bool = False) -> list[str]:
-    """Return sentences on missing utilities and baselines.
-
-    Args:
-        comparison: The comparison.
-        command_line: Whether to name only the options of the command, and not those of Python.
-    """
-
-    def spelled(python: str, option: str) -> str:
-        return option if command_line else f"{python}, on the command line {option}"
-
-    hints = []
-    if not any(run.utility for run in comparison.runs):
-        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--set utility")
-        hints.append(_said("no_utility", with_audit=with_audit, about=spelled("about=", "--about")))
-    if comparison.baseline is None:
-        hints.append(_said("no_baseline", option=spelled("baseline=", "--baseline")))
-    return hints
+def _hints(comparison: "AuditsComparison") -> list[str]:
+    """Return sentences on missing utilities and baselines."""
+    hints = [] if any(run.utility for run in comparison.runs) else [_said("no_utility")]
+    return hints if comparison.baseline else [*hints, _said("no_baseline")]
 
 
 def _warnings(comparison: "AuditsComparison") -> list[str]:
@@ -208,11 +193,8 @@ def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
     """Return the strategies, most leakage first; those without a value last."""
 
     def key(item: Strategy) -> float:
-        return (
-            math.inf
-            if item.measure is None
-            else -audited.leakage(item.measure.mean, measure=comparison.measure)
-        )
+        mean = math.nan if item.measure is None else item.measure.mean
+        return math.inf if math.isnan(mean) else -audited.leakage(mean, measure=comparison.measure)
 
     return sorted(comparison.strategies, key=key)
 
@@ -395,21 +377,6 @@ def _bound_row(run: audited.Run) -> dict[str, Any]:
     }
 
 
-def _policies_of(run: audited.Run) -> list[dict[str, Any]]:
-    """Return a row for each output policy of an audit."""
-    return [
-        {
-            "run": run,
-            "answer": _cell(row.title, by=row.outcome.policy),
-            "auc": _measured(find(row.outcome, "auc")),
-            "advantage": _measured(find(row.outcome, "advantage")),
-            "best": _cell(row.best, by=row.outcome.at_least.get("advantage")),
-            "algorithm": _measured(None if row.bound is None else row.bound.estimate),
-        }
-        for row in policy_rows(run.result)
-    ]
-
-
 def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
     """Return the row of a difference between the baseline and one audit."""
     written, level = partial(shown_value, name=item.name), _level([item])
@@ -418,7 +385,7 @@ def _difference(run: audited.Run, item: Difference) -> dict[str, Any]:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
     return {
         "run": run,
-        "quantity": _cell(_title(run, item.name), "decides" if item.decides else "", by=item.name),
+        "quantity": _cell(_title(run, item.name), by=item.name),
         "old": _cell(written(item.old), by=item.old),
         "new": _cell(written(item.new), by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
@@ -437,15 +404,6 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
     away = toward if x >= 0 else {"down": "up", "up": "down"}.get(toward, toward)
     sign = "+" if x > 0 else "−" if x < 0 else ""  # noqa: RUF001 the true minus sign
     return sign + numbers.unit(abs(x), toward=away)
-
-
-def _not_compared(stated: Sequence[tuple[audited.Run, Difference]]) -> list[dict[str, Any]]:
-    """Return the quantities without a difference, once for each reason."""
-    by_reason: dict[str, dict[str, None]] = {}
-    for run, item in stated:
-        if item.value is None and not item.decides:
-            by_reason.setdefault(numbers.sentence(item.reason), {})[_title(run, item.name)] = None
-    return [{"names": ", ".join(names), "reason": reason} for reason, names in by_reason.items()]
 
 
 _IN_A_CELL = 20  # strategies in a notebook
@@ -479,13 +437,8 @@ def cell(comparison: "AuditsComparison") -> str:
     return html.rendered("comparison-cell.html.jinja", most=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
-    """Return all contents of the page of a comparison, as strings, lists and dictionaries.
-
-    Args:
-        comparison: The comparison.
-        command_line: Whether to name only the options of the command, and not those of Python.
-    """
+def context(comparison: "AuditsComparison") -> dict[str, Any]:
+    """Return all contents of the page of a comparison, as strings, lists and dictionaries."""
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
     stated = [(change.run, item) for change in comparison.changes for item in change.differences]
@@ -499,7 +452,7 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "who": _said("who" if most.measure is None else "who_first", name=numbers.quoted(most.name)),
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
-        "hints": _hints(comparison, command_line=command_line),
+        "hints": _hints(comparison),
         "warnings": _warnings(comparison),
         "changes": sentences,
         "baseline": comparison.baseline and _called(comparison.baseline),
@@ -516,22 +469,15 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "level": _level(comparison.strategies),
         "history": _history(comparison),
         "several_instances": any(item.audits > 1 for item in comparison.strategies),
-        "crowded": placed > landscape.CROWDED,
         "named": placed <= landscape.NAMED,
         "logarithmic": landscape.logarithmic(comparison) is not None,
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
         "audits": [_audit_row(item) for item in comparison.measurements],
-        # Quantities with a difference, and always the deciding ones.
-        "differences": [
-            _difference(*item) for item in stated if item[1].value is not None or item[1].decides
-        ],
+        "differences": [_difference(*item) for item in stated],
         "delta": numbers.as_stated(deltas.pop() if len(deltas) == 1 else None),
         "decided": _decided([item for _, item in stated if item.value is not None]),
-        "not_compared": _not_compared(stated),
         "bounds": [_bound_row(run) for run in comparison.runs],
-        "label_only": LABEL_ONLY,
-        "policies": [row for run in comparison.runs for row in _policies_of(run)],
     }
 
 

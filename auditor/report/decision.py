@@ -44,12 +44,10 @@ def decision_sentence(result: Document, decided: Decision | None, outcomes: Sequ
     return f"{numbers.sentence(numbers.tidy(reason))}{rest}"
 
 
-_EXAMPLES = {
+_EXAMPLES: dict[str | None, str] = {
     None: "advantage.upper < 0.1",
     "claim": "epsilon < 2",
-    "runs": "claim not refuted",
-    "instances": "claim not refuted",
-    "training": "claim not refuted",
+    **dict.fromkeys(("runs", "instances", "training"), "claim not refuted"),
     "labels": "epsilon_bound.labels < 1",
 }
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import numbers
-from auditor.core.errors import InputError
 from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.report.rows import Row
@@ -280,10 +279,8 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
     first = ("above", "factor") if row.value > 0 else ("none", "hidden")
     keys: tuple[str, ...] = (*first, "blind", "audited", "misfit", "last")
-    left, off = (
-        document.find(result, f"{PROPENSITY}.off_estimated"),
-        document.detail(row, "odds", "error", "upper"),
-    )
+    left = document.find(result, f"{PROPENSITY}.off_estimated")
+    off = document.detail(row, "odds", "error", "upper")
     if left is not None and left.value is not None and off is not None:
         values["error"] = numbers.number(math.exp(min(off, _MOST)), toward="up")
         values["left"] = numbers.number(left.value, toward="down")
@@ -304,14 +301,10 @@ PROPENSITY = "epsilon_bound.propensity"
 def promised(result: document.Document) -> list[str]:
     """Return the meaning of the stated claim for a person who decides whether to take part."""
     claim = next((item for item in result.claims if item.metric == "epsilon"), None)
-    if claim is not None and not _is_promise(claim):
-        claim = None
+    claim = claim if claim is not None and _is_promise(claim) else None
     gain = _exact_advantage(result)
-    try:
-        words = [odds_in_words(item) for item in (gain or claim,) if item is not None]
-        return [*words, belief_in_words(claim)] if claim is not None and claim.delta == 0 else words
-    except InputError:  # a claim from another program
-        return []
+    words = [odds_in_words(item) for item in (gain or claim,) if item is not None]
+    return [*words, belief_in_words(claim)] if claim is not None and claim.delta == 0 else words
 
 
 def _is_promise(claim: Claim) -> bool:
@@ -421,9 +414,8 @@ def _judged(item: Comparison, result: document.Document) -> list[str]:
 def _evidence(result: document.Document) -> list[str]:
     """Return sentences on the evidence against the claim, and on the looks that share the error."""
     outcome = []
-    for item in (
-        result.comparisons if result.kind == "instances" else ()
-    ):  # elsewhere it has a place of its own
+    # Elsewhere it has a place of its own.
+    for item in result.comparisons if result.kind == "instances" else ():
         if item.p_value is not None and item.p_value < 1:
             p_value = numbers.number(item.p_value, toward="up")
             e_value = (

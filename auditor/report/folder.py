@@ -146,6 +146,5 @@ def _entry(path: Path, *, root: Path, limited: Callable[[Document], Document]) -
         "date": date,
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
         "history": "",
-        "altered": view.result.altered,
         "mark": next((item.message for item in view.result.checks if item.name == ALTERED), ""),
     }

@@ -112,13 +112,11 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    result.filters |= {
-        name: getattr(numbers, name) for name in ("clean", "number", "percent", "sentence", "tidy")
-    }
+    result.filters |= {name: getattr(numbers, name) for name in ("number", "percent", "sentence", "tidy")}
     brief = partial(numbers.clean, most=numbers.BRIEF)
     result.filters |= {"whole": numbers.count, "as_stated": numbers.as_stated, "brief": brief, "odds": _odds}
     result.filters |= {"claim_name": claim_name, "claim_value": claim_value}
-    result.filters |= {"row": row_of, "row_with": _row_with, "exact": lambda x: str(numbers.plain(x))}
+    result.filters |= {"row": row_of, "row_with": _row_with}
     result.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return result
 
@@ -177,13 +175,12 @@ def render(results: Sequence[Document], *, title: str = "Privacy audit") -> str:
 def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
     """Return the variables of one audit of a model; a brief one has no folded figures."""
     from auditor.report.figures import canvas, tradeoff
-    from auditor.report.figures.gallery import FIGURES
 
     result, fits = view.result, metrics.fitted(view.result)
     point = furthest_point(result)
     end = "low" if point is None else point["end"]
     first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons")
-    return _behind(view, index, names=first if brief else FIGURES) | {
+    return _behind(view, index, names=first if brief else None) | {
         "brief": brief,
         "end": end,
         "runs_out": tradeoff.runs_out(result),
@@ -202,19 +199,17 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
 
 def _training(view: View, index: int, *, brief: bool) -> dict[str, Any]:
     """Return the variables of an audit of a training algorithm."""
-    from auditor.report.figures.gallery import FIGURES
-
-    return _behind(view, index, names=FIGURES) | {"brief": brief, "promised": promised(view.result)}
+    return _behind(view, index) | {"brief": brief, "promised": promised(view.result)}
 
 
-def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
+def _behind(view: View, index: int, *, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return the variables of every audit."""
     key = f"audit-{index}"
     return {
         "view": view,
         "key": key,
         "number": index,
-        "figures": _figures(view.result, names=names, key=key),
+        "figures": _figures(view.result, key, names),
         "methods": methods_section(view),
         "unit": unit_words(view.result.data) or "record",
         "settings": settings_sentence(view.result),
@@ -223,8 +218,6 @@ def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
 
 def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa: ARG001 - as of the others
     """Return the variables of a promise: the best numbers and all others for both adjacencies, with the curves."""
-    from auditor.report.figures.gallery import FIGURES
-
     result, best, tables = view.result, leading(view.result.claims), []
     for adjacency in NEIGHBOURS:
         title = neighbours(adjacency, result.description.get("records_per_person"))
@@ -233,18 +226,18 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
         lines = tuple(
             replace(item, name="claimed_training") for item in result.curves if item.name == adjacency
         )
-        figures = _figures(Document({}, (), (), (), (), None, {}, lines), names=FIGURES, key=adjacency)
+        figures = _figures(Document({}, (), (), (), (), None, {}, lines), adjacency)
         tables.append({"title": title, "claims": words, "figures": figures, "adjacency": adjacency})
     return {"view": view, "tables": tables}
 
 
-def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, Any]:
-    """Return those of the figures that this audit has data for, by name, each an inline SVG."""
+def _figures(result: Document, key: str, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return those of all figures, or of these, that this audit has data for, by name, each an inline SVG."""
     from auditor.report.figures import gallery as figures
 
     return {
         name: drawn(figure, figures.alt(result, name), key=f"{key}-{name}")
-        for name in names
+        for name in names or figures.FIGURES
         if (figure := figures.figure(result, name)) is not None
     }
 

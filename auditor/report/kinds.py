@@ -22,6 +22,12 @@ class Evidence(NamedTuple):
     value: str
     note: str
 
+    @classmethod
+    def as_odds(cls, e_value: float, alpha: float) -> "Evidence":
+        """Return an e-value as odds against the claim, beside those that refute it at this error."""
+        odds, needed = numbers.number(e_value, toward="down"), numbers.as_stated(round(1 / alpha, 9))
+        return cls("Evidence against the claim", f"{odds} to 1", f"{needed} to 1 refutes it")
+
 
 class TrainingView(View):
     """The view of an audit of a training algorithm, by several models or by many runs."""
@@ -42,12 +48,10 @@ class TrainingView(View):
     @cached_property
     def model(self) -> str:
         """The claim or else the file of the scores, with the kind of audit."""
-        words = self.result.data.get("claim") or self.result.provenance.get("source")
-        named = numbers.tidy(" ".join(str(words or "One training algorithm").split()))
+        claim, source = self.result.data.get("claim"), self.result.provenance.get("source")
+        named = numbers.tidy(" ".join(str(claim or source or "One training algorithm").split()))
         kind = "many runs" if self.result.kind == "runs" else "several models"
-        return (
-            f"Training that claims {named}: {kind}" if self.result.data.get("claim") else f"{named}: {kind}"
-        )
+        return f"{'Training that claims ' if claim else ''}{named}: {kind}"
 
     @cached_property
     def evidence(self) -> Evidence | None:
@@ -58,28 +62,15 @@ class TrainingView(View):
             return None
         alpha = 1 - confidence
         if self.result.data.get("test") == "Sequential" and judged.e_value is not None:
-            odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
-            return Evidence(
-                "Evidence against the claim",
-                odds,
-                f"{numbers.as_stated(round(1 / alpha, 9))} to 1 refutes it",
-            )
-        p_value = numbers.number(judged.p_value, toward="up")
-        return Evidence(
-            "p-value of the claim",
-            p_value,
-            f"at most this; {numbers.as_stated(round(alpha, 9))} or less refutes it",
-        )
+            return Evidence.as_odds(judged.e_value, alpha)
+        p_value, most = numbers.number(judged.p_value, toward="up"), numbers.as_stated(round(alpha, 9))
+        return Evidence("p-value of the claim", p_value, f"at most this; {most} or less refutes it")
 
     @property
     def brief(self) -> tuple[str, ...]:
         """The evidence against the claim, the main numbers and the checks, a line each."""
-        result = super().brief
-        return (
-            (f"{self.evidence.title}: {self.evidence.value} ({self.evidence.note})", *result)
-            if self.evidence
-            else result
-        )
+        item = self.evidence
+        return (*([f"{item.title}: {item.value} ({item.note})"] if item else []), *super().brief)
 
     @cached_property
     def headline(self) -> Headline:
@@ -165,9 +156,7 @@ class StepsView(TrainingView):
         alpha = self._said("error_of_sampler" if by_batches else "error_of_steps")
         if judged is None or judged.e_value is None or not alpha:
             return None
-        odds = f"{numbers.number(judged.e_value, toward='down')} to 1"
-        needed = numbers.as_stated(round(1 / alpha, 9))
-        return Evidence("Evidence against the claim", odds, f"{needed} to 1 refutes it")
+        return Evidence.as_odds(judged.e_value, alpha)
 
     @cached_property
     def finding(self) -> Statement:
@@ -201,14 +190,18 @@ class StepsView(TrainingView):
         estimate = self.headline.estimate
         return None if estimate is None else estimate.upper
 
+    @property
+    def _noise(self) -> dict[str, str]:
+        """The words for the certified ratio and its confidence."""
+        return {"level": self._level("error_of_steps"), "most": numbers.number(self._most, toward="up")}
+
     def _of_steps(self) -> Iterator[str]:
         """Yield what the steps show against the claim: less noise, where it is, and a lack of clipping."""
         words, most = texts("findings")["steps"], self._most
         low = [item["name"] for item in self.tensors if (item["at_most"] or 1) < 1]
         where = f", in {', '.join(map(numbers.quoted, low))}" if 0 < len(low) < len(self.tensors) else ""
         less = most is not None and most < 1
-        values = {"level": self._level("error_of_steps"), "most": numbers.number(most, toward="up")}
-        yield words["noise" if less else "leak"].format(where=where, **values)
+        yield words["noise" if less else "leak"].format(where=where, **self._noise)
         seen = [item for item in self.tensors if item["contribution"] is not None]
         total = sum(item["canaries"] for item in seen)
         mean = sum(item["contribution"] * item["canaries"] for item in seen) / max(total, 1)
@@ -216,9 +209,8 @@ class StepsView(TrainingView):
             yield words["clipping"].format(contribution=numbers.number(mean))
 
     def _quiet(self) -> str:
-        words, most = texts("findings")["steps"], self._most
-        values = {"level": self._level("error_of_steps"), "most": numbers.number(most, toward="up")}
-        return str(words["few"]) if most is None else str(words["quiet"].format(**values))
+        words = texts("findings")["steps"]["few" if self._most is None else "quiet"]
+        return str(words.format(**self._noise))
 
     @property
     def who(self) -> str:
@@ -352,11 +344,8 @@ class PromiseView(View):
         """Epsilon for both adjacencies, if it is finite."""
         rows = [row for row in self.rows if row.name == "epsilon" and row.has_value]
         words = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in rows)
-        return (
-            f"Epsilon at most {words}, if the training is as described."
-            if words
-            else "No finite epsilon is known."
-        )
+        known = f"Epsilon at most {words}, if the training is as described."
+        return known if words else "No finite epsilon is known."
 
     @cached_property
     def verdict(self) -> Statement:

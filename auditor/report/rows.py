@@ -26,10 +26,8 @@ from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
 
 _POINT = "point estimate"
-_BRIEF = {
-    metrics.named(Role.JUDGE): "epsilon of the training",
-    "advantage": "advantage",
-}  # in a line of numbers
+# Titles in a line of numbers.
+_BRIEF = {metrics.named(Role.JUDGE): "epsilon of the training", "advantage": "advantage"}
 
 
 def condition(item: Estimate) -> str:
@@ -435,11 +433,6 @@ class ClaimLine:
 
     comparison: Comparison
     row: Row | None
-
-    @property
-    def judges(self) -> bool:
-        """Whether this line has a verdict."""
-        return self.comparison.verdict is not None
 
     @property
     def claim(self) -> Claim:

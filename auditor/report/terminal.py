@@ -89,7 +89,7 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    parts = context_comparison(comparison, command_line=True)
+    parts = context_comparison(comparison)
 
     def draw(console: "Console") -> None:
         console.print(_signed(parts["sign"]))
@@ -99,9 +99,6 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
         console.print(_audits(parts))
         if parts["several_instances"]:
             console.print(_strategies(parts))
-        if parts["policies"]:
-            console.print(_policies_of_audits(parts))
-            console.print(_text(parts["label_only"], style="dim"))
         left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in parts["left_out"])
         for words in (*left_out, *parts["notes"][: 2 if parts["bounds_what"] else 1], *parts["hints"]):
             console.print(_text(words))
@@ -145,25 +142,15 @@ def _audits(parts: dict[str, Any]) -> "Table":
     return table
 
 
-def _policies_of_audits(parts: dict[str, Any]) -> "Table":
-    table = _table("Audit", "Answer", ">AUC", "Interval", "Best attacker's advantage")
-    for row in parts["policies"]:
-        name, auc = f"{row['run'].number}. {row['run'].title}", row["auc"]
-        _add(table, name, row["answer"]["text"], auc["text"], "; ".join(auc["notes"]), row["best"]["text"])
-    return table
-
-
 def _strategies(parts: dict[str, Any]) -> "Table":
     mean, ranked = "Mean bound" if parts["bounds_what"] else "Mean", parts["ranked"]
     titles = ("Strategy", f">{mean}", "Range", f">Mean {numbers.clean(parts['utility'])}", "Range", ">Models")
     table = _table(*titles, *(["Frontier"] if ranked else []))
     for row in parts["strategies"]:
-        spread = [
-            text
-            for axis in ("measure", "utility")
-            for text in (row[axis]["text"], "; ".join(row[axis]["notes"]))
-        ]
-        cells = (f"{row['number']}. {row['name']}", *spread, row["models"]["text"])
+        measure, utility = (
+            (row[axis]["text"], "; ".join(row[axis]["notes"])) for axis in ("measure", "utility")
+        )
+        cells = (f"{row['number']}. {row['name']}", *measure, *utility, row["models"]["text"])
         _add(table, *cells, *([row["frontier"]["text"]] if ranked else []))
     return table
 
@@ -267,7 +254,6 @@ def _mark(notes: list[str], note: str) -> str:
 _WIDE = 100  # columns of a table with ceilings
 _NARROW = 80  # columns below which a table would cut its numbers
 _LINES = 12
-_BRIEF = 3  # numbers
 
 
 def audit_text(
@@ -313,10 +299,7 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
     if view.claimed and view.decided is not Decision.REFUSE:
         lines.append((_statement(view.verdict), 2))
     lines.append((_statement(view.short), 3))
-    more = (
-        *(view.beside if view.stands_out else ()),
-        *view.brief,
-    )
+    more = (*(view.beside if view.stands_out else ()), *view.brief)
     lines += [(_text(f"  {words}"), 2) for words in more if words]
     lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
     last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
@@ -350,9 +333,7 @@ def one_line(result: Document, *, width: int, color: bool) -> str:
         words = view.decision.sentence if view.decided else view.short.sentence
         if not view.decided and view.pair:
             words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
-        line = _signed(view.first.sign).append(
-            numbers.clean(f": {view.model}. {words}"), style="not bold default"
-        )
+        line = _signed(view.first.sign, f": {view.model}. {words}")
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
 
@@ -361,7 +342,7 @@ def one_line(result: Document, *, width: int, color: bool) -> str:
 
 def _statement(item: Statement) -> "Text":
     """Return a sign and its sentence on one line."""
-    return _signed(item.sign).append(numbers.clean(f". {item.sentence}"), style="not bold default")
+    return _signed(item.sign, f". {item.sentence}")
 
 
 def _first(view: View) -> Iterator["Text"]:
@@ -392,15 +373,16 @@ def _last(view: View) -> Iterator["Text"]:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in view.checks:
         if check.status is not Status.OK:
-            words = numbers.clean(f" {check.title}: {check.message}")
-            yield _signed(check.sign).append(words, style="not bold default")
+            yield _signed(check.sign, f" {check.title}: {check.message}")
     settings = settings_sentence(view.result)
     if settings:
         yield _text(f"Settings: {settings}", style="dim")
 
 
-def _signed(sign: Sign) -> "Text":
-    return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+def _signed(sign: Sign, words: str = "") -> "Text":
+    """Return a sign, followed by plain words."""
+    text = _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+    return text.append(numbers.clean(words), style="not bold default")
 
 
 def _policies(view: View) -> "Table":

@@ -12,10 +12,11 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from auditor.core import numbers, values
+from auditor.core import numbers
 from auditor.core.facts import Decision, Severity
 from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
+from auditor.core.values import Comparison, Estimate, LossScale, OutputPolicy, Status, Subject, Verdict
 from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
@@ -159,7 +160,7 @@ class View:
     @property
     def is_refuted(self) -> bool:
         """Whether the decision is that the claim is refuted, so that the verdict repeats it."""
-        return self.result.verdict is values.Verdict.REFUTED and self.decided is Decision.REFUSE
+        return self.result.verdict is Verdict.REFUTED and self.decided is Decision.REFUSE
 
     @property
     def claimed(self) -> bool:
@@ -190,11 +191,8 @@ class View:
         if states[-1] == "leak" and self.stands_out:
             result = (*result[:-1], f"{result[-1]} Fix {self.group_name} first.")
         if self.decided is Decision.RELEASE:
-            result = (
-                str(texts("what_now")["release"]["now"]),
-                result[0],
-                result[-1 if states[1:] == ("leak",) else 1],
-            )
+            closing = result[-1 if states[1:] == ("leak",) else 1]
+            result = (str(texts("what_now")["release"]["now"]), result[0], closing)
         return result
 
     def advice(self, kind: str, state: str) -> tuple[str, ...]:
@@ -210,15 +208,14 @@ class View:
         if best is not None:
             return str(lines["helps" if best[-1] else "does_not_help"]).format(answer=best[0].words)
         masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
-        by_class = self.result.data.get("scale") == values.LossScale.LOG_ODDS and not masked
+        by_class = self.result.data.get("scale") == LossScale.LOG_ODDS and not masked
         return str(lines["classes" if by_class else "other"])
 
     @cached_property
     def stands_out(self) -> Slice | None:
         """The class or group that is shown to leak more than the others, or None."""
-        result = (
-            one for one in self.by_group if exposure(one) > _GUESSING and stands_out(one, self.by_group)
-        )
+        leaking = (one for one in self.by_group if exposure(one) > _GUESSING)
+        result = (one for one in leaking if stands_out(one, self.by_group))
         return None if self.invalid else next(result, None)
 
     @property
@@ -262,9 +259,8 @@ class View:
         if size is None or (size.level is not Severity.NONE and max(low, whole) <= _GUESSING):
             return None
         if max(low, whole) <= _GUESSING:
-            return Picture(
-                COIN, "Of 100 pairs, an attacker is not shown to pick more members than a coin: 50."
-            )
+            words = "Of 100 pairs, an attacker is not shown to pick more members than a coin: 50."
+            return Picture(COIN, words)
         who = "" if low <= whole else f" of {self.group_name}"
         hits = math.floor(100 * max(low, whole) + _ROUNDING)
         level = numbers.percent(self.result.data.get("confidence"), toward="down")
@@ -312,7 +308,7 @@ class View:
     def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
         """The most effective policy, the AUC under it and with full outputs, and whether it is shown to help; None without one."""
         options = [(item, item.auc) for item in self.policies if item.auc is not None]
-        if self.invalid or len(options) <= 1 or options[0][0].outcome.policy != values.OutputPolicy.FULL:
+        if self.invalid or len(options) <= 1 or options[0][0].outcome.policy != OutputPolicy.FULL:
             return None
         (_, before), *others = options
         item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
@@ -363,7 +359,7 @@ class View:
     def claims(self) -> tuple[ClaimLine, ...]:
         """Each claim beside its measurements, the stated claim first."""
         compared = [item.claim for item in self.result.comparisons]
-        alone = [values.Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
+        alone = [Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
         as_made = self.result.claims[0] if self.result.claims else None
         ordered = sorted((*self.result.comparisons, *alone), key=lambda item: item.claim != as_made)
         return tuple(ClaimLine(item, self.row(item.estimate)) for item in ordered)
@@ -392,13 +388,13 @@ class View:
     @cached_property
     def to_read(self) -> tuple[CheckLine, ...]:
         """The checks that failed or warn, failures first."""
-        loud = (item for item in self.checks if item.status in (values.Status.FAIL, values.Status.WARN))
+        loud = (item for item in self.checks if item.status in (Status.FAIL, Status.WARN))
         return tuple(sorted(loud, key=lambda item: item.rank))
 
     @property
     def not_made(self) -> str:
         """A sentence on the checks that could not be made; empty if there is none."""
-        names = [item.title.lower() for item in self.checks if item.status is values.Status.UNKNOWN]
+        names = [item.title.lower() for item in self.checks if item.status is Status.UNKNOWN]
         if not names:
             return ""
         return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
@@ -406,9 +402,8 @@ class View:
     @property
     def short(self) -> Statement:
         """The finding in its first two sentences."""
-        return self.finding._replace(
-            sentence=f"{'. '.join(self.finding.sentence.split('. ')[:2]).rstrip('.')}."
-        )
+        first = ". ".join(self.finding.sentence.split(". ")[:2]).rstrip(".")
+        return self.finding._replace(sentence=f"{first}.")
 
     @property
     def brief(self) -> tuple[str, ...]:
@@ -418,25 +413,13 @@ class View:
         main = [row for row in rows if row.has_value][:_BRIEF]
         sure = next((row for row in main if row.estimate.confidence), None)
         level = f"At {sure.level} confidence: " if sure else ""
-        counts = {
-            status: [item.title.lower() for item in self.checks if item.status is status]
-            for status in values.Status
-        }
-        kinds = (
-            (values.Status.OK, "passed"),
-            (values.Status.FAIL, "failed"),
-            (values.Status.WARN, "warn"),
-            (values.Status.UNKNOWN, "could not be made"),
-        )
-        parts = (
-            f"{len(counts[status])} {words}"
-            + (f" ({', '.join(counts[status])})" if status is not values.Status.OK else "")
-            for status, words in kinds
-            if counts[status]
-        )
-        return level + "   ".join(
-            row.brief for row in main
-        ), f"Checks: {'; '.join(parts)}" if self.checks else ""
+        parts = []
+        for status, words in _OUTCOMES.items():
+            names = [item.title.lower() for item in self.checks if item.status is status]
+            listed = f" ({', '.join(names)})" if status is not Status.OK else ""
+            parts += [f"{len(names)} {words}{listed}"] if names else []
+        leading = level + "   ".join(row.brief for row in main)
+        return leading, f"Checks: {'; '.join(parts)}" if parts else ""
 
     def row(self, name: str) -> Row | None:
         """Return the row of that estimate, or None; without a finding, it is marked if it exceeds guessing only individually."""
@@ -452,11 +435,11 @@ class View:
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
         """Every number, grouped by subject, with a note on each group."""
-        apart = (
-            (note, tuple(row for row in self.rows if row.estimate.subject is subject))
-            for subject, note in _SAY
-        )
-        return tuple((note, result) for note, result in apart if result)
+        apart = {
+            note: tuple(row for row in self.rows if row.estimate.subject is subject)
+            for subject, note in _NOTES.items()
+        }
+        return tuple((note, rows) for note, rows in apart.items() if rows)
 
     @property
     def in_order(self) -> tuple[Row, ...]:
@@ -501,9 +484,10 @@ class View:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of those records that differ from their ids."""
-        names = ("group", "person")
         return tuple(
-            name for name in names if any(getattr(item, name) not in (None, item.id) for item in self.exposed)
+            name
+            for name in ("group", "person")
+            if any(getattr(item, name) not in (None, item.id) for item in self.exposed)
         )
 
     @cached_property
@@ -562,16 +546,16 @@ class View:
         return [(title, str(value)) for title, value in wanted]
 
 
-_SAY = (
-    (
-        values.Subject.MODEL,
-        "The difference between this model's losses on its training records and on others.",
-    ),
-    (
-        values.Subject.MECHANISM,
-        "The leakage of the training algorithm about any one record, which a claimed epsilon limits.",
-    ),
-)
+_OUTCOMES = {
+    Status.OK: "passed",
+    Status.FAIL: "failed",
+    Status.WARN: "warn",
+    Status.UNKNOWN: "could not be made",
+}
+_NOTES = {
+    Subject.MODEL: "The difference between this model's losses on its training records and on others.",
+    Subject.MECHANISM: "The leakage of the training algorithm about any one record, which a claimed epsilon limits.",
+}
 
 
 LABEL_ONLY = findings.said("label_only")
@@ -584,7 +568,7 @@ def exposure(one: Slice) -> float:
     return 0.0 if row is None or row.lower is None else row.lower
 
 
-def _tells(item: values.Estimate) -> bool:
+def _tells(item: Estimate) -> bool:
     """Whether a number is worth a place: the bound on the algorithm only if it has a value."""
     return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
 
@@ -597,8 +581,7 @@ def settings_sentence(result: Document) -> str:
     config = result.provenance.get("config")
     if not isinstance(config, Mapping):
         return "" if config is None else str(config)
-    outcome = config.get("settings")
-    pairs = outcome.items() if isinstance(outcome, Mapping) else ()
+    pairs = (config.get("settings") or {}).items()
     settings = ", ".join(
         f"{key} = {json.dumps(item, ensure_ascii=False, default=str)}" for key, item in pairs
     )

@@ -24,23 +24,16 @@ _FEW = 50  # held-out records below which the test has no force
 _SIDES = {"member": "Members", "nonmember": "Non-members"}
 
 
-def within_noise(star: Estimate) -> str | None:
-    """Return a sentence if chance alone explains the value; None if it does not, or the noise floor is unknown."""
-    floor = detail(star, "noise_floor", "q95")
-    if floor is None or star.value is None or star.value > floor:
-        return None
-    if floor <= 0:
-        return "An Epsilon* of 0 is no evidence of leakage."
-    return (
-        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} in 19 of 20"
-        " cases, so this value is no evidence."
-    )
-
-
 def star_notes(star: Estimate) -> list[str]:
     """Return the caveats of a parametric Epsilon*, most important first."""
-    noise = within_noise(star)
-    notes = [noise] if noise else []
+    notes, floor = [], detail(star, "noise_floor", "q95")
+    if floor is not None and star.value is not None and star.value <= floor:
+        most = numbers.number(floor, toward="up")
+        notes.append(
+            f"On this many records chance alone gives an Epsilon* of up to {most} in 19 of 20 cases, so this value is no evidence."
+            if floor > 0
+            else "An Epsilon* of 0 is no evidence of leakage."
+        )
     if detail(star, "saturated"):
         notes.append(
             "The two groups do not overlap: this is the largest value that can be reported at this delta."

@@ -24,7 +24,6 @@ whose intervals hold together.
 import math
 import operator
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -72,8 +71,6 @@ def named_number(name: str, *, gate: str, result: Document) -> _Number:
     names = _names(result)
     head, _, last = name.rpartition(".")
     stem, end = (head, last) if last in _ENDS and name not in names else (name, "value")
-    if names.count(stem) > 1:  # in a handmade result, where each may pass or not
-        return _Number(None, end, f"the result has {names.count(stem)} numbers named {stem}")
     if stem in names:
         return _Number(result.estimates[names.index(stem)], end)
     if result.kind is None and stem in METRICS and METRICS[stem].absent:
@@ -150,13 +147,6 @@ _EXACT = 17  # digits that hold any number
 def rounded_toward(estimate: Estimate, end: str) -> str:
     """Return the direction of rounding that does not overstate the number."""
     return {"lower": "down", "upper": "up"}.get(end) or Row(estimate).toward
-
-
-def _real(value: Any) -> float | None:
-    """Return a number; None for anything else, as in a handmade result."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
-        return None
-    return value if abs(value) <= sys.float_info.max or abs(value) == math.inf else None
 
 
 def apart_from(actual: float, *, bound: float, toward: str) -> str:
@@ -236,7 +226,8 @@ def _why_no_pass(
 
 def _why_unusable(name: str, estimate: Estimate, end: str, failed: Sequence[Check]) -> str:
     """Return why a number is missing or does not measure leakage; nothing if it does."""
-    if _real(getattr(estimate, end)) is not None:
+    actual = getattr(estimate, end)
+    if actual is not None and not math.isnan(actual):
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         return f"a validity check failed ({names}), so {name} does not measure leakage" if failed else ""
     if estimate.value is None and estimate.reason:
@@ -258,7 +249,6 @@ _NO_CLAIM = "no claim was given, so there is no verdict; give a claim, or leave 
 _OPEN = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE, Status.UNKNOWN)
 _SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
 PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 LONGEST = 200  # characters of a gate, which is quoted in full
 OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">", "==": "!=", "!=": "=="}
 
@@ -326,7 +316,7 @@ class Gate:
         estimate, end, reason, group = number
         if estimate is None:
             return self._undecided(reason)
-        actual = _real(getattr(estimate, end))
+        actual = getattr(estimate, end)
         unusable = _why_unusable(self.name, estimate, end, failed_validity(result.checks))
         if actual is None or unusable:
             return self._undecided(unusable, actual)
@@ -444,7 +434,7 @@ def parse(text: str, *, meaning: str | None = None) -> Gate:
     words = Verdict if name == "verdict" else Status if name.startswith(_CHECKS) else None
     if words is None:
         _refuse_word(text, name, bound)
-        return Gate(text, name, symbol, _number(text, bound))
+        return Gate(text, name, symbol, validate.number(f"number in the gate {text!r}", bound))
     if symbol not in _SAME:
         raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
     options = validate.one_of(f"gate {text!r}:", bound, list(map(str, words)))
@@ -460,14 +450,6 @@ def _refuse_word(text: str, name: str, bound: str) -> None:
             f"gate {text!r} compares {name!r} with a word, which only verdict and {_CHECKS}NAME can be; did you mean"
             f" {meant!r}?"
         )
-
-
-def _number(text: str, bound: str) -> float:
-    """Return a finite number in common notation, not in other forms that Python accepts, such as 1_0."""
-    if not _NUMBER.fullmatch(bound):
-        wanted = "a finite number, such as 1, 0.5 or 1e-3"
-        raise InputError(f"gate must compare with {wanted}, got {bound!r} in {text!r}.")
-    return validate.number(f"number in the gate {text!r}", bound)
 
 
 def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:

@@ -229,7 +229,9 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
     """Return the verdict of runs, which the whole claimed curve decides."""
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
     if curve["rejected"]:
-        place = _place(curve["point"]) if "point" in curve else _bets(curve)
+        pairs = curve.get("refuted_at_pair", 0)
+        place = f"The bets against the claim reached the threshold after {pairs:,} pairs of runs"
+        place = _place(curve["point"]) if "point" in curve else place
         text = f"the claimed trade-off curve is refuted {level} ({claim.adjacency})"
         return Verdict.REFUTED, f"{place}: {text}."
     if not curve["could_have_been"]:
@@ -251,12 +253,6 @@ def _place(point: Mapping[str, Any]) -> str:
     return (
         f"{hits} runs {more} score {'below' if below else 'above'} a threshold that at most {alarms} runs {fewer} pass, where the"
         f" claim allows about {percent(point['allowed'], toward='up')}"
-    )
-
-
-def _bets(curve: Mapping[str, Any]) -> str:
-    return (
-        f"The bets against the claim reached the threshold after {curve['refuted_at_pair']:,} pairs of runs"
     )
 
 

@@ -79,7 +79,7 @@ def _opposite(clause: str) -> Gate:
     return replace(gate, symbol=OPPOSITE[gate.symbol], is_policy=True)
 
 
-_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+_MIRRORED = str.maketrans("<>", "><")
 
 
 def _refuse_backwards(condition: Gate) -> None:
@@ -87,7 +87,7 @@ def _refuse_backwards(condition: Gate) -> None:
     name = re.sub(r"\.(value|lower|upper|add-remove|replace-one)", "", condition.name.removeprefix(GROUP))
     more = metric(name).more_is_worse
     if is_known(name) and condition.symbol in ((">", ">=") if more else ("<", "<=")):
-        right = f"{condition.name} {_MIRRORED[condition.symbol]} {numbers.number(float(condition.bound), digits=17)}"
+        right = f"{condition.name} {condition.symbol.translate(_MIRRORED)} {numbers.number(float(condition.bound), digits=17)}"
         raise InputError(
             f"policy must state what has to hold, and {condition.text!r} demands leakage, since a {'larger' if more else 'smaller'}"
             f" {name} is worse; write {right!r}."

@@ -1,4 +1,4 @@
-"""Differences of two audits: hand-computed intervals, one row that decides, and never a number from two one-sided bounds."""
+"""Differences of two audits: hand-computed intervals, and the rows that decide."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from report.conftest import changed
 from scipy import stats
 
 import auditor
-from auditor.comparison import COMPARED, Change, differences, headline
+from auditor.comparison import Change, differences, headline
 from auditor.core import InputError, Status
 from auditor.estimators import gap_limits
 
@@ -92,23 +92,6 @@ def test_a_sentence_promises_no_more_than_the_interval(two):
     fall, rise = (float(same.sentence.split(f"a {word} of ")[1].split(" ")[0]) for word in ("fall", "rise"))
     assert 0 <= fall + same.lower < 0.001
     assert 0 <= rise - same.upper < 0.001
-
-
-def test_only_two_sided_rows_have_a_difference(two):
-    """Every other row of the audits is there, without a number, and says why: two lower bounds bound nothing."""
-    found = differences(*two)
-    assert [item.name for item in found[:2]] == list(COMPARED)
-    assert {item.name for item in found} == {item.name for result in two for item in result.estimates}
-    for item in found[2:]:
-        assert item.verdict is Change.NOT_COMPARABLE
-        assert (item.value, item.lower, item.upper, item.confidence) == (None,) * 4
-        assert item.sentence == f"Not comparable: {item.reason}."
-    reasons = {item.name: item.reason for item in found}
-    assert "two lower bounds" in reasons["epsilon_bound.clopper_pearson"]
-    assert "fixed before any audit" in reasons["tpr_at_fpr.0.01"]
-    assert "two upper bounds" in reasons["bayes_security"]
-    assert "point estimates" in reasons["epsilon_star.empirical"]
-    assert "no value" in reasons["epsilon_bound.one_run"]
 
 
 def with_row(found, name, verdict):

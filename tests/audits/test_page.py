@@ -44,7 +44,7 @@ def test_every_result_and_its_provenance_is_on_the_page(whole, six):
     assert len(worse) >= 2
     assert "not a confidence interval" in page.text
     assert "All intervals are widened to hold simultaneously at 95% confidence" in page.text
-    assert "All intervals hold at once, at the confidence beside them, except" in page.text
+    assert "All intervals hold at once, at the confidence beside them." in page.text
     assert "by chance" not in page.text[: page.text.index("Pareto frontier:")]
     assert found.to_html() == found.to_html()
 

@@ -88,24 +88,3 @@ def test_a_name_that_is_no_policy_is_shown_as_it_is(result):
     )
     assert view_of(bare).less == ""
     assert "The effect of answering less" in bare.to_html()
-
-
-def test_a_comparison_has_them_side_by_side(result):
-    """The page, the terminal and the JSON of a comparison hold each policy of each audit; without any they have no such part."""
-    other = audited(1.0, 0.1, seed=3)
-    plain = [replace(item, policies=()) for item in (result, other)]
-    both, none, half = (auditor.compare(*pair) for pair in ((result, other), plain, (plain[0], other)))
-    for found, rows in ((both, 6), (half, 3)):
-        assert found.to_html().count("<bdi>Label alone</bdi>") == rows // 3
-        assert str(found).count("Label alone") == rows // 3
-    assert [item["number"] for item in both.to_dict()["policies"]] == [1, 2]
-    assert [item["policy"] for item in both.to_dict()["policies"][0]["policies"]] == [
-        "full",
-        "digits=1",
-        "label",
-    ]
-    value = find(result.policies[2], "auc").value
-    assert f"<bdi>{value:.3f}".rstrip("0") in both.to_html()
-    for text in (none.to_html(), str(none), none.to_json()):
-        assert "nswering less" not in text
-        assert "policies" not in text

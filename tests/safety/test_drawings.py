@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from safety.texts import HOSTILE
 
 from auditor.core import clean
-from auditor.curves import Histogram
-from auditor.report.figures import any_letter, gallery as figures, histogram, one_line, svg, tip
+from auditor.report.figures import any_letter, gallery as figures, one_line, svg, tip
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,19 +82,3 @@ def refuted_histogram():
         return replace(result, histograms=(replace(result.histograms[0], scale=scale),))
 
     return named
-
-
-def test_many_bins(refuted_histogram):
-    """A histogram of very many bins is drawn with fewer, and no record is lost."""
-    bins = 7001
-    counts = tuple(range(bins))
-    wide = Histogram("loss", tuple(map(float, range(bins + 1))), counts, counts[::-1], None, counts, {})
-    result = replace(refuted_histogram("loss"), histograms=(wide,))
-    shown = histogram(result, 0)
-    assert len(shown.edges) == len(shown.member) + 1 <= 501
-    assert (shown.edges[0], shown.edges[-1]) == (0.0, float(bins))
-    assert sum(shown.member) == sum(shown.nonmember) == sum(shown.nonmember_fit) == sum(counts)
-    # Each bin holds the records between its own edges: of the k-th bin there are k.
-    for low, high, count in zip(shown.edges[:-1], shown.edges[1:], shown.member, strict=True):
-        assert count == sum(range(int(low), int(high)))
-    assert shown.member_fit is None

@@ -31,7 +31,7 @@ COMMANDS = {
     "report": "report result.json --json a.json --markdown b.md --junit c.xml --quiet",
     "canaries": "canaries --kind text --template secret-###### --size 20 --seed 1 --out c.csv --coins k.csv --overwrite --quiet",
     "summarise": "summarise losses.csv --out s.parquet --quiet",
-    "site": "report results --out pages --quiet",
+    "site": "report results --html pages --quiet",
 }
 OUTPUTS = re.compile(r"\S+\.(?:json|md|xml|csv|parquet|toml)\b|pages")
 
@@ -299,7 +299,7 @@ def test_outputs_that_are_mounts(here, mounted, stored):
     Path("pages").mkdir()
     mounted("outside", "pages")
     for _ in range(2):
-        assert run("report", "results", "--out", "pages", "--quiet") == 0
+        assert run("report", "results", "--html", "pages", "--quiet") == 0
     assert Path("outside", "index.html").exists()
     assert not list(here.glob(".auditor-*"))
 

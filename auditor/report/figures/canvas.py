@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from markupsafe import escape
 
 from auditor.core import numbers
 from auditor.core.registry import entries
-from auditor.curves.views import Histogram, NamedCurve
-from auditor.results.document import AuditResult, Document
+from auditor.curves.views import NamedCurve
+from auditor.results.document import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,84 +25,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# --- What the figures draw: the data of a result, cleaned, thinned and put on logarithmic axes ---
+# --- What the figures draw: the data of a result, put on logarithmic axes ---
 
 
 Floats = npt.NDArray[np.float64]
 
-_MOST_POINTS = 420  # more than an audit keeps of any curve
-_MOST_BINS = 500  # of a histogram, finer than a screen shows
 _BETWEEN = 160  # points that make a straight line bend on a logarithmic scale
-_FARTHEST = 1e306  # beyond, the span of an axis would overflow
+FARTHEST = 1e306  # beyond, the span of an axis would overflow
 
 
 def curves(result: Document) -> dict[str, NamedCurve]:
-    """Return the curves that have at least two points, by name: the points that can be drawn, as arrays."""
-    last = {curve.name: curve for curve in result.curves}
-    points = {name: finite(curve.fpr, curve.tpr) for name, curve in last.items()}
-    arrays: dict[str, dict[str, Any]] = {name: {"fpr": x, "tpr": y} for name, (x, y) in points.items()}
-    return {name: replace(last[name], **rates) for name, rates in arrays.items() if rates["fpr"].size > 1}
-
-
-def histogram(result: AuditResult, index: int | None) -> Histogram | None:
-    """Return the histogram of that index where it can be drawn, neighbouring bins as one where there are too many."""
-    if index is None or index >= len(result.histograms):
-        return None
-    whole = result.histograms[index]
-    edges = np.asarray(whole.edges, dtype=np.float64)
-    counts = [_counts(getattr(whole, name)) for name in _COLUMNS]
-    bins = edges.size - 1
-    drawable = bins > 0 and bool((np.abs(edges) < _FARTHEST).all() and (edges[1:] >= edges[:-1]).all())
-    if not drawable or any(item is not None and item.size != bins for item in counts):
-        return None
-    quantiles = {key: tuple(np.asarray(item, dtype=np.float64)) for key, item in whole.quantiles.items()}
-    starts = np.unique(np.linspace(0, bins, min(bins, _MOST_BINS) + 1).round().astype(int))
-    bars: Any = dict(zip(_COLUMNS, counts, strict=True))
-    return merged(Histogram(str(whole.scale), tuple(edges.tolist()), quantiles=quantiles, **bars), starts)
-
-
-_COLUMNS = ("member", "nonmember", "member_fit", "nonmember_fit")
-
-
-def merged(whole: Histogram, keep: Sequence[int] | npt.NDArray[np.int64]) -> Histogram:
-    """Return a histogram with these of its edges alone, both ends among them."""
-    bars = {name: side for name in _COLUMNS if (side := getattr(whole, name)) is not None}
-    sums: dict[str, Any] = {
-        name: tuple(np.add.reduceat(side, keep[:-1]).tolist()) for name, side in bars.items()
-    }
-    return replace(whole, edges=tuple(np.take(whole.edges, keep).tolist()), **sums)
+    """Return the curves that have at least two points, by name."""
+    return {curve.name: curve for curve in result.curves if len(curve.fpr) > 1}
 
 
 def finite(x: Sequence[float | None] | Floats, y: Sequence[float | None] | Floats) -> tuple[Floats, Floats]:
     """Return the points of which both coordinates are known and small enough to be drawn."""
     size = min(len(x), len(y))
-    pair = tuple(np.asarray(side, dtype=np.float64)[:size] for side in (x, y))  # null is NaN
-    drawable = (np.abs(pair) < _FARTHEST).all(axis=0)
+    pair = tuple(np.asarray(side, dtype=np.float64)[:size] for side in (x, y))  # None is NaN
+    drawable = (np.abs(pair) < FARTHEST).all(axis=0)
     return pair[0][drawable], pair[1][drawable]
 
 
-def _counts(values: Any) -> Floats | None:
-    if values is None:
-        return None
-    counts = np.asarray(values, dtype=np.float64)
-    return np.where(np.isfinite(counts) & (counts > 0), counts, 0.0)
-
-
-def thinned(curve: NamedCurve) -> tuple[Floats, Floats]:
-    """Return at most 420 points, the ends among them."""
-    x, y = finite(curve.fpr, curve.tpr)
-    if x.size <= _MOST_POINTS:
-        return x, y
-    keep = np.unique(np.linspace(0, x.size - 1, _MOST_POINTS).round().astype(int))
-    return x[keep], y[keep]
-
-
 def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tuple[Floats, Floats]:
-    """Return the points from ``least`` on: every corner, and more between, where straight lines bend on a log scale.
-
-    Of more than 580 corners some are left out, where no eye would miss them; none is moved.
-    """
-    x, y = finite(curve.fpr, curve.tpr)
+    """Return the points from ``least`` on, and more between them, where straight lines bend on a log scale."""
+    x, y = np.asarray(curve.fpr), np.asarray(curve.tpr)
     grid = np.geomspace(least, 1, _BETWEEN)
     grid = grid[~np.isin(grid, x)]
     there = x >= least
@@ -111,30 +57,7 @@ def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tupl
     hits = np.maximum(np.concatenate([y[there], np.interp(grid, x, y)]), lowest)
     order = np.argsort(rates, kind="stable")
     order = order[hits[order] > 0]
-    return _spread(*_corners(rates[order], hits[order]), least=least)
-
-
-def _spread(x: Floats, y: Floats, *, least: float) -> tuple[Floats, Floats]:
-    """Of too many points, some of them at even distances along the line as it looks on logarithmic axes, and both ends."""
-    if x.size <= _MOST_POINTS + _BETWEEN:
-        return x, y
-    steps = (np.abs(np.diff(np.log(np.maximum(side, least / 10)))) for side in (x, y))
-    along = np.concatenate([[0.0], np.cumsum(sum(steps))])
-    keep = np.searchsorted(along, np.linspace(0, along[-1], _MOST_POINTS))
-    keep = np.unique(np.append(keep, x.size - 1))
-    return x[keep], y[keep]
-
-
-def _corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The same line without the points inside a level or an upright piece."""
-    if x.size < 3:  # noqa: PLR2004
-        return x, y
-    # A doubled corner would count as inside.
-    new = np.concatenate([[True], (np.diff(x) != 0) | (np.diff(y) != 0)])
-    x, y = x[new], y[new]
-    inside = ((x[:-2] == x[1:-1]) & (x[1:-1] == x[2:])) | ((y[:-2] == y[1:-1]) & (y[1:-1] == y[2:]))
-    keep = np.concatenate([[True], ~inside, [True]])
-    return x[keep], y[keep]
+    return rates[order], hits[order]
 
 
 def floor(finest: float) -> float:

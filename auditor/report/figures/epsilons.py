@@ -69,8 +69,7 @@ class _EpsilonRow(Row):
     @property
     def top(self) -> float | None:
         """The most that this audit could have certified, or None."""
-        top = ceiling(self.estimate)
-        return top if top is not None and top >= 0 else None
+        return ceiling(self.estimate)
 
     @property
     def words(self) -> str:
@@ -309,10 +308,8 @@ def epsilons_words(result: AuditResult) -> str:
 
 
 def _said(row: _EpsilonRow) -> str:
-    title = numbers.clean(row.title)
-    title = title if len(title) <= 80 else f"{title[:77]}..."  # noqa: PLR2004 a name, not a text
-    note = ", ".join(part for part in (row.note, row.adjacency) if part)
-    text = f"{title} {row.words}" + (f" ({note})" if note else "")
+    note = ", ".join(filter(None, (row.note, row.adjacency)))
+    text = f"{canvas.one_line(row.title, most=80)} {row.words}" + (f" ({note})" if note else "")
     return text if row.claim is None else f"{text}, judged against: Claimed {claim_words(row.claim)}"
 
 

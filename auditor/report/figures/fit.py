@@ -20,11 +20,27 @@ if TYPE_CHECKING:
 # --- The losses of members and of non-members, binned: how far apart they lie, and where a fit goes wrong ---
 
 
-def _index(result: AuditResult, *, raw: bool = False) -> int | None:
-    """Which histogram carries the fits, the first one where none does; or which other one has the losses as given."""
-    histograms = list(enumerate(result.histograms))
-    fitted = next((i for i, item in histograms if item.quantiles or item.member_fit), 0)
-    return next((i for i, _ in histograms if i != fitted), None) if raw else fitted
+def _histogram(result: AuditResult, *, raw: bool = False) -> Histogram | None:
+    """Return the histogram that carries the fits, or the other one, of the losses as given; None if it cannot be drawn."""
+    ordered = sorted(result.histograms, key=lambda item: not (item.quantiles or item.member_fit))
+    for item in ordered[raw : raw + 1]:
+        edges = np.asarray(item.edges)
+        if (np.abs(edges) < canvas.FARTHEST).all() and (np.diff(edges) >= 0).all():
+            return item
+    return None
+
+
+_COLUMNS = ("member", "nonmember", "member_fit", "nonmember_fit")
+
+
+def _merged(whole: Histogram, keep: Sequence[int]) -> Histogram:
+    """Return a histogram with these of its edges alone, both ends among them."""
+    bars = {name: side for name in _COLUMNS if (side := getattr(whole, name)) is not None}
+    sums: dict[str, Any] = {
+        name: tuple(np.add.reduceat(np.asarray(side, dtype=np.float64), keep[:-1]).tolist())
+        for name, side in bars.items()
+    }
+    return replace(whole, edges=tuple(np.take(whole.edges, keep).tolist()), **sums)
 
 
 def histogram_figure(result: AuditResult, *, raw: bool = False) -> "Figure | None":
@@ -34,7 +50,7 @@ def histogram_figure(result: AuditResult, *, raw: bool = False) -> "Figure | Non
         result: The audit.
         raw: Whether to show the losses as given beside those that a curve was fitted to.
     """
-    histogram = canvas.histogram(result, _index(result, raw=raw))
+    histogram = _histogram(result, raw=raw)
     if histogram is None:
         return None
     histogram, rest = _central(histogram)
@@ -89,7 +105,7 @@ def _central(whole: Histogram) -> tuple[Histogram, str]:
     for place in range(first + 1, last):
         if min(edges[place] - edges[keep[-1]], edges[last] - edges[place]) >= span * _FINEST:
             keep.append(place)
-    drawn = canvas.merged(whole, sorted({0, *keep, last, edges.size - 1}))
+    drawn = _merged(whole, sorted({0, *keep, last, edges.size - 1}))
     places = np.clip(drawn.edges, edges[first] - span * _END, edges[last] + span * _END)
     return replace(drawn, edges=tuple(places)), "; the outermost bars hold the rest" if is_cut else ""
 
@@ -125,7 +141,7 @@ def _scale(histogram: Histogram) -> str:
 
 def histogram_words(result: AuditResult, *, raw: bool = False) -> str:
     """Describe the histogram, with the middle and the central part of both groups as far as the bins show them."""
-    histogram = canvas.histogram(result, _index(result, raw=raw))
+    histogram = _histogram(result, raw=raw)
     if histogram is None:
         return "Histogram of losses: there are no data for it."
     edges = np.asarray(histogram.edges, dtype=np.float64)
@@ -179,7 +195,7 @@ def quantile_figure(result: AuditResult) -> "Figure | None":
 
 
 def _sides(result: AuditResult) -> dict[str, _Side]:
-    histogram = canvas.histogram(result, _index(result))
+    histogram = _histogram(result)
     if histogram is None or not histogram.quantiles:
         return {}
     sides = {name: _side(result, histogram, name) for name in _NAMES}

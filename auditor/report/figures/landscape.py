@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 NAMED = 12  # strategies up to which each has its name at its point, and from which on its number
-CROWDED = 40  # labels from which on some may be left out
 
 # Around a point: the first place where nothing else is, or else where least of anything is hidden.
 _SIDES_OF_A_POINT = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
@@ -40,8 +39,6 @@ _WIDER = np.array([1.1, 1.0])  # a reader's browser may have a wider font
 
 def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", line: canvas.Floats) -> None:
     """Write the name of each strategy, or of many its number, beside its point, away from points, labels and the line.
-
-    Of more than `CROWDED` strategies those on the frontier have one in any case, and others where there is room.
 
     Args:
         figure: Laid out, so that distances on paper are known; nothing may move afterwards.
@@ -66,9 +63,6 @@ def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", li
         boxes = np.hstack([low + moved, low + moved + size])
         hidden = _shared(boxes, np.delete(taken, place, axis=0)).sum(axis=1)
         best = int(hidden.argmin())
-        if len(points) > CROWDED and not item.on_frontier and hidden[best] > 0:
-            label.remove()
-            continue
         taken = np.vstack([taken, boxes[best]])
         x, y = _PLACES[best]
         position = _PLACES[best] * _AWAY[best] + moved[best] / scale

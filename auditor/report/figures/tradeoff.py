@@ -234,7 +234,7 @@ def _claimed(result: Document) -> str:
 
 def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
     def rate(name: str, toward: str = "nearest") -> str:
-        value = float(np.interp(place, *canvas.finite(curves[name].fpr, curves[name].tpr)))
+        value = float(np.interp(place, curves[name].fpr, curves[name].tpr))
         return numbers.percent(min(max(value, 0.0), 1.0), toward=toward)
 
     parts = [f"measured {rate('empirical')}"] if "empirical" in curves else []
@@ -389,7 +389,8 @@ def tradeoff_figure(result: Document) -> "Figure | None":
     if not curves:
         return None
     with canvas.axes(canvas.TALL) as (figure, panel):
-        _draw_curves(panel, curves, result, shape=lambda name: canvas.thinned(curves[name]), least=0)
+        shape = {name: (curve.fpr, curve.tpr) for name, curve in curves.items()}
+        _draw_curves(panel, curves, result, shape=shape.__getitem__, least=0)
         panel.set(xlim=(0, 1), ylim=(0, 1.005))
         _mark_rates(panel, result, least=0.0)
         if (point := _certified_point(result)) is not None:

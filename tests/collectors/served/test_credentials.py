@@ -95,7 +95,7 @@ COMMANDS = {
     "result": lambda link: ["report", link],
     "results": lambda link: ["compare", link, "r.json"],
     "altered": lambda link: ["report", link, "--verify"],
-    "folder": lambda link: ["report", link, "--out", "site"],
+    "folder": lambda link: ["report", link, "--html", "site"],
     "model": lambda link: ["collect", link.replace("http", "s3", 1), *SENT[:8]],
 }
 

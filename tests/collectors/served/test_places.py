@@ -122,7 +122,7 @@ def test_no_audit_shows_where_its_files_lie(place):
     done("instances", results[0], *results[2:], *claim, *outputs(place, "instances", *WRITTEN))
     tables = ["--about", place("about.csv"), "--baseline", results[0]]
     done("compare", *results, *tables, *outputs(place, "compared", "--html"))
-    done("report", place(""), "--out", place("site"))
+    done("report", place(""), "--html", place("site"))
     assert told(place) == {}
     command = auditor.read_result(results[0]).provenance["command"]
     assert command.startswith("auditor audit l.csv --set records=ranking.csv --set model-card=card.md")
