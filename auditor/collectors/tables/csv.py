@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
+from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan
+from auditor.collectors.tables.sources import MISSING, Kind, OnceOpened, kind_of
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -67,23 +67,6 @@ class CsvTable(BatchTable):
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
         self.asides = frozenset(name for name in self.names if not name)
 
-    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
-        """Return whole columns, as numbers where all cells are, and else as text."""
-        types = {name: pa.string() if name in text else pa.float64() for name in names}
-        with readable(self.path):
-            try:
-                table = self.joined(self._batches(types), pa.schema(types.items()))
-                return {name: plain_array(table[name]) for name in names}
-            except pa.ArrowInvalid:  # a cell that is no number
-                words = dict.fromkeys(types, pa.string())
-                table = self.joined(self._batches(words), pa.schema(words.items()))
-        values = {
-            name: None if name in text else _parsed(_with_gaps(table[name]), pa.float64()) for name in names
-        }
-        return {
-            name: plain_array(table[name] if column is None else column) for name, column in values.items()
-        }
-
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
         plans: dict[str, ColumnPlan] = {
@@ -98,14 +81,11 @@ class CsvTable(BatchTable):
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
-        return self._batches(dict.fromkeys(names, pa.string()))
-
-    def _batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
         stream = _Quotes(self._bytes())
         try:
-            with arrow.open_csv(stream, **self._options(types)) as reader:
+            with arrow.open_csv(stream, **self._options(names)) as reader:
                 for batch in reader:
-                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(types))
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
         except pa.ArrowInvalid as error:
             if "skip initial" in str(error):
                 return  # the header is all there is
@@ -118,9 +98,9 @@ class CsvTable(BatchTable):
         if stream.count % 2:
             self._refuse_open_quote()
 
-    def _options(self, types: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, names: Sequence[str]) -> dict[str, Any]:
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
-        keys = [str(self.names.index(name)) for name in types]
+        keys = [str(self.names.index(name)) for name in names]
         return {
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
@@ -132,9 +112,7 @@ class CsvTable(BatchTable):
                 delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
             ),
             "convert_options": arrow.ConvertOptions(
-                include_columns=keys,
-                column_types=dict(zip(keys, types.values(), strict=True)),
-                strings_can_be_null=False,
+                include_columns=keys, column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
             ),
         }
 

@@ -103,7 +103,7 @@ class RecordTable:
         group: Slices to report by, read as ids are.
         person: Data subject of each record, read as ids are.
         member: Membership, 1 for a member and 0 for a non-member, read as ids are; needed where one table holds both groups.
-        memory: Largest memory in bytes for the decoded part of a file: some records, or of a compressed block all.
+        memory: Largest memory in bytes for the decoded part of a file: some records, or of a compressed block or an ``.npz`` file all.
 
     Raises:
         InputError: Names that are no text, empty or repeated, or no data.

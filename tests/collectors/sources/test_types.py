@@ -218,19 +218,6 @@ def test_an_array_of_several_columns_is_itself_the_features(tmp_path, save, orde
         assert batch.records.labels.tolist() == [row % 3 for row in range(start, stop)]
 
 
-def test_an_archive_is_read_without_holding_it(tmp_path):
-    """A stretch of a large array takes memory for itself and not for the array."""
-    import tracemalloc
-
-    np.savez_compressed(tmp_path / "x.npz", x=np.zeros((500_000, 40)), y=np.zeros(500_000))
-    source = opened(tmp_path / "x.npz", SquaredError(), label="y")
-    tracemalloc.start()
-    source.read(300_000, 300_100)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 40 * 2**20  # 160 MB are in the array; what is skipped is inflated 16 MB at a time
-
-
 def test_an_array_of_features_beside_other_arrays_must_be_named(tmp_path):
     """The features are not guessed, and a named one is taken alone or with others."""
     arrays = {"x": np.ones((3, 2)), "w": np.arange(3), "y": [0, 1, 0]}
