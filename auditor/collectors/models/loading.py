@@ -72,13 +72,10 @@ def _weights(content: Any, torch: ModuleType) -> Mapping[str, Any] | None:
     """Return the state dict, wherever a checkpoint keeps it."""
     if not isinstance(content, Mapping):
         return None
-    if content and all(torch.is_tensor(value) for value in content.values()):
-        return content
-    for name in _WRAPPED:
-        inner = content.get(name)
-        if isinstance(inner, Mapping) and inner and any(torch.is_tensor(value) for value in inner.values()):
+    for inner in (*(content.get(name) for name in _WRAPPED), content):
+        if isinstance(inner, Mapping) and any(map(torch.is_tensor, inner.values())):
             return inner
-    return content if any(torch.is_tensor(value) for value in content.values()) else None
+    return None
 
 
 def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: ModuleType) -> Any:

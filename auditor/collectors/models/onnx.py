@@ -1,4 +1,4 @@
-"""ONNX models: an open onnxruntime session, the bytes of a model, or the path of a file.
+"""ONNX models: the file of one, or an open onnxruntime session.
 
 One input takes all columns, or each input takes the column of its name. Of several outputs the scores are taken and the
 predicted labels left. Classes are those that the graph names.
@@ -8,9 +8,6 @@ A graph that ends in float32 probabilities keeps nothing of the rounded digits, 
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -121,44 +118,17 @@ _LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
-@dataclass(frozen=True)
-class _Content:
-    """The bytes of a model, and its file, if it has one."""
-
-    data: bytes
-    path: Path | None = None
-
-    def opening(self) -> AbstractContextManager[None]:
-        """Turn any error in a model's file into one sentence, which names the file but not its folder."""
-        if self.path is None:
-            return explained("model must be an ONNX model, but it cannot be read")
-        return readable(self.path, kind="an ONNX model")
-
-    @cached_property
-    def message(self) -> Any:
-        """Parsed message."""
-        onnx = import_optional("onnx", purpose=_PURPOSE, extra="onnx")
-        with self.opening():
-            return onnx.ModelProto.FromString(self.data)
-
-    @cached_property
-    def files(self) -> list[Any]:
-        """The names of the files with the weights, as text; empty if there are none."""
-        names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
-        return sorted(names, key=repr)
+def _parsed(data: bytes) -> Any:
+    """Return the message in the bytes of a model."""
+    return import_optional("onnx", purpose=_PURPOSE, extra="onnx").ModelProto.FromString(data)
 
 
-def _content(model: Any) -> _Content | None:
-    """Return the content of a model, its file or its session; None if it cannot be had."""
-    if hasattr(model, "SerializeToString"):
-        return _Content(bytes(model.SerializeToString()))
-    if isinstance(model, bytes):
-        return _Content(model)
-    place = model if isinstance(model, str | Path) else getattr(model, "_model_path", None)
-    if place is not None:
-        return _Content(Path(place).read_bytes(), Path(place)) if Path(place).is_file() else None
-    data = getattr(model, "_model_bytes", None)
-    return _Content(data) if data else None
+def _graph(session: Any) -> Any:
+    """Return the graph of a session; None if it cannot be had."""
+    path, data = getattr(session, "_model_path", None), getattr(session, "_model_bytes", None)
+    if path is not None and Path(path).is_file():
+        data = Path(path).read_bytes()
+    return _parsed(data).graph if data else None
 
 
 def _classifiers(graph: Any) -> list[Any]:
@@ -191,24 +161,15 @@ def _external_data(message: Any) -> Iterator[Any]:
 
 
 def accepts(model: Any) -> bool:
-    """Return whether this is an onnxruntime session, a model in memory, or the path of an ONNX file."""
-    if isinstance(model, str | Path):
-        return Path(model).suffix.lower() == ".onnx"
-    return (
-        isinstance(model, bytes)
-        or is_a(model, "onnxruntime", "InferenceSession")
-        or is_a(model, "onnx", "ModelProto")
-    )
+    """Return whether this is an onnxruntime session."""
+    return is_a(model, "onnxruntime", "InferenceSession")
 
 
-def open_session(model: Any) -> Any:
+def open_session(path: Path) -> Any:
     """Return an onnxruntime session, which has the threads and the processor that onnxruntime chooses.
 
-    Args:
-        model: A session, the bytes of a model, or the path of a file.
-
     Raises:
-        InputError: A file that is missing or no ONNX model, or weights that do not lie beside it.
+        InputError: A file that is no ONNX model, or weights that do not lie beside it.
         MissingExtraError: onnxruntime is not installed.
     """
     runtime = import_optional("onnxruntime", purpose=_PURPOSE, extra="onnx")
@@ -217,33 +178,20 @@ def open_session(model: Any) -> Any:
             f"{_PURPOSE} needs onnxruntime 1.24.1 or later, got {runtime.__version__}, with which a model can read files from"
             " elsewhere; pip install --upgrade 'privacy-auditor[onnx]'."
         )
-    if is_a(model, "onnxruntime", "InferenceSession"):
-        return model
-    content = _content(model)
-    if content is None:
-        raise InputError(f"file {Path(model).name!r} must be an ONNX file, but there is none at that path.")
-    path = content.path
-    for name in content.files:
-        if path is None:
-            raise InputError(
-                f"model keeps weights in {name!r}, so it must be the path of its file and not its content, which does not"
-                " say in which folder that is."
-            )
-        refuse_elsewhere(path.parent, name, place=named(path))
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # its remarks, which hold names from the model, are not for the auditor
-    with content.opening():
+    with readable(path, kind="an ONNX model"):
+        entries = _external_data(_parsed(path.read_bytes()))
+        for name in sorted({entry.value for entry in entries if entry.key == "location"}, key=repr):
+            refuse_elsewhere(path.parent, name, place=named(path))
         return runtime.InferenceSession(
-            content.data if path is None else str(path),
-            sess_options=quiet,
-            providers=runtime.get_available_providers(),
+            str(path), sess_options=quiet, providers=runtime.get_available_providers()
         )
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return an ONNX model as the collectors see it."""
-    session, content = _Session(open_session(model)), _content(model)
-    graph = None if content is None else content.message.graph
+    session, graph = _Session(model), _graph(model)
     tried = spread(sample)
     answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
     if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph):

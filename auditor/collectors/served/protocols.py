@@ -91,12 +91,6 @@ def _metadata(target: Target, path: str) -> Any:
         return json.loads(target.transport.get(path) or b"null")
 
 
-def _list(answer: Any, key: str) -> list[Any]:
-    """Return the list under a key of an answer; an empty one where there is none."""
-    value = answer.get(key) if isinstance(answer, dict) else None
-    return value if isinstance(value, list) else []
-
-
 def _predictions(answer: Any, wanted: Wanted) -> Any:
     """Return the outputs of V1 and of MLflow: rows or objects of several as predictions, columns as outputs."""
     fields = answer if isinstance(answer, dict) else {"predictions": answer}
@@ -238,8 +232,9 @@ class KServeV2:
 
 def _items(answer: Any, key: str, *, having: str) -> dict[str, Mapping[str, Any]]:
     """Return the inputs or outputs in an answer, by name; none where it says nothing that is understood."""
-    items = [item for item in _list(answer, key) if isinstance(item, dict) and having in item]
-    return {str(item.get("name")): item for item in items}
+    items = answer.get(key) if isinstance(answer, dict) else None
+    known = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return {str(item.get("name")): item for item in known if having in item}
 
 
 def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -386,11 +381,6 @@ class Template:
         except ValueError as error:
             raise InputError(f"request_template must be JSON around its placeholder: {error}.") from None
 
-    @property
-    def steps(self) -> list[str]:
-        """The names and positions that lead to the outputs."""
-        return [step for step in self.response.removeprefix("$").strip(".").split(".") if step]
-
     def opened(self, target: Target) -> Wire:
         """Return the wire to the address as it was given."""
         (kind,) = _PLACE.findall(self.request)
@@ -407,7 +397,8 @@ class Template:
             return _PLACE.sub(lambda _: text, self.request).encode()
 
         def outputs(answer: Any, wanted: Wanted) -> Any:
-            value = _followed(answer, self.steps, self.response)
+            steps = [step for step in self.response.removeprefix("$").split(".") if step]
+            value = _followed(answer, steps, self.response)
             named = wanted.by_name(value) if single else None
             value = wanted.rows(value if named is None else [value])
             rows = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)

@@ -56,9 +56,7 @@ class ModelFile:
 
     def load(self) -> Any:
         """Return the model."""
-        return load_model(
-            self.path, factory=self.factory, trust_pickle=self.trust_pickle, trusted_types=self.trusted_types
-        )
+        return load_model(**vars(self))
 
 
 @dataclass(frozen=True)

@@ -83,24 +83,18 @@ class EchoedPrompt:
     def _prompt_tokens(self, usage: Any, rows: "Sequence[_Row]", totals: list[int]) -> list[int]:
         """Return how many of the tokens of each choice are the prompt's; the others were generated.
 
-        The usage says so where it counts all tokens returned, or all but one for each prompt. Otherwise nothing was
-        generated where none was to be and the text is the prompt, and else the offsets of the tokens say which
-        begin behind the prompt. (Offsets come last: a server may count a special token in front.)
+        The usage says so where it counts all tokens returned, or all but one for each prompt, or those of one prompt.
+        Otherwise nothing was generated where none was to be and the text is the prompt.
         """
         of_prompts = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if of_prompts is None else sum(totals) - of_prompts
         unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
         if extra == 0 or unchanged:
             return totals
-        if self.generated and extra == len(totals):
-            return [total - 1 for total in totals]
-        places = [row.before() for row in rows]
-        counts = [count for count in places if count is not None]
-        disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != of_prompts
-        if len(counts) < len(places) or disputed:
-            words = "tokens that were generated, and neither usage.prompt_tokens nor text_offset says which"
-            raise rows[places.index(None) if None in places else 0].unread(f"with {words}; {_ONE_BY_ONE}")
-        return counts
+        if extra is None or extra < 0 or (extra != self.generated * len(totals) and len(totals) > 1):
+            words = "tokens that were generated, and usage.prompt_tokens does not say which"
+            raise rows[0].unread(f"with {words}; {_ONE_BY_ONE}")
+        return [total - extra // len(totals) for total in totals]
 
 
 @dataclass(frozen=True)
@@ -159,17 +153,6 @@ class _Row(NamedTuple):
             words = "alternatives for a token, and which is its own is not said"
             raise self.unread(f"with {most} {words}; use EchoedPrompt()")
         return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
-
-    def before(self) -> int | None:
-        """Return how many tokens begin before the end of the prompt; None if the offsets are invalid."""
-        logs = self.choice["logprobs"]
-        offsets = logs.get("text_offset")
-        if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
-            return None
-        places = [place for offset in offsets if (place := _count(offset)) is not None]
-        if len(places) < len(offsets) or places[:1] != [0] or places != sorted(places):
-            return None
-        return sum(place < len(self.text) for place in places)
 
     def numbers(self, values: Sequence[Any]) -> Floats:
         """Return the log-probabilities of all tokens but the first, which has none."""
