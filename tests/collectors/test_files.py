@@ -370,14 +370,6 @@ def test_parquet_types_are_kept_or_read_as_numbers(tmp_path):
     assert losses.id.member.tolist() == [2**63 - 1, 12]
 
 
-def test_an_npz_of_two_loss_arrays_needs_no_membership(tmp_path):
-    """The arrays member and nonmember are the losses of the two groups when there is no loss column."""
-    losses = read_losses(write(tmp_path / "x.npz", {"member": [0.1, 0.2, 0.3], "nonmember": [0.9, 0.7]}))
-    np.testing.assert_array_equal(losses.member, [0.1, 0.2, 0.3])
-    np.testing.assert_array_equal(losses.nonmember, [0.9, 0.7])
-    assert losses.history == ("arrays 'member' and 'nonmember' of x.npz",)
-
-
 WHEN = np.array([1, 2], "datetime64[s]")
 NO_TEXT = np.frombuffer(np.array([1, 2, 0x7FFFFFFF, 4], np.uint32).tobytes(), "U1")
 
@@ -391,11 +383,6 @@ NO_TEXT = np.frombuffer(np.array([1, 2, 0x7FFFFFFF, 4], np.uint32).tobytes(), "U
         (".parquet", {"loss": [[0.1], [0.2]], "member": [1, 0]}, "'loss' of .* numbers or text, got arrays"),
         (".npz", {"loss": [1j, 2j], "member": [1, 0]}, "'loss' of .* numbers, got values of type complex128"),
         (".npz", {"loss": FOUR, "member": [1, 0]}, "one row for each record: 'loss' has 4, 'member' has 2"),
-        (
-            ".npz",
-            {"member": [0.1, 0.2], "nonmember": [0.9, np.nan]},
-            "'nonmember' of .* 1 NaN or blank .*row 1",
-        ),
         (".npz", {"loss": FOUR, "member": [1, 0, 1, 0], "id": NO_TEXT}, "x.npz' is not a whole .npz file"),
     ],
 )

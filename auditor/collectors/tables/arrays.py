@@ -121,8 +121,6 @@ class NpzTable(ArrayTable):
         """Read the names."""
         super().__init__({}, place=place)
         self.path, self._file = path, OnceOpened(path)
-        if not zipfile.is_zipfile(self._file.handle):
-            raise InputError(f"{place} is not a whole .npz archive; write it again with numpy.savez.")
         entries = [name for name in self.archive.namelist() if name.endswith(".npy")]
         self.names = [name.removesuffix(".npy") for name in entries]
 
@@ -169,10 +167,6 @@ class FrameTable(Table):
 
     def __init__(self, frame: Any, *, place: str) -> None:
         """Keep the frame."""
-        if frame.columns.nlevels > 1:
-            raise InputError(
-                f"{place} must have one line of column names, got {frame.columns.nlevels}; flatten its columns."
-            )
         super().__init__([str(name) for name in frame.columns], place=place)
         self._frame = frame
 
