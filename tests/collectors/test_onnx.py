@@ -147,9 +147,7 @@ def test_classes_that_cannot_be_known_are_asked_for():
     """Where the graph does not name its classes, the names are requested."""
     model = MLPClassifier((4,), max_iter=2000, random_state=0).fit(X32, NAMES)
     one = X32[Y == 0][:10]
-    with refused(
-        r"classes must name the class of each output column, in their order, for member labels such as"
-    ):
+    with refused(r"member label 'virginica' .* name the class of each output column with classes="):
         collect(
             converted(model, zipmap=False),
             members=(one, ["virginica"] * 10),

@@ -214,10 +214,7 @@ def load_model(
         raise InputError(
             f"{named(place)} must be a model in a file of a known kind ({kinds}) or the folder of a SavedModel."
         )
-    if not place.exists():
-        raise InputError(f"{named(place)} must be the file of a model, but there is none at that path.")
-    if not os.access(place, os.R_OK):
-        raise InputError(f"{named(place)} must be readable, but this user may not read it.")
-    if place.stat().st_size == 0:
-        raise InputError(f"{named(place)} must be the file of a model, but it is empty.")
+    if not place.exists() or place.stat().st_size == 0:
+        fault = "it is empty" if place.exists() else "there is none at that path"
+        raise InputError(f"{named(place)} must be the file of a model, but {fault}.")
     return reader(place, trust)

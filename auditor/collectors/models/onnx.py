@@ -15,7 +15,7 @@ import numpy as np
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
-from auditor.collectors.base.scorer import Predictor, explained, is_a, recognised_output
+from auditor.collectors.base.scorer import Predictor, explained, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
@@ -41,7 +41,6 @@ class _Session:
         halved: Whether of two columns of scores, -s and s, only s is returned.
         output: The name of the output with the scores.
         keys: The classes by which the scores were named, where they come as dictionaries, after the first call.
-        dtype: The type of the scores.
     """
 
     def __init__(self, session: Any) -> None:
@@ -52,8 +51,6 @@ class _Session:
         self._fixed = first if isinstance(first, int) and first > 0 else None
         self.halved = False
         self.output = _chosen(session.get_outputs())
-        kind = next(item.type for item in session.get_outputs() if item.name == self.output)
-        self.dtype = "float64" if "double" in kind else "float16" if "float16" in kind else "float32"
         self.keys: tuple[Any, ...] | None = None
 
     def __call__(self, records: Records) -> Array:
@@ -61,7 +58,7 @@ class _Session:
         answer = self.run(records, self.output)
         if isinstance(answer, list) and answer:
             self.keys = tuple(answer[0])
-            answer = np.array([list(row.values()) for row in answer], dtype=self.dtype)
+            answer = np.array([list(row.values()) for row in answer], dtype=np.float32)
         values = np.asarray(answer)
         return values[:, 1] if self.halved else values
 
@@ -160,11 +157,6 @@ def _external_data(message: Any) -> Iterator[Any]:
 # --- An ONNX model as a predictor ---
 
 
-def accepts(model: Any) -> bool:
-    """Return whether this is an onnxruntime session."""
-    return is_a(model, "onnxruntime", "InferenceSession")
-
-
 def open_session(path: Path) -> Any:
     """Return an onnxruntime session, which has the threads and the processor that onnxruntime chooses.
 
@@ -198,10 +190,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         session.halved = True
         answers = [values[:, 1] for values in answers]
     kind, remark = recognised_output(answers, task=task, output=output)
-    dtype = str(answers[0].dtype) if answers else session.dtype
     return Predictor(
         predict=session,
-        source=f"{dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
+        source=f"{answers[0].dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
         classes=_classes(session, graph, answers) if isinstance(task, Classification) else None,
     )
@@ -210,7 +201,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
 def _two_halves(answers: Sequence[Any], graph: Any) -> bool:
     """Return whether a classifier of two classes gives its score twice, as -s and s, which is one logit and not two."""
     classifies = any(node.op_type in _CLASSIFIERS for node in _classifiers(graph))
-    return bool(answers and classifies and len(graph.output) > 1) and all(
+    if not classifies or len(graph.output) == 1:
+        return False
+    return all(
         values.ndim == 2 and values.shape[1] == 2 and np.array_equal(values[:, 0], -values[:, 1])  # noqa: PLR2004
         for values in answers
     )
@@ -220,6 +213,6 @@ def _classes(session: _Session, graph: Any, answers: Sequence[Any]) -> tuple[Any
     """Return the labels of the output columns that the graph names, if there is one for each."""
     if session.keys is not None:
         return session.keys
-    width = 0 if not answers else (2 if answers[0].ndim == 1 else answers[0].shape[1])
+    width = 2 if answers[0].ndim == 1 else answers[0].shape[1]
     own = None if graph is None else _named_classes(graph)
-    return own if own is not None and (not answers or len(own) == width) else None
+    return own if own is not None and len(own) == width else None

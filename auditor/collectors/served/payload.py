@@ -21,9 +21,6 @@ from auditor.records.labels import is_missing
 # --- Features as values of JSON ---
 
 
-_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-
 @dataclass(frozen=True, eq=False)
 class Payload:
     """The features of some records.
@@ -55,7 +52,7 @@ def json_text(value: Any) -> str:
     >>> json_text([0.1, 1 / 3, True, "a"])
     '[0.1,0.3333333333333333,true,"a"]'
     """
-    return _WRITER.encode(value)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def json_payload(records: Records) -> Payload:

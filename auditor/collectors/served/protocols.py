@@ -121,29 +121,15 @@ class KServeV1:
 
     def opened(self, target: Target) -> Wire:
         """Return the wire to a model."""
-        path, several = target.path, False
-        if not path.endswith(":predict"):
-            path = f"{target.root('v1')}:predict"
-            several = self._has_several(target)
+        path = target.path if target.path.endswith(":predict") else f"{target.root('v1')}:predict"
 
         def body(payload: Payload) -> bytes:
-            named = payload.columns is not None and (several or payload.text)
+            rows = payload.objects() if payload.columns is not None and payload.text else payload.rows
             signature = {} if self.signature_name is None else {"signature_name": self.signature_name}
-            return json_text(
-                {**signature, "instances": payload.objects() if named else payload.rows}
-            ).encode()
+            return json_text({**signature, "instances": rows}).encode()
 
         fix = "set PREDICT_PROBA=true for KServe's scikit-learn server, or serve a function that returns probabilities"
         return Wire(path, body, _predictions, fix)
-
-    def _has_several(self, target: Target) -> bool:
-        """Return whether TF Serving's metadata says that the model has several inputs, which are sent by name."""
-        metadata = _metadata(target, f"{target.root('v1')}/metadata")
-        try:
-            signatures = metadata["metadata"]["signature_def"]["signature_def"]
-            return len(signatures[self.signature_name or "serving_default"]["inputs"]) > 1
-        except (KeyError, TypeError):
-            return False
 
 
 # --- MLflow's scoring server, and SageMaker containers made by it: ``POST /invocations`` ---
@@ -319,10 +305,8 @@ def _of_tensors(answer: Any, wanted: Wanted) -> Any:
     if not outputs:
         raise UnusableError("answered without outputs", fix="name the protocol with protocol=")
     name = wanted.one_of(list(outputs))
-    values, classes = (
-        _values(outputs[name]),
-        next((key for key in outputs if key.casefold() in CLASSES), name),
-    )
+    values = _values(outputs[name])
+    classes = next((key for key in outputs if key.casefold() in CLASSES), name)
     if classes != name and values.ndim == 2 and outputs[classes].get("shape") == list(values.shape):  # noqa: PLR2004
         return wanted.rows({classes: _values(outputs[classes]).tolist(), name: values.tolist()})
     return values
@@ -368,8 +352,6 @@ class Template:
     response: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.request, str) or not isinstance(self.response, str):
-            raise InputError("request_template and response_path must be text.")
         places = _PLACE.findall(self.request)
         if len(places) != 1:
             raise InputError(

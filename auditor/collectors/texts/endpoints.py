@@ -282,13 +282,12 @@ class CompletionsReader:
     Attributes:
         endpoint: Where and how.
         eps: The spacing of float32, in which servers compute.
-        knows_text: True: nothing is cut.
+        cuts: False: nothing is cut.
     """
 
     endpoint: CompletionsEndpoint
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
-    knows_text: ClassVar[bool] = True
-    _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
+    cuts: ClassVar[bool] = False
 
     @property
     def source(self) -> str:
@@ -367,29 +366,18 @@ class CompletionsReader:
     def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
-        """Return the parsed answers, one for each text, in lists or, from a server that refuses lists, one at a time."""
-        endpoint = self.endpoint
+        """Return the parsed answers, one for each text; a prompt that is sent alone is no list, which some servers refuse."""
+        endpoint, most = self.endpoint, self.endpoint.max_request_records
 
         def part(start: int, stop: int, answer: Any) -> Any:
             return read(answer, texts=texts[start:stop], records=records.part(start, stop))
 
-        def results(*, alone: bool) -> list[Any]:
-            def body(start: int, stop: int) -> bytes:
-                content = request(texts[start:stop], model=endpoint.model)
-                return json.dumps(content | {"prompt": texts[start]} if alone else content).encode()
+        def body(start: int, stop: int) -> bytes:
+            content = request(texts[start:stop], model=endpoint.model)
+            return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
 
-            most = 1 if alone else endpoint.max_request_records
-            answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
-            return list(chain.from_iterable(answers))
-
-        try:
-            return results(alone=self._alone)
-        except StatusError:
-            if self._alone:
-                raise
-            answers = results(alone=True)
-            self.__dict__["_alone"] = True
-            return answers
+        answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+        return list(chain.from_iterable(answers))
 
     @cached_property
     def _transport(self) -> Transport:
