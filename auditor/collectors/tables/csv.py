@@ -101,6 +101,7 @@ class CsvTable(BatchTable):
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
                 block_size=max(_BLOCK, _PER_COLUMN * len(self.names)),
+                use_threads=False,  # which know no numbers of rows
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(
