@@ -64,13 +64,13 @@ class FirstColumn:
     def score(self, records):
         """Return the losses, or make the trouble."""
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{os.getpid()} {records.name} {records.first_row}\n")
+            log.write(f"{os.getpid()} {records.name} {records.numbers[0]}\n")
         end = time.monotonic() + 60
         while len({line.split()[0] for line in self.log.open(encoding="utf-8")}) < self.company:
             assert time.monotonic() < end
             time.sleep(0.05)
         time.sleep(self.seconds)
-        if records.name == "member" and records.first_row == self.at:
+        if records.name == "member" and records.numbers[0] == self.at:
             _make(self.trouble, records)
         return BatchLosses(records.features[:, 0].copy(), np.zeros(len(records), dtype=bool))
 

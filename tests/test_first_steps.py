@@ -189,7 +189,7 @@ def test_a_model_and_two_groups_of_records_are_audited(tmp_path):
         ({}, "or a model with members"),
         ({"members": X[:60], "nonmembers": X[60:]}, "members must be a pair .*; with a table give label="),
         ({"members": PAIRS["members"]}, "nonmembers must be a pair"),
-        ({**PAIRS, "label": "y"}, "label names a column of tables, got a pair .* as members; leave it out"),
+        ({**PAIRS, "label": "y"}, "a table must be the path of a file .*, got tuple; convert it"),
         ({"label": "y"}, "label must go with a model, members and nonmembers"),
         ({**PAIRS, "task": "regresion"}, "task must be one of .*; did you mean 'regression'"),
         ({**PAIRS, "task": auditor.SquaredError}, r"write SquaredError\(...\)"),

@@ -4,7 +4,6 @@ Importing it loads numpy only. Nothing here looks at a loss, so no statement abo
 """
 
 import hashlib
-import math
 import numbers
 import warnings
 from collections.abc import Callable
@@ -512,17 +511,13 @@ def _word(value: Any, place: str) -> int:
 
 
 def _number(value: Any) -> int:
-    """Return the bits of the float that equals it; of the integer where none does."""
-    if not isinstance(value, numbers.Integral | np.bool_):
-        return _bits(float(value))
-    value = int(value)
-    if abs(value) <= _LARGEST and float(value) == value:
-        return _bits(float(value))
-    return (value & _MASK) ^ _GOLDEN if -(2**63) <= value <= _MASK else _digest("i", str(value))
-
-
-def _bits(value: float) -> int:
-    return int(_MISSING) if math.isnan(value) else int(np.array([value + 0.0]).view(np.uint64)[0])
+    """Return the word of a number; of an integer that is equal to no number of 64 bits a hash."""
+    value = int(value) if isinstance(value, numbers.Integral | np.bool_) else float(value)
+    if isinstance(value, int) and not -(2**63) <= value <= _MASK:
+        if abs(value) > _LARGEST or float(value) != value:
+            return _digest("i", str(value))
+        value = float(value)
+    return int(_numeric(np.array([value]))[0])
 
 
 def _digest(kind: str, text: str) -> int:

@@ -76,7 +76,8 @@ def in_pytorch(rng, n):
         torch.nn.ReLU(),
     ]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(WIDTH, 2)).eval()
-    size = predictor(model, task=Classification()).records_at_once
+    sample = [Records("member", both[0][0][:9], both[0][1][:9])]
+    size = predictor(model, task=Classification(), sample=sample).records_at_once
 
     def ask():
         with torch.inference_mode():

@@ -107,7 +107,7 @@ def test_bad_outputs_are_refused_in_one_sentence(outputs, words):
         ({"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
         (
             {"y": ["a", "b", "c", "a"]},
-            r"classes must name the class of each output column.* labels such as 'a'",
+            r"member label 'a' .* name the class of each output column with classes=",
         ),
         ({"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
         ({"y": np.array([[0], [1], [2], [0, 1]], dtype=object)}, "member labels must be numbers or strings"),

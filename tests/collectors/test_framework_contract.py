@@ -68,11 +68,13 @@ def keras_model(activation):
 
 def onnx_model(dtype, *, raw):
     """The model in ONNX."""
+    import onnxruntime
     from skl2onnx import to_onnx
 
     model = estimator()
     options = {id(model): {"zipmap": False, **({"raw_scores": True} if raw else {})}}
-    return to_onnx(model, X[:1].astype(dtype), options=options).SerializeToString()
+    model = to_onnx(model, X[:1].astype(dtype), options=options)
+    return onnxruntime.InferenceSession(model.SerializeToString())
 
 
 # Name: the extra, what makes the model, how it is called, and the type of its probabilities if it has none
@@ -179,6 +181,7 @@ def keras_net(units, last):
 
 def onnx_net(units, last):
     """The same in ONNX, where every function is a node."""
+    import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, None]) for name in ("x", "y")]
@@ -188,7 +191,7 @@ def onnx_net(units, last):
     nodes.append(helper.make_node("Sigmoid" if last else "Identity", ["z"], ["y"]))
     graph = helper.make_graph(nodes, "graph", ends[:1], ends[1:], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    return model.SerializeToString()
+    return onnxruntime.InferenceSession(model.SerializeToString())
 
 
 @pytest.fixture(params=[("torch", torch_net), ("tensorflow", keras_net), ("onnx", onnx_net)])

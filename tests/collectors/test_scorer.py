@@ -32,7 +32,7 @@ def test_the_model_says_how_many_records_it_wants():
     seen = []
 
     def predict(batch):
-        seen.append((batch.first_row, len(batch)))
+        seen.append((int(batch.numbers[0]), len(batch)))
         return P[batch.features]
 
     predictor = Predictor(predict=predict, source="", output=Output.PROBABILITIES, records_at_once=3)

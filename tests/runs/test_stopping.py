@@ -239,9 +239,6 @@ WRITERS = {
     "runs.parquet": lambda losses, path: losses.to_frame().to_parquet(path),
     "runs.feather": lambda losses, path: losses.to_frame().to_feather(path),
     "runs.npz": lambda losses, path: np.savez(path, **dict(losses.to_frame())),
-    "pair.npz": lambda losses, path: np.savez(
-        path, member=losses.member, nonmember=losses.nonmember, stopped_by_evidence=[True]
-    ),
     "runs.json": lambda losses, path: path.write_text(json.dumps(losses.to_frame().to_dict("list"))),
 }
 

@@ -275,4 +275,4 @@ def reproduces(
         answers.append([agreement(own, probabilities=chances) for own, chances in pairs])
     if any(False in answer for answer in answers):
         return False
-    return True if answers and all(True in column for column in zip(*answers, strict=True)) else None
+    return True if all(True in column for column in zip(*answers, strict=True)) else None

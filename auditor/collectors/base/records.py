@@ -52,9 +52,8 @@ class Records:
 
     def take(self, rows: Rows) -> "Records":
         """Return some of the records, which keep their numbers."""
-        numbers = self.numbers[rows]
-        first = int(numbers[0]) if numbers.size else 0
-        return Records(self.name, take_rows(self.features, rows=rows), self.labels[rows], first, numbers)
+        features = take_rows(self.features, rows=rows)
+        return Records(self.name, features, self.labels[rows], rows=self.numbers[rows])
 
     def row(self, position: int) -> str:
         """Return the number of a record as error sentences say it."""
@@ -112,7 +111,7 @@ class Records:
             raise InputError(
                 f"{self.name} label {self.labels.tolist()[row]!r} (first at {self.row(row)}; at least {int(bad.sum())}"
                 f" such records) is not one of the model's classes {listed(classes)}; leave those records out, or name the"
-                " class of each output column with classes=."
+                " class of each output column with classes= (--classes)."
             )
         return np.asarray(positions)
 
@@ -197,13 +196,12 @@ def labels_beside(groups: tuple[Records, Records], *, values: str, **pairs: Any)
     labels: dict[str, Any] = {}
     for name, pair in pairs.items():
         if pair is not None:
-            columns = zip(groups, validate.pair(f"{name}s", pair), strict=True)
-            labels[name] = PerGroup(
-                *(validate.column(f"{of.name} {name}s", column) for of, column in columns)
-            )
-            for group, column in zip(groups, labels[name], strict=True):
+            columns = []
+            for group, given in zip(groups, validate.pair(f"{name}s", pair), strict=True):
+                columns.append(validate.column(f"{group.name} {name}s", given))
                 names = (f"{group.name} {values}", f"{group.name} {name}s")
-                validate.same_length(names, (len(group), column.size))
+                validate.same_length(names, (len(group), columns[-1].size))
+            labels[name] = PerGroup(*columns)
     return labels
 
 
@@ -292,35 +290,30 @@ def sampled(source: Source) -> tuple[Records, npt.NDArray[np.bool_]]:
 
     A table may be sorted, and its first records are then of one kind. A table that has no more records comes whole.
     """
-    n = len(source)
-    if n <= _STRETCHES * _STRETCH:
-        batch = source.read(0, n)
-        return batch.records, batch.member
-    starts = [place * (n - _STRETCH) // (_STRETCHES - 1) for place in range(_STRETCHES)]
-    batches = [source.read(start, start + _STRETCH) for start in starts]
-    return _joined(batches), np.concatenate([batch.member for batch in batches])
+    n, size = len(source), _STRETCH
+    starts = [place * (n - size) // (_STRETCHES - 1) for place in range(_STRETCHES)]
+    if n <= _STRETCHES * size:
+        starts, size = [0], n
+    batches = [source.read(start, start + size) for start in starts]
+    parts = [batch.records for batch in batches]
+    features = _concatenated([part.features for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    rows = np.concatenate([part.numbers for part in parts])
+    return Records(parts[0].name, features, labels, rows=rows), np.concatenate(
+        [batch.member for batch in batches]
+    )
 
 
 def sampled_groups(sources: Sequence[Source]) -> list[Records]:
     """Return records spread over the members of each table that has any, and over its non-members."""
     groups: list[Records] = []
     for source in sources:
-        if not len(source):
-            continue
         records, member = sampled(source)
         if member.all() or not member.any():
             groups.append(records)
         else:
             groups += [records.take(np.flatnonzero(member == group)) for group in (True, False)]
     return groups
-
-
-def _joined(batches: Sequence[Batch]) -> Records:
-    parts = [batch.records for batch in batches]
-    features = _concatenated([part.features for part in parts])
-    labels = np.concatenate([part.labels for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts])
-    return Records(parts[0].name, features, labels, parts[0].first_row, numbers)
 
 
 def _concatenated(features: Sequence[Any]) -> Any:
@@ -378,11 +371,14 @@ def matrix(records: Records, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def column_array(records: Records, name: Any, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return one column of a DataFrame as an array of shape (n,), or (n, ...) where it holds arrays."""
+    """Return one column of a DataFrame as an array of shape (n,), or (n, ...) where it holds arrays; objects are text."""
     series = records.features[name]
-    if _nullable(series):
+    if np.dtype(dtype) == object:
+        return _text(series)
+    kind = getattr(series.dtype, "kind", "")
+    if hasattr(series, "iloc") and not isinstance(series.dtype, np.dtype) and kind in "fiub":  # of pandas
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif getattr(series.dtype, "kind", "") == "O" or not hasattr(series, "to_numpy"):
+    elif kind == "O" or not hasattr(series, "to_numpy"):
         values = np.asarray(series, dtype=object)
     else:
         values = series.to_numpy()
@@ -398,11 +394,6 @@ def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
             f"{place} X must have the {columns} that {model} was trained on, got {shape[1]}; give those alone, in"
             " the order of training (features)."
         )
-
-
-def _nullable(series: Any) -> bool:
-    """Return whether this is one of pandas' own types of numbers, which mark missing values by themselves."""
-    return hasattr(series, "iloc") and not isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub"
 
 
 def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -480,13 +471,10 @@ def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str
             f"{records.name} X must have a column for each input of the model, but not all have one:"
             f" {listed(missing)}."
         )
-    return {item.name: _shaped(_column(item, records), item, records, model) for item in inputs}
-
-
-def _column(item: Input, records: Records) -> npt.NDArray[Any]:
-    if item.dtype == object:
-        return _text(records.features[item.name])
-    return column_array(records, item.name, dtype=item.dtype)
+    columns = [column_array(records, item.name, dtype=item.dtype) for item in inputs]
+    return {
+        item.name: _shaped(column, item, records, model) for item, column in zip(inputs, columns, strict=True)
+    }
 
 
 def _text(features: Any) -> npt.NDArray[Any]:

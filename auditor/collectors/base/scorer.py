@@ -150,7 +150,7 @@ class ModelScorer:
     def outputs(self, records: Records) -> Any:
         """Return the outputs of the model for a batch, averaged over its answers."""
         first = self.answer(records)
-        if validate.at_least("repeats", self.repeats, least=1) == 1:
+        if self.repeats == 1:
             return first
         # The exponentials of logs are averaged, without being formed.
         logs = self.predictor.output is Output.LOG_PROBABILITIES
@@ -217,53 +217,57 @@ def losses_of(
     member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     both = tasks.concatenated((member, nonmember))
-    about: Any = {"hard": both.hard, "shortest": both.shortest}
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     under = {
         policy: PerGroup(member.more[column], nonmember.more[column])
         for column, policy in OutputPolicy.columns_among(member.more).items()
     }
     first, second = tasks.finite_pair(member, nonmember)
+    facts = facts_of(
+        scorer, saturated=saturated, hard=both.hard, shortest=both.shortest, noticed=noticed, aside=aside
+    )
     return Losses(
         member=first,
         nonmember=second,
         **labels,
-        scale=scorer.scale,
-        saturated=saturated,
-        history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, **about), *noticed),
-        notes=(*output_notes(**about), *noticed),
-        attacks=attacks_of(scorer, hard=both.hard),
+        **facts,
         correct=PerGroup(*correct) if correct else None,
         policies=under,
     )
 
 
-def attacks_of(scorer: Scorer, *, hard: bool) -> dict[Attack, AttackState]:
-    """Return which attack the losses are; a classifier or a regression generates no records, which an extraction needs."""
-    predicts = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE} if isinstance(scorer, ModelScorer) else {}
-    return predicts | ({Attack.LABEL: AttackState.RUN} if hard else {})
+def facts_of(
+    scorer: Scorer,
+    *,
+    saturated: tuple[int, int],
+    hard: bool,
+    shortest: int,
+    noticed: Sequence[str],
+    aside: str = "",
+) -> dict[str, Any]:
+    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
 
-
-def output_notes(*, hard: bool, shortest: int) -> list[str]:
-    """Return warnings about all outputs: that they are labels, or name only some of the classes."""
+    A classifier or a regression generates no records, which an extraction needs.
+    """
     some = (
         f"some answers name only some of the classes, {shortest} at least, and are scored as under the policy top{shortest}: what"
         " is left of 1 is spread evenly over the others"
     )
-    return [sentence for sentence, holds in ((_HARD, hard), (some, shortest)) if holds]
-
-
-def collection_history(
-    words: str, *, saturated: tuple[int, int], hard: bool, shortest: int = 0
-) -> tuple[str, ...]:
-    """Return the source of collected losses, and the limits of their outputs."""
-    steps = [words, *output_notes(hard=hard, shortest=shortest)]
+    notes = [sentence for sentence, holds in ((_HARD, hard), (some, shortest)) if holds]
+    steps = [f"{scorer.words}{aside}", *notes]
     if any(saturated) and not hard:  # else all are saturated
         steps.append(
             f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
         )
-    return tuple(steps)
+    attacks = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE} if isinstance(scorer, ModelScorer) else {}
+    return {
+        "scale": scorer.scale,
+        "saturated": saturated,
+        "history": (*steps, *noticed),
+        "notes": (*notes, *noticed),
+        "attacks": attacks | ({Attack.LABEL: AttackState.RUN} if hard else {}),
+    }
 
 
 def distinct_classes(name: str, classes: Sequence[Any]) -> list[Any]:
@@ -358,9 +362,9 @@ def recognised_output(
     """
     if output is not None or not task.has_output:
         return (output if task.has_output else None), ""
-    outputs = np.concatenate(answers) if answers else np.zeros(0)
+    outputs = np.concatenate(answers)
     values = outputs.astype(np.float64)
-    if not values.size or np.isnan(values).any():
+    if np.isnan(values).any():
         return Output.LOGITS, ""
     classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(outputs)
     labels = outputs.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))

@@ -332,8 +332,6 @@ class Classification:
         if classes is None and raw.ndim == 1:
             # Predicted labels passed for probabilities are named before labels are looked up.
             checked_outputs(raw, output=output, records=records)
-        if classes is None:
-            _refuse_text(records)
         codes = records.codes(range(width) if classes is None else classes)
         batch = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
         return replace(batch, shortest=getattr(raw, "shortest", 0))
@@ -365,8 +363,7 @@ class MultiLabel:
 
     def check(self, records: Records, *, classes: Names) -> None:
         """Refuse a table with another number of columns than there are classes."""
-        if classes is not None:
-            _refuse_width(classes, records.labels.shape[1])
+        _refuse_width(classes, records.labels.shape[1])
 
     def losses(
         self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
@@ -434,19 +431,6 @@ def _refuse_width(classes: Names, width: int, *, hint: str = "") -> None:
         raise InputError(
             f"classes must name each of the model's {width} output columns, got {len(classes)} names"
             f"{hint and f'; {hint}'}."
-        )
-
-
-def _refuse_text(records: Records) -> None:
-    """Refuse labels of text where nothing says which output column is which class."""
-    text = records.labels.dtype.kind not in "fiub" and next(
-        (label for label in records.labels.tolist() if isinstance(label, str)), None
-    )
-    if text:
-        raise InputError(
-            f"classes must name the class of each output column, in their order, for {records.name} labels such as"
-            f" {text!r}, because the model does not say which column is which; give classes= (--classes on the command"
-            " line)."
         )
 
 

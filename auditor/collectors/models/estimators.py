@@ -187,13 +187,11 @@ def _mean_and_deviation(model: Any) -> _Method:
 
 _ROWS = 500  # of each group, on which outputs are compared
 _TOLERANCE = 1e-6  # absolute, on probabilities
-_NOT_THESE = (("torch", "Module"), ("keras", "Model"), ("tf_keras", "Model"))
 
 
-def accepts(model: Any) -> bool:
+def is_estimator(model: Any) -> bool:
     """Return whether this is an estimator, fitted or not, rather than a plain callable."""
-    estimator = hasattr(model, "predict_proba") or (hasattr(model, "fit") and hasattr(model, "get_params"))
-    return estimator and not any(is_a(model, package, name) for package, name in _NOT_THESE)
+    return hasattr(model, "predict_proba") or (hasattr(model, "fit") and hasattr(model, "get_params"))
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
@@ -211,17 +209,22 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     if not task.has_output:
         return _regression(model, task)
     several, name = isinstance(task, MultiLabel), type(model).__name__
-    if several and not hasattr(model, "predict_proba"):
+    if not several and _is_regressor(model):
         raise InputError(
-            f"model must give probabilities, got {name} without predict_proba; pass a callable that returns a"
-            " probability or logit for each label."
+            f"task must be named for a model that predicts numbers, such as {name}: SquaredError(), or GaussianLogLoss(...)"
+            " for a normal distribution around them."
+        )
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            f"model must give probabilities, got {name} without predict_proba; wrap a classifier in CalibratedClassifierCV, name the"
+            " task if it predicts numbers, or pass a callable that returns probabilities or logits."
         )
     classes = None if several else tuple(_classes(model))
     plain = _positives(model) if several else _method(model, "predict_proba")
     kind, words = Output.PROBABILITIES, f"predict_proba of {name}"
     if (logits := _true_logits(model, plain, sample, labels=several)) is not None:
         kind, words = Output.LOGITS, f"{logits.name} of {name}: as logits they reproduce its predict_proba"
-    elif not several and any(_logs_say_more(model, part) for part in _together(sample)):
+    elif not several and any(_logs_say_more(model, part) for part in spread(sample, most=_ROWS)):
         logits = _method(model, "predict_log_proba")
         kind = Output.LOG_PROBABILITIES
         words = f"predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
@@ -248,18 +251,7 @@ def _is_regressor(model: Any) -> bool:
 
 
 def _classes(model: Any) -> list[Any]:
-    name = type(model).__name__
-    if _is_regressor(model):
-        raise InputError(
-            f"task must be named for a model that predicts numbers, such as {name}: SquaredError(), or GaussianLogLoss(...)"
-            " for a normal distribution around them."
-        )
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"model must give probabilities, got {name} without predict_proba; wrap a classifier in CalibratedClassifierCV, name the"
-            " task if it predicts numbers, or pass a callable that returns probabilities or logits."
-        )
-    classes = getattr(model, "classes_", None)
+    name, classes = type(model).__name__, getattr(model, "classes_", None)
     if classes is None:
         if not any(key.endswith("_") and key[0] != "_" for key in vars(_last_step(model))):
             raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
@@ -297,16 +289,6 @@ def _true_logits(model: Any, truth: _Method, groups: Sequence[Records], *, label
 # --- Do the log-probabilities say more than the probabilities? ---
 
 
-def _together(sample: Sequence[Records]) -> list[Records]:
-    """Return a spread of rows of each group, in one where they are arrays: a forest is slow to ask, whatever for."""
-    parts = spread(sample, most=_ROWS)
-    arrays = [part.features for part in parts]
-    if {type(array) for array in arrays} != {np.ndarray} or len({array.shape[1:] for array in arrays}) > 1:
-        return parts
-    labels = np.concatenate([part.labels for part in parts])
-    return [Records("members and non-members", np.concatenate(arrays), labels)]
-
-
 def _logs_say_more(model: Any, part: Records) -> bool:
     """Compare: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
     if not hasattr(model, "predict_log_proba"):
@@ -336,11 +318,6 @@ def _outlast(chances: Array, logs: Array) -> bool:
 # --- Boosters of XGBoost and LightGBM, as their own model files hold them: raw margins as logits where that is true ---
 
 
-def accepts_booster(model: Any) -> bool:
-    """Return whether this is a booster of XGBoost or LightGBM (not their scikit-learn estimators)."""
-    return is_a(model, "xgboost", "Booster") or is_a(model, "lightgbm", "Booster")
-
-
 def booster_predictor(
     model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]
 ) -> Predictor:
@@ -348,7 +325,6 @@ def booster_predictor(
     of_xgboost = is_a(model, "xgboost", "Booster")
     name = "an XGBoost booster" if of_xgboost else "a LightGBM booster"
     width = int(model.num_features() if of_xgboost else model.num_feature())
-    ask = _ask_xgboost if of_xgboost else _ask_lightgbm
 
     def asking(*, margin: bool) -> Callable[[Records], Array]:
         def predict(records: Records) -> Array:
@@ -356,7 +332,7 @@ def booster_predictor(
             features = features if hasattr(features, "shape") else np.asarray(features)
             refuse_width(features, wanted=width, model=name, place=records.name)
             with explained(f"{records.name} X must suit the model, but {name} refused it"):
-                return shaped_outputs(ask(model, features, margin), n=len(records), place=records.name)
+                return shaped_outputs(_predicted(model, features, margin), n=len(records), place=records.name)
 
         return predict
 
@@ -378,13 +354,11 @@ def _only_labels(model: Any) -> bool:
     return bool(objective == "multi:softmax")
 
 
-def _ask_xgboost(model: Any, features: Any, margin: bool) -> Any:  # noqa: FBT001 - the last of three
+def _predicted(model: Any, features: Any, margin: bool) -> Any:  # noqa: FBT001 - the last of three
+    if is_a(model, "lightgbm", "Booster"):
+        return model.predict(features, raw_score=margin)
     import xgboost
 
     data = xgboost.DMatrix(features, enable_categorical=True)
     named = hasattr(features, "columns") and model.feature_names is not None
     return model.predict(data, output_margin=margin, validate_features=named)
-
-
-def _ask_lightgbm(model: Any, features: Any, margin: bool) -> Any:  # noqa: FBT001 - as above
-    return model.predict(features, raw_score=margin)

@@ -31,14 +31,9 @@ from auditor.core.values import Array
 
 _AT_ONCE = 4096
 _SATURATING = ("softmax", "sigmoid")
-_HOMES = ("keras", "tf_keras")
+MODELS = (("keras", "Model"), ("tf_keras", "Model"))  # of all models of Keras
 
 _Call = Callable[[Records], Array]
-
-
-def accepts(model: Any) -> bool:
-    """Return whether this is a Keras model."""
-    return any(scorer.is_a(model, home, "Model") for home in _HOMES)
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
@@ -57,10 +52,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     else:
         kind, where = scorer.recognised_output(answers, task=task, output=output)
         where = "" if _activation(_last(model)) == "sigmoid" else where
-    dtype = outputs.type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
         predict=predict,
-        source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
+        source=f"{outputs.type_name(answers[0])} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
         records_at_once=_AT_ONCE,
     )
@@ -158,11 +152,8 @@ def _last(model: Any) -> Any:
 
 def _plain_model(model: Any) -> Any:
     """Return Keras's own class of models, of the Keras that this model is of."""
-    return next(
-        cls
-        for cls in type(model).__mro__
-        if cls.__name__ == "Model" and cls.__module__.partition(".")[0] in _HOMES
-    )
+    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(model).__mro__)
+    return next(cls for cls, own in zip(type(model).__mro__, names, strict=True) if own in MODELS)
 
 
 @contextmanager
@@ -260,6 +251,11 @@ def _harmless(path: Path, keras: ModuleType, trust: Trust) -> Any:
 def _refuse_weights(path: Path, *, most: int) -> None:
     """Refuse arrays of more bytes than any weight has, or from elsewhere than the file's own HDF5 archive: any file here."""
     h5py = _imported("h5py")
+
+    def refused(name: str, item: Any) -> str | None:
+        foreign = getattr(item, "is_virtual", False) or getattr(item, "external", None)
+        return name if foreign or getattr(item, "nbytes", 0) > most else None
+
     with zipfile.ZipFile(path) as archive:
         if _WEIGHTS not in archive.namelist():
             raise InputError(
@@ -269,20 +265,11 @@ def _refuse_weights(path: Path, *, most: int) -> None:
             place = weights.visititems_links(
                 lambda name, link: None if isinstance(link, h5py.HardLink) else name
             )
-            place = place or weights.visititems(
-                lambda name, item: (
-                    name if getattr(item, "is_virtual", 0) or getattr(item, "external", 0) else None
-                )
-            )
-            large = weights.visititems(lambda name, item: name if getattr(item, "nbytes", 0) > most else None)
+            place = place or weights.visititems(refused)
     if place is not None:
         raise InputError(
-            f"{named(path)} takes the weights at {place!r} from another file, which its user did not name; save the"
-            " model again."
-        )
-    if large is not None:
-        raise InputError(
-            f"{named(path)} declares more numbers at {large!r} than any weight of its model has; save the model again."
+            f"{named(path)} takes the weights at {place!r} from another file, or declares more numbers there than any weight of"
+            " its model has; save the model again."
         )
 
 

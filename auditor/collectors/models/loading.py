@@ -72,13 +72,10 @@ def _weights(content: Any, torch: ModuleType) -> Mapping[str, Any] | None:
     """Return the state dict, wherever a checkpoint keeps it."""
     if not isinstance(content, Mapping):
         return None
-    if content and all(torch.is_tensor(value) for value in content.values()):
-        return content
-    for name in _WRAPPED:
-        inner = content.get(name)
-        if isinstance(inner, Mapping) and inner and any(torch.is_tensor(value) for value in inner.values()):
+    for inner in (*(content.get(name) for name in _WRAPPED), content):
+        if isinstance(inner, Mapping) and any(map(torch.is_tensor, inner.values())):
             return inner
-    return content if any(torch.is_tensor(value) for value in content.values()) else None
+    return None
 
 
 def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: ModuleType) -> Any:
@@ -217,10 +214,7 @@ def load_model(
         raise InputError(
             f"{named(place)} must be a model in a file of a known kind ({kinds}) or the folder of a SavedModel."
         )
-    if not place.exists():
-        raise InputError(f"{named(place)} must be the file of a model, but there is none at that path.")
-    if not os.access(place, os.R_OK):
-        raise InputError(f"{named(place)} must be readable, but this user may not read it.")
-    if place.stat().st_size == 0:
-        raise InputError(f"{named(place)} must be the file of a model, but it is empty.")
+    if not place.exists() or place.stat().st_size == 0:
+        fault = "it is empty" if place.exists() else "there is none at that path"
+        raise InputError(f"{named(place)} must be the file of a model, but {fault}.")
     return reader(place, trust)

@@ -1,4 +1,4 @@
-"""ONNX models: an open onnxruntime session, the bytes of a model, or the path of a file.
+"""ONNX models: the file of one, or an open onnxruntime session.
 
 One input takes all columns, or each input takes the column of its name. Of several outputs the scores are taken and the
 predicted labels left. Classes are those that the graph names.
@@ -8,9 +8,6 @@ A graph that ends in float32 probabilities keeps nothing of the rounded digits, 
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import numpy as np
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
-from auditor.collectors.base.scorer import Predictor, explained, is_a, recognised_output
+from auditor.collectors.base.scorer import Predictor, explained, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
@@ -44,7 +41,6 @@ class _Session:
         halved: Whether of two columns of scores, -s and s, only s is returned.
         output: The name of the output with the scores.
         keys: The classes by which the scores were named, where they come as dictionaries, after the first call.
-        dtype: The type of the scores.
     """
 
     def __init__(self, session: Any) -> None:
@@ -55,8 +51,6 @@ class _Session:
         self._fixed = first if isinstance(first, int) and first > 0 else None
         self.halved = False
         self.output = _chosen(session.get_outputs())
-        kind = next(item.type for item in session.get_outputs() if item.name == self.output)
-        self.dtype = "float64" if "double" in kind else "float16" if "float16" in kind else "float32"
         self.keys: tuple[Any, ...] | None = None
 
     def __call__(self, records: Records) -> Array:
@@ -64,7 +58,7 @@ class _Session:
         answer = self.run(records, self.output)
         if isinstance(answer, list) and answer:
             self.keys = tuple(answer[0])
-            answer = np.array([list(row.values()) for row in answer], dtype=self.dtype)
+            answer = np.array([list(row.values()) for row in answer], dtype=np.float32)
         values = np.asarray(answer)
         return values[:, 1] if self.halved else values
 
@@ -121,44 +115,17 @@ _LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
-@dataclass(frozen=True)
-class _Content:
-    """The bytes of a model, and its file, if it has one."""
-
-    data: bytes
-    path: Path | None = None
-
-    def opening(self) -> AbstractContextManager[None]:
-        """Turn any error in a model's file into one sentence, which names the file but not its folder."""
-        if self.path is None:
-            return explained("model must be an ONNX model, but it cannot be read")
-        return readable(self.path, kind="an ONNX model")
-
-    @cached_property
-    def message(self) -> Any:
-        """Parsed message."""
-        onnx = import_optional("onnx", purpose=_PURPOSE, extra="onnx")
-        with self.opening():
-            return onnx.ModelProto.FromString(self.data)
-
-    @cached_property
-    def files(self) -> list[Any]:
-        """The names of the files with the weights, as text; empty if there are none."""
-        names = {entry.value for entry in _external_data(self.message) if entry.key == "location"}
-        return sorted(names, key=repr)
+def _parsed(data: bytes) -> Any:
+    """Return the message in the bytes of a model."""
+    return import_optional("onnx", purpose=_PURPOSE, extra="onnx").ModelProto.FromString(data)
 
 
-def _content(model: Any) -> _Content | None:
-    """Return the content of a model, its file or its session; None if it cannot be had."""
-    if hasattr(model, "SerializeToString"):
-        return _Content(bytes(model.SerializeToString()))
-    if isinstance(model, bytes):
-        return _Content(model)
-    place = model if isinstance(model, str | Path) else getattr(model, "_model_path", None)
-    if place is not None:
-        return _Content(Path(place).read_bytes(), Path(place)) if Path(place).is_file() else None
-    data = getattr(model, "_model_bytes", None)
-    return _Content(data) if data else None
+def _graph(session: Any) -> Any:
+    """Return the graph of a session; None if it cannot be had."""
+    path, data = getattr(session, "_model_path", None), getattr(session, "_model_bytes", None)
+    if path is not None and Path(path).is_file():
+        data = Path(path).read_bytes()
+    return _parsed(data).graph if data else None
 
 
 def _classifiers(graph: Any) -> list[Any]:
@@ -190,25 +157,11 @@ def _external_data(message: Any) -> Iterator[Any]:
 # --- An ONNX model as a predictor ---
 
 
-def accepts(model: Any) -> bool:
-    """Return whether this is an onnxruntime session, a model in memory, or the path of an ONNX file."""
-    if isinstance(model, str | Path):
-        return Path(model).suffix.lower() == ".onnx"
-    return (
-        isinstance(model, bytes)
-        or is_a(model, "onnxruntime", "InferenceSession")
-        or is_a(model, "onnx", "ModelProto")
-    )
-
-
-def open_session(model: Any) -> Any:
+def open_session(path: Path) -> Any:
     """Return an onnxruntime session, which has the threads and the processor that onnxruntime chooses.
 
-    Args:
-        model: A session, the bytes of a model, or the path of a file.
-
     Raises:
-        InputError: A file that is missing or no ONNX model, or weights that do not lie beside it.
+        InputError: A file that is no ONNX model, or weights that do not lie beside it.
         MissingExtraError: onnxruntime is not installed.
     """
     runtime = import_optional("onnxruntime", purpose=_PURPOSE, extra="onnx")
@@ -217,43 +170,29 @@ def open_session(model: Any) -> Any:
             f"{_PURPOSE} needs onnxruntime 1.24.1 or later, got {runtime.__version__}, with which a model can read files from"
             " elsewhere; pip install --upgrade 'privacy-auditor[onnx]'."
         )
-    if is_a(model, "onnxruntime", "InferenceSession"):
-        return model
-    content = _content(model)
-    if content is None:
-        raise InputError(f"file {Path(model).name!r} must be an ONNX file, but there is none at that path.")
-    path = content.path
-    for name in content.files:
-        if path is None:
-            raise InputError(
-                f"model keeps weights in {name!r}, so it must be the path of its file and not its content, which does not"
-                " say in which folder that is."
-            )
-        refuse_elsewhere(path.parent, name, place=named(path))
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # its remarks, which hold names from the model, are not for the auditor
-    with content.opening():
+    with readable(path, kind="an ONNX model"):
+        entries = _external_data(_parsed(path.read_bytes()))
+        for name in sorted({entry.value for entry in entries if entry.key == "location"}, key=repr):
+            refuse_elsewhere(path.parent, name, place=named(path))
         return runtime.InferenceSession(
-            content.data if path is None else str(path),
-            sess_options=quiet,
-            providers=runtime.get_available_providers(),
+            str(path), sess_options=quiet, providers=runtime.get_available_providers()
         )
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return an ONNX model as the collectors see it."""
-    session, content = _Session(open_session(model)), _content(model)
-    graph = None if content is None else content.message.graph
+    session, graph = _Session(model), _graph(model)
     tried = spread(sample)
     answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
     if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph):
         session.halved = True
         answers = [values[:, 1] for values in answers]
     kind, remark = recognised_output(answers, task=task, output=output)
-    dtype = str(answers[0].dtype) if answers else session.dtype
     return Predictor(
         predict=session,
-        source=f"{dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
+        source=f"{answers[0].dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
         classes=_classes(session, graph, answers) if isinstance(task, Classification) else None,
     )
@@ -262,7 +201,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
 def _two_halves(answers: Sequence[Any], graph: Any) -> bool:
     """Return whether a classifier of two classes gives its score twice, as -s and s, which is one logit and not two."""
     classifies = any(node.op_type in _CLASSIFIERS for node in _classifiers(graph))
-    return bool(answers and classifies and len(graph.output) > 1) and all(
+    if not classifies or len(graph.output) == 1:
+        return False
+    return all(
         values.ndim == 2 and values.shape[1] == 2 and np.array_equal(values[:, 0], -values[:, 1])  # noqa: PLR2004
         for values in answers
     )
@@ -272,6 +213,6 @@ def _classes(session: _Session, graph: Any, answers: Sequence[Any]) -> tuple[Any
     """Return the labels of the output columns that the graph names, if there is one for each."""
     if session.keys is not None:
         return session.keys
-    width = 0 if not answers else (2 if answers[0].ndim == 1 else answers[0].shape[1])
+    width = 2 if answers[0].ndim == 1 else answers[0].shape[1]
     own = None if graph is None else _named_classes(graph)
-    return own if own is not None and (not answers or len(own) == width) else None
+    return own if own is not None and len(own) == width else None

@@ -37,11 +37,9 @@ def _refuse_bombs(path: Path) -> None:
     """Refuse a file that unpacks into far more than it holds, before anything is unpacked."""
     with zipfile.ZipFile(path) as archive:
         parts = archive.infolist()
-        schema = sum(part.file_size for part in parts if part.filename == "schema.json")
-        whole = sum(part.file_size for part in parts)
-    if schema > _LARGEST_SCHEMA:
-        raise ValueError(f"its schema.json would take {schema / 1e6:.0f} MB")
-    if whole > max(_LARGEST_SCHEMA, _DENSEST * path.stat().st_size):
+    schema = sum(part.file_size for part in parts if part.filename == "schema.json")
+    whole = sum(part.file_size for part in parts)
+    if schema > _LARGEST_SCHEMA or whole > max(_LARGEST_SCHEMA, _DENSEST * path.stat().st_size):
         raise ValueError(f"its {path.stat().st_size / 1e6:.1f} MB would unpack into {whole / 1e6:.0f} MB")
 
 
@@ -147,13 +145,10 @@ def _sound_trees(holder: Any) -> list[Any]:
 
 def _leads_on(nodes: Any, features: int) -> bool:
     """Whether each node that is no leaf leads to two nodes behind it, and asks for one of so many features."""
-    names = (
-        ("left_child", "right_child", "feature")
-        if "left_child" in nodes.dtype.names
-        else ("left", "right", "feature_idx")
-    )
+    plain = "left_child" in nodes.dtype.names  # of a tree, and not of histogram boosting
+    names = ("left_child", "right_child", "feature") if plain else ("left", "right", "feature_idx")
     left, right, feature = (nodes[name].astype(np.int64) for name in names)
-    inner = left != -1 if "left_child" in names else nodes["is_leaf"] == 0
+    inner = left != -1 if plain else nodes["is_leaf"] == 0
     least = np.arange(nodes.size)
     good = (least < left) & (left < nodes.size) & (least < right) & (right < nodes.size)
     return bool(nodes.size and np.all((good & (feature >= 0) & (feature < features)) | ~inner))

@@ -192,11 +192,6 @@ _AT_ONCE = 4096
 _FEW = 2  # records whose type is looked at
 
 
-def accepts(model: Any) -> bool:
-    """Return whether this is a PyTorch module (TorchScript modules are)."""
-    return scorer.is_a(model, "torch", "Module")
-
-
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
@@ -205,7 +200,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     whole = _takes_integers(network, tried)
     answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
     free = task.has_output and output is None
-    layer = answers[0].layer if answers and free and all(answer.layer for answer in answers) else ""
+    layer = answers[0].layer if free and all(answer.layer for answer in answers) else ""
     kind: Output | None
     if layer:
         kind, where = Output.LOGITS, f", the input of its last {layer}"
@@ -215,8 +210,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
             shaped_outputs(_values(network, answer), n=len(part), place=part.name) for answer, part in parts
         ]
         kind, where = scorer.recognised_output(values, task=task, output=output)
-    first = (answers[0].logits if layer else answers[0].output) if answers else network
-    dtype = str(first.dtype).removeprefix("torch.")
+    dtype = str((answers[0].logits if layer else answers[0].output).dtype).removeprefix("torch.")
     name = _name(model)
 
     def predict(records: Records) -> Array:

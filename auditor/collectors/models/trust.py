@@ -34,26 +34,22 @@ def readable(path: Path, *, kind: str) -> AbstractContextManager[None]:
     return explained(f"{named(path)} must be {kind}, but it cannot be read", reason=reason)
 
 
-def file_within(folder: Path, entry: Any) -> Path | None:
-    """Return the ordinary file within a model's folder to which an entry leads, links followed; none where it leads elsewhere."""
-    try:
-        parts = [PurePosixPath(entry), PureWindowsPath(entry)]
-        away = any(part.drive or part.root or {"..", "_ORT_MEM_ADDR_"} & set(part.parts) for part in parts)
-        place = (folder / entry).resolve()
-        return place if not away and place.is_relative_to(folder.resolve()) and place.is_file() else None
-    except (OSError, RuntimeError, TypeError, ValueError):  # a circle of links, no text, a NUL
-        return None
-
-
 def refuse_elsewhere(folder: Path, entry: Any, *, place: str) -> None:
-    """Refuse an entry that leads to no ordinary file within the model's folder.
+    """Refuse an entry that leads to no ordinary file within the model's folder, links followed.
 
     Args:
         folder: The folder of the model.
         entry: The relative path of a file, as the model names it.
         place: Name of the file, the subject of the sentence.
     """
-    if file_within(folder, entry) is None:
+    try:
+        parts = [PurePosixPath(entry), PureWindowsPath(entry)]
+        away = any(part.drive or part.root or {"..", "_ORT_MEM_ADDR_"} & set(part.parts) for part in parts)
+        file = (folder / entry).resolve()
+        within = not away and file.is_relative_to(folder.resolve()) and file.is_file()
+    except (OSError, RuntimeError, TypeError, ValueError):  # a circle of links, no text, a NUL
+        within = False
+    if not within:
         raise InputError(
             f"{place} reads {entry!r}, which must be an ordinary file in its own folder and no link to elsewhere; copy the"
             " file itself to that place, or save the model again with its weights beside it."

@@ -14,7 +14,8 @@ from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
-from auditor.core.errors import InputError
+from auditor.core import validate
+from auditor.core.options import from_text
 from auditor.core.values import Array
 
 
@@ -50,12 +51,9 @@ class Endpoint(Connection):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if str(self.protocol) in protocols.PROTOCOLS:
-            object.__setattr__(self, "protocol", protocols.PROTOCOLS[str(self.protocol)]())
-        kinds = get_args(protocols.Protocol)
-        if self.protocol is not None and not isinstance(self.protocol, kinds):
-            names = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
-            raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
+        protocol = from_text("protocol", self.protocol, protocols.PROTOCOLS)
+        validate.instance("protocol", protocol, (*get_args(protocols.Protocol), type(None)))
+        object.__setattr__(self, "protocol", protocol)
         if self.output is not None:
             object.__setattr__(self, "output", Output.named(self.output))
         if self.labels is not None:
@@ -192,22 +190,8 @@ class ServedModel:
         )
 
 
-# --- Served models among the kinds of models that are scored ---
-
-
-def accepts(model: Any) -> bool:
-    """Return whether this is an `Endpoint`."""
-    return isinstance(model, Endpoint)
-
-
-def predictor(
-    endpoint: Endpoint,
-    *,
-    task: Task,
-    output: Output | None,
-    sample: Sequence[Records],  # noqa: ARG001 - every kind of model has the same arguments
-) -> Predictor:
-    """Return a served model as the collectors see it; the server is not tried on the sample.
+def predictor(endpoint: Endpoint, *, task: Task, output: Output | None) -> Predictor:
+    """Return a served model as the collectors see it.
 
     Raises:
         InputError: A server that cannot be queried.

@@ -21,9 +21,6 @@ from auditor.records.labels import is_missing
 # --- Features as values of JSON ---
 
 
-_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-
 @dataclass(frozen=True, eq=False)
 class Payload:
     """The features of some records.
@@ -55,7 +52,7 @@ def json_text(value: Any) -> str:
     >>> json_text([0.1, 1 / 3, True, "a"])
     '[0.1,0.3333333333333333,true,"a"]'
     """
-    return _WRITER.encode(value)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def json_payload(records: Records) -> Payload:
@@ -99,17 +96,11 @@ def _array(features: Any, records: Records) -> Array:
             columns = [np.fromiter(features[name], dtype=np.object_) for name in features.columns]
             return np.stack(columns, axis=1)
         array = np.asarray(features.toarray() if hasattr(features, "toarray") else features)
-        if array.dtype.kind in "US":
-            array = np.asarray(features, dtype=np.object_)
+        return np.asarray(features, dtype=np.object_) if array.dtype.kind in "US" else array
     except (ValueError, TypeError):
         raise InputError(
             f"{records.name} X must be a table, an array or a list of texts, got rows of different lengths."
         ) from None
-    if array.ndim == 0 or len(array) != len(records):
-        raise InputError(
-            f"{records.name} X must have one row for each of {len(records)} records, got shape {array.shape}."
-        )
-    return array
 
 
 def _plain(value: Any) -> Any:

@@ -91,12 +91,6 @@ def _metadata(target: Target, path: str) -> Any:
         return json.loads(target.transport.get(path) or b"null")
 
 
-def _list(answer: Any, key: str) -> list[Any]:
-    """Return the list under a key of an answer; an empty one where there is none."""
-    value = answer.get(key) if isinstance(answer, dict) else None
-    return value if isinstance(value, list) else []
-
-
 def _predictions(answer: Any, wanted: Wanted) -> Any:
     """Return the outputs of V1 and of MLflow: rows or objects of several as predictions, columns as outputs."""
     fields = answer if isinstance(answer, dict) else {"predictions": answer}
@@ -127,29 +121,15 @@ class KServeV1:
 
     def opened(self, target: Target) -> Wire:
         """Return the wire to a model."""
-        path, several = target.path, False
-        if not path.endswith(":predict"):
-            path = f"{target.root('v1')}:predict"
-            several = self._has_several(target)
+        path = target.path if target.path.endswith(":predict") else f"{target.root('v1')}:predict"
 
         def body(payload: Payload) -> bytes:
-            named = payload.columns is not None and (several or payload.text)
+            rows = payload.objects() if payload.columns is not None and payload.text else payload.rows
             signature = {} if self.signature_name is None else {"signature_name": self.signature_name}
-            return json_text(
-                {**signature, "instances": payload.objects() if named else payload.rows}
-            ).encode()
+            return json_text({**signature, "instances": rows}).encode()
 
         fix = "set PREDICT_PROBA=true for KServe's scikit-learn server, or serve a function that returns probabilities"
         return Wire(path, body, _predictions, fix)
-
-    def _has_several(self, target: Target) -> bool:
-        """Return whether TF Serving's metadata says that the model has several inputs, which are sent by name."""
-        metadata = _metadata(target, f"{target.root('v1')}/metadata")
-        try:
-            signatures = metadata["metadata"]["signature_def"]["signature_def"]
-            return len(signatures[self.signature_name or "serving_default"]["inputs"]) > 1
-        except (KeyError, TypeError):
-            return False
 
 
 # --- MLflow's scoring server, and SageMaker containers made by it: ``POST /invocations`` ---
@@ -238,8 +218,9 @@ class KServeV2:
 
 def _items(answer: Any, key: str, *, having: str) -> dict[str, Mapping[str, Any]]:
     """Return the inputs or outputs in an answer, by name; none where it says nothing that is understood."""
-    items = [item for item in _list(answer, key) if isinstance(item, dict) and having in item]
-    return {str(item.get("name")): item for item in items}
+    items = answer.get(key) if isinstance(answer, dict) else None
+    known = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return {str(item.get("name")): item for item in known if having in item}
 
 
 def _named_tensors(payload: Payload, inputs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -324,10 +305,8 @@ def _of_tensors(answer: Any, wanted: Wanted) -> Any:
     if not outputs:
         raise UnusableError("answered without outputs", fix="name the protocol with protocol=")
     name = wanted.one_of(list(outputs))
-    values, classes = (
-        _values(outputs[name]),
-        next((key for key in outputs if key.casefold() in CLASSES), name),
-    )
+    values = _values(outputs[name])
+    classes = next((key for key in outputs if key.casefold() in CLASSES), name)
     if classes != name and values.ndim == 2 and outputs[classes].get("shape") == list(values.shape):  # noqa: PLR2004
         return wanted.rows({classes: _values(outputs[classes]).tolist(), name: values.tolist()})
     return values
@@ -373,8 +352,6 @@ class Template:
     response: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.request, str) or not isinstance(self.response, str):
-            raise InputError("request_template and response_path must be text.")
         places = _PLACE.findall(self.request)
         if len(places) != 1:
             raise InputError(
@@ -385,11 +362,6 @@ class Template:
             json.loads(_PLACE.sub("null", self.request))
         except ValueError as error:
             raise InputError(f"request_template must be JSON around its placeholder: {error}.") from None
-
-    @property
-    def steps(self) -> list[str]:
-        """The names and positions that lead to the outputs."""
-        return [step for step in self.response.removeprefix("$").strip(".").split(".") if step]
 
     def opened(self, target: Target) -> Wire:
         """Return the wire to the address as it was given."""
@@ -407,7 +379,8 @@ class Template:
             return _PLACE.sub(lambda _: text, self.request).encode()
 
         def outputs(answer: Any, wanted: Wanted) -> Any:
-            value = _followed(answer, self.steps, self.response)
+            steps = [step for step in self.response.removeprefix("$").split(".") if step]
+            value = _followed(answer, steps, self.response)
             named = wanted.by_name(value) if single else None
             value = wanted.rows(value if named is None else [value])
             rows = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)

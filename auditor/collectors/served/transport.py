@@ -354,12 +354,8 @@ class Transport:
         Raises:
             InputError: The server is down or wants other credentials.
         """
-        content: bytes | None = self.post(Request(None, path=path))
+        content: bytes | None = self.many([Request(None, path=path)])[0]
         return content
-
-    def post(self, request: Request) -> Any:
-        """Return the parsed answer to a request; see `many`."""
-        return self.many([request])[0]
 
     def many(self, requests: Iterable[Request]) -> list[Any]:
         """Return the parsed answers, in order, with as many requests under way as the connection allows.

@@ -198,14 +198,11 @@ def losses_from_probabilities(
 
 def _tables(label: str | Sequence[str] | None, **given: Any) -> dict[str, Any]:
     """Return tables of records with this column of labels; a `RecordTable`, and without a label anything, as it is."""
-    for name, value in given.items():
-        if label is not None and value is not None and not isinstance(value, RecordTable):
-            if isinstance(value, tuple):
-                raise InputError(
-                    f"label names a column of tables, got a pair (X, y) as {name}; leave it out."
-                )
-            given[name] = RecordTable(value, label=label)
-    return given
+    as_they_are = (RecordTable, type(None)) if label is not None else (object,)
+    return {
+        name: value if isinstance(value, as_they_are) else RecordTable(value, label=label)
+        for name, value in given.items()
+    }
 
 
 def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:

@@ -7,7 +7,6 @@ unit of this collection. The key is a hash of all that decides the numbers: the 
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ FACTS = b"auditor-part"
 MANIFEST = "manifest.json"  # it makes a folder a collection's, and is removed last
 _LOCK = "lock"
 _UNITS = 10_000  # at most about so many: each is a file, and a kill costs no more than one of them
-_NAME = re.compile(r"part-[0-9]{8}")
 _SEAL = hashlib.sha256().digest_size
 
 
@@ -128,7 +126,7 @@ class Scoring(Work):
         """
         if self.scorer is None:
             raise RuntimeError("prepare() comes first.")
-        batch = read_stretch(self.sources[unit.source], start=unit.start, stop=unit.stop)
+        batch = self.sources[unit.source].read(unit.start, unit.stop)
         losses = in_batches(self.scorer, batch.records, size=self.manifest.batch_size)
         facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shortest})
         sink = pa.BufferOutputStream()
@@ -171,31 +169,11 @@ class Scoring(Work):
 
 def parts_in(folder: Path) -> list[Path]:
     """Return the files with the name of a part."""
-    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
-
-
-def read_stretch(source: Source, *, start: int, stop: int) -> Batch:
-    """Return some records of a table, each of them there."""
-    batch = source.read(start, stop)
-    if len(batch.records) != stop - start:
-        raise InputError(
-            f"{source.name} must keep its records while it is read, got {len(batch.records)} where {stop - start} were"
-            f" expected from row {start}, counting from 0; leave the table alone and start again."
-        )
-    return batch
+    return sorted(folder.glob(f"part-{'[0-9]' * 8}"))
 
 
 def _table(batch: Batch, losses: BatchLosses) -> Any:
-    """Return the columns of a part; infinite losses stay infinite.
-
-    Raises:
-        InputError: A loss that is missing.
-    """
-    name = batch.records.name
-    bad = np.isnan(losses.loss)
-    if bad.any():
-        where = f"{int(bad.sum())} NaN (first at {batch.records.row(int(np.argmax(bad)))})"
-        raise InputError(f"{name} losses must be numbers, got {where}; correct the model's input.")
+    """Return the columns of a part; infinite losses stay infinite."""
     columns: dict[str, Any] = {"loss": np.asarray(losses.loss, dtype=np.float64), "member": batch.member}
     columns |= {own: batch.columns[own] for own in OWN_COLUMNS[2:] if own in batch.columns}
     columns |= {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}

@@ -19,14 +19,16 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base.records import Records, Source, sampled_groups
-from auditor.collectors.base.scorer import Scorer, attacks_of, collection_history, differences, output_notes
+from auditor.collectors.base.scorer import Scorer, differences, facts_of
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming import parts
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.parts import OWN_COLUMNS, Scoring, Unit, read_stretch
+from auditor.collectors.streaming.parts import OWN_COLUMNS, Scoring, Unit
 from auditor.collectors.streaming.trial import Preflight
 from auditor.collectors.tables import collected
 from auditor.collectors.tables.collected import CollectedMetadata, Digests, Manifest, Words
+from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.sources import readable
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import drafts, whole
 from auditor.core.values import Floats
@@ -152,7 +154,7 @@ class Collection:
         digests, rows = Digests(), max(step, _READ)
         for source in self.sources:
             for start in range(0, len(source), rows):
-                batch = read_stretch(source, start=start, stop=min(start + rows, len(source)))
+                batch = source.read(start, min(start + rows, len(source)))
                 scorer.check(batch.records)
                 columns = {"labels": batch.records.labels, **batch.columns}
                 digests.add({name: _words(column) for name, column in columns.items() if name != "label"})
@@ -184,11 +186,7 @@ class Collection:
         if begun is None or changed:
             return set()
         parts.remove(drafts(work.folder))
-        done = {unit for unit in work.units if work.part(unit) is not None}
-        for unit in work.units:
-            if unit not in done and work.path(unit).exists():
-                self.announce(f"{work.path(unit).name} is damaged: its records are scored again.")
-        return done
+        return {unit for unit in work.units if work.part(unit) is not None}
 
     def _scored(
         self, work: Scoring, scorer: Scorer, begun: Manifest | None, *, done: set[Unit], target: Path
@@ -217,9 +215,10 @@ class Collection:
                     self.progress("Scoring", scored, total)
             merging = _Merging(work)
         if pending:
-            _refuse_other_model(
-                scorer, work, manifest, *([(answer.records, answer.losses.loss)] if answer else [])
-            )
+            _refuse_other_model(scorer, work, manifest)
+            if answer and manifest.deterministic:
+                losses = answer.losses.loss
+                refuse_other_losses(scorer, records=answer.records, expected=losses, place=work.folder)
         for name, digest in merging.digests.result().items():
             if manifest.data.get(name) != digest:
                 raise InputError(
@@ -271,17 +270,14 @@ def _naming_parts(work: Scoring, total: int) -> Iterator[None]:
 # --- Is the model the one that began: some of its losses are computed again and compared ---
 
 
-def _refuse_other_model(
-    scorer: Scorer, work: Scoring, manifest: Manifest, *more: tuple[Records, Floats]
-) -> None:
-    """Refuse a model that gives other losses than in the first part, or of more records; one that answers at random is not held to them."""
+def _refuse_other_model(scorer: Scorer, work: Scoring, manifest: Manifest) -> None:
+    """Refuse a model that gives other losses than in the first part; one that answers at random is not held to them."""
     if not manifest.deterministic:
         return
     unit = next(unit for unit in work.units if work.path(unit).exists())
     losses = work.written(unit)["loss"].to_numpy()[: manifest.batch_size]
-    records = read_stretch(work.sources[unit.source], start=unit.start, stop=unit.start + losses.size).records
-    for again, expected in ((records, losses), *more):
-        refuse_other_losses(scorer, records=again, expected=expected, place=work.folder)
+    records = work.sources[unit.source].read(unit.start, unit.start + losses.size).records
+    refuse_other_losses(scorer, records=records, expected=losses, place=work.folder)
 
 
 def refuse_other_losses(
@@ -358,14 +354,10 @@ def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scori
     if not manifest.deterministic:
         return
     source = next(source for source in work.sources if len(source))
-    rows = min(manifest.batch_size, len(source))
-    try:
-        with parquet.ParquetFile(str(target), page_checksum_verification=True) as file:
-            first = next(file.iter_batches(batch_size=rows, columns=["loss"]))["loss"]
-        losses = first.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except (pa.ArrowException, OSError, KeyError, StopIteration):
-        raise _refused_output(target, "holds losses that cannot be read") from None
-    records = read_stretch(source, start=0, stop=losses.size).records
+    with readable(target):
+        reader = open_table(target).reader(["loss"], text=())
+        losses = reader.read(0, min(manifest.batch_size, len(source), len(reader))).column("loss")
+    records = source.read(0, losses.size).records
     refuse_other_losses(scorer, records=records, expected=losses, place=target, eps=complete.eps)
 
 
@@ -447,17 +439,18 @@ class _Merging:
 
     def _metadata(self, scorer: Scorer, manifest: Manifest, content: Mapping[str, str]) -> CollectedMetadata:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
-        shortest = min((item["shown"] for item in self._facts if item["shown"]), default=0)
-        outputs: Any = {"hard": all(item["hard"] for item in self._facts), "shortest": shortest}
-        saturated = int(self._saturated[0]), int(self._saturated[1])
-        alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
-        steps = collection_history(scorer.words, saturated=saturated, **outputs)
+        facts = facts_of(
+            scorer,
+            saturated=(int(self._saturated[0]), int(self._saturated[1])),
+            hard=all(item["hard"] for item in self._facts),
+            shortest=min((item["shown"] for item in self._facts if item["shown"]), default=0),
+            noticed=manifest.warnings,
+        )
+        if self._left:
+            alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
+            facts["history"] = (*facts["history"], alone)
         return CollectedMetadata(
-            scale=scorer.scale,
-            history=(*steps, *manifest.warnings, *([alone] if self._left else [])),
-            notes=(*output_notes(**outputs), *manifest.warnings),
-            attacks=attacks_of(scorer, hard=outputs["hard"]),
-            saturated=saturated,
+            **facts,
             counts=manifest.counts,
             eps=self._eps,
             content=content,

@@ -15,6 +15,7 @@ from auditor.collectors.base.scorer import (
     Scorer,
     distinct_classes,
     explained,
+    is_a,
     with_kind,
 )
 from auditor.collectors.base.tasks import TASKS, Task
@@ -56,9 +57,7 @@ class ModelFile:
 
     def load(self) -> Any:
         """Return the model."""
-        return load_model(
-            self.path, factory=self.factory, trust_pickle=self.trust_pickle, trusted_types=self.trusted_types
-        )
+        return load_model(**vars(self))
 
 
 @dataclass(frozen=True)
@@ -80,25 +79,23 @@ class LanguageModelFile:
 
     def load(self) -> TextScorer:
         """Return the scorer of texts."""
-        model, tokenizer = load_language_model(Path(self.path))
-        return text_scorer(
-            model, tokenizer=tokenizer, score=self.score, longest=self.longest, long_texts=self.long_texts
-        )
+        options = {**vars(self)}
+        model, tokenizer = load_language_model(Path(options.pop("path")))
+        return text_scorer(model, tokenizer=tokenizer, **options)
 
 
 # --- A model of any kind becomes a predictor ---
 
 
-# Functions that accept a model of a kind, and that make a predictor of it; the first that accepts is used. Every kind is
+# The package and the class of which every model of a kind descends, and the function that makes a predictor of it. A kind is
 # recognised without importing its library, which is loaded by then if the object is there.
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., Predictor]], ...] = (
-    (endpoint.accepts, endpoint.predictor),
-    (torch.accepts, torch.predictor),
-    (keras.accepts, keras.predictor),
-    (onnx.accepts, onnx.predictor),
-    (estimators.accepts_booster, estimators.booster_predictor),
-    (estimators.accepts, estimators.predictor),
-)
+_KINDS: dict[tuple[str, str], Callable[..., Predictor]] = {
+    ("torch", "Module"): torch.predictor,
+    **dict.fromkeys(keras.MODELS, keras.predictor),
+    ("onnxruntime", "InferenceSession"): onnx.predictor,
+    ("xgboost", "Booster"): estimators.booster_predictor,
+    ("lightgbm", "Booster"): estimators.booster_predictor,
+}
 
 
 def predictor(
@@ -119,9 +116,9 @@ def predictor(
         raise InputError(
             f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
         )
+    if isinstance(model, endpoint.Endpoint):
+        return endpoint.predictor(model, task=task, output=output)
     makes = _maker(model)
-    if makes is not None and isinstance(model, endpoint.Endpoint):
-        return makes(model, task=task, output=output, sample=sample)
     if makes is not None:
         result = quietly()(makes)(model, task=task, output=output, sample=sample)
         return replace(result, predict=quietly()(result.predict))
@@ -135,8 +132,9 @@ def predictor(
 
 
 def _maker(model: Any) -> Callable[..., Predictor] | None:
-    """Return the function that makes a predictor of a model of this kind; None if the kind is unknown."""
-    return next((makes for accepts, makes in _KINDS if accepts(model)), None)
+    """Return the function that makes a predictor of a model in this process; None if the kind is unknown."""
+    makes = next((makes for names, makes in _KINDS.items() if is_a(model, *names)), None)
+    return makes or (estimators.predictor if estimators.is_estimator(model) else None)
 
 
 def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
@@ -224,7 +222,8 @@ def opened_scorer(
     for group in groups:
         scorer.check(group)  # an unknown label is refused before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
-    if options.batch_size is None and options.repeats == 1 and _maker(model) is None:
+    is_function = _maker(model) is None and not isinstance(model, endpoint.Endpoint)
+    if options.batch_size is None and options.repeats == 1 and is_function:
         return caching(scorer), None
     return scorer, preflight(scorer, groups, batch_size=options.batch_size)
 

@@ -348,8 +348,7 @@ class Summary:
         total, done = sum(map(len, work.readers)), 0
         with closing((engine or LocalEngine()).results(work, work.units)) as results:
             for part in results:
-                summaries.append(part)
-                summaries = [sum(summaries)] if len(summaries) > _HELD else summaries  # type: ignore[list-item]
+                summaries = [sum([*summaries, part])]  # type: ignore[list-item]
                 done += part.n_member + part.n_nonmember
                 progress("Counting", done, total)
         if not summaries:
@@ -451,7 +450,6 @@ def _counted(stretches: Iterable[tuple[Floats, npt.NDArray[np.bool_]]], bits: in
 
 _UNIT = 2**24  # records that are counted between two looks
 _STRETCH = 2**18  # records at a time
-_HELD = 64  # summaries that wait for being added
 
 
 _Unit = tuple[int, int, int]  # which table, and from which row to before which
@@ -530,10 +528,8 @@ class _Counting(Work):
             loss, member = (sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member))
             where: Any = {"rows": table.rows, "first_row": begin}
             values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
-            yield (
-                (-values if self.higher_is_member else values),
-                sources.marks(member, place=of_marks, **where),
-            )
+            members = sources.marks(member, place=of_marks, **where)
+            yield -values if self.higher_is_member else values, members
 
 
 # --- Where tables lie: here, in parts, or at an address ---

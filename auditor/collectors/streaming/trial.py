@@ -42,9 +42,9 @@ def _tried(scorer: Scorer, records: Records, *, batch_size: int | None) -> Answe
 def _answer(scorer: Scorer, records: Records) -> Answer:
     if not isinstance(scorer, ModelScorer):
         return Answer(records, None, scorer.score(records))
-    answer, classes = scorer.answer(records), scorer.known_classes
-    losses = scorer.task.losses(answer, records=records, output=scorer.output, classes=classes)
-    return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
+    answer = scorer.answer(records)
+    outputs = shaped_outputs(answer, n=len(records), place=records.name)
+    return Answer(records, outputs, scorer.losses(answer, records))
 
 
 def _server(scorer: Scorer) -> ServedModel | None:

@@ -1,12 +1,11 @@
-"""Records in arrays by name: a dictionary, an ``.npz`` archive of which only some rows are read, or a DataFrame."""
+"""Records in arrays by name: a dictionary, an ``.npz`` archive, or a DataFrame."""
 
-import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class ArrayTable(Table):
         return _ArrayReader(arrays)
 
     def _array(self, name: str, words: str) -> Any:
-        """One array, of which no row is read yet, with its shape and type."""
+        """Return one array."""
         values = self._arrays[self.names.index(name)]
         if hasattr(values, "tocsr"):
             return values.tocsr()
@@ -110,7 +109,7 @@ def _kind_of(values: Any) -> Kind:
         return Kind.OTHER
 
 
-# --- Arrays of an ``.npz`` archive, of which only the rows that are read are in memory; never pickled ---
+# --- Arrays of an ``.npz`` archive, each read whole; never pickled ---
 
 
 class NpzTable(ArrayTable):
@@ -122,8 +121,6 @@ class NpzTable(ArrayTable):
         """Read the names."""
         super().__init__({}, place=place)
         self.path, self._file = path, OnceOpened(path)
-        if not zipfile.is_zipfile(self._file.handle):
-            raise InputError(f"{place} is not a whole .npz archive; write it again with numpy.savez.")
         entries = [name for name in self.archive.namelist() if name.endswith(".npy")]
         self.names = [name.removesuffix(".npy") for name in entries]
 
@@ -135,75 +132,21 @@ class NpzTable(ArrayTable):
         """The open archive."""
         return zipfile.ZipFile(self._file.handle)
 
-    def _array(self, name: str, words: str) -> "_NpzArray":
-        array: _NpzArray = _without_fields(_NpzArray(self, name, words), words)
-        return array
+    def reader(self, names: Sequence[str], *, text: Sequence[str]) -> "_ArrayReader":
+        """Return a reader of some arrays, which are held in memory together."""
+        self.hold(sum(self.archive.getinfo(f"{name}.npy").file_size for name in names))
+        return super().reader(names, text=text)
 
-
-_SKIPPED = 1 << 24  # bytes at once
-
-
-class _NpzArray:
-    """An array in an archive, of which only the header is read at first.
-
-    Attributes:
-        shape: Shape of the whole array.
-        dtype: Type of its cells.
-    """
-
-    def __init__(self, table: NpzTable, name: str, words: str) -> None:
-        self._table, self._entry, self._words = table, f"{name}.npy", words
-        self._stream: IO[bytes] | None = None
-        self._whole: Column | None = None
-        with table.archive.open(self._entry) as stream:
+    def _array(self, name: str, words: str) -> Column:
+        with self.archive.open(f"{name}.npy") as stream:
             try:
-                headers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-                header = headers[np.lib.format.read_magic(stream)[0]](stream)
-            except (KeyError, ValueError) as error:
+                array: Column = np.lib.format.read_array(stream, allow_pickle=False)
+            except ValueError as error:
                 raise InputError(
-                    f"{words} must be a NumPy array; write the file again with numpy.savez."
+                    f"{words} must be a whole NumPy array of numbers or strings, since loading a pickle runs whatever code is"
+                    f" in it ({validate.one_line(error)}); write the file again with numpy.savez."
                 ) from error
-            self.shape, columns_first, self.dtype = header
-            self._start, size = stream.tell(), table.archive.getinfo(self._entry).file_size
-        if self.dtype.hasobject:
-            raise InputError(
-                f"{words} is refused: it holds Python objects, and loading a pickle runs whatever code is in it; save it as"
-                " an array of numbers or strings."
-            )
-        self._columns_first = columns_first and len(self.shape) >= _TABLE
-        self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
-        if self._start + math.prod(self.shape) * self.dtype.itemsize != size:
-            raise InputError(f"{words} is damaged: it is not as long as it says; write the file again.")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_stream": None, "_whole": None}
-
-    def __getitem__(self, rows: slice) -> Column:
-        """Return some rows; quick where calls follow the order of the array."""
-        start, stop, _ = rows.indices(self.shape[0])
-        self._table.hold((self.shape[0] if self._columns_first else stop - start) * self._row)
-        if not self._columns_first:
-            return _plain(self._read(start, stop))
-        if self._whole is None:  # where columns lie together, no row could be read alone
-            with self._table.archive.open(self._entry) as stream:
-                self._whole = np.lib.format.read_array(stream, allow_pickle=False)
-        return _plain(self._whole[start:stop])
-
-    def _read(self, start: int, stop: int) -> Column:
-        place = self._start + start * self._row
-        if self._stream is None or self._stream.tell() > place:
-            self._stream = self._table.archive.open(self._entry)  # which stays open for the next rows
-        # Not seek: in Python 3.12.1 that of one entry goes by where another was read last.
-        while (left := place - self._stream.tell()) > 0 and self._stream.read(min(left, _SKIPPED)):
-            pass
-        size = (stop - start) * self._row
-        content = self._stream.read(size)
-        if len(content) != size:
-            raise InputError(f"{self._words} changed while it was read; collect it again.")
-        if stop == self.shape[0]:
-            self._stream.read(1)  # at the end the checksum is compared
-        shape = (stop - start, *self.shape[1:])
-        return np.ndarray(shape, self.dtype, content) if size else np.zeros(shape, self.dtype)
+        return _plain(_without_fields(array, words))
 
 
 def _plain(column: Column) -> Column:
@@ -224,10 +167,6 @@ class FrameTable(Table):
 
     def __init__(self, frame: Any, *, place: str) -> None:
         """Keep the frame."""
-        if frame.columns.nlevels > 1:
-            raise InputError(
-                f"{place} must have one line of column names, got {frame.columns.nlevels}; flatten its columns."
-            )
         super().__init__([str(name) for name in frame.columns], place=place)
         self._frame = frame
 

@@ -4,11 +4,10 @@ All are read onwards in record batches, of which stretches from anywhere are mad
 """
 
 import itertools
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -38,10 +37,8 @@ def _is(kind: Any, tests: Iterable[Any]) -> bool:
 
 
 def _is_vector(kind: Any) -> bool:
-    """Return whether an Arrow type is a list (of lists) of numbers, or a tensor."""
-    if _is(kind, _LISTS):
-        return _is(kind.value_type, (*_NUMBERS, _is_vector))
-    return isinstance(kind, pa.FixedShapeTensorType)
+    """Return whether an Arrow type is a list (of lists) of numbers."""
+    return _is(kind, _LISTS) and _is(kind.value_type, (*_NUMBERS, _is_vector))
 
 
 _KINDS = {
@@ -60,20 +57,11 @@ def kind_of(plain: Any) -> Kind:
 
 def _plain_type(kind: Any) -> Any:
     """Return the type that a column is read in: of categories that of their values, of an extension its storage."""
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    if types.is_dictionary(kind):
         return _plain_type(kind.value_type)
-    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
+    if isinstance(kind, pa.BaseExtensionType):
         return _plain_type(kind.storage_type)
     return pa.large_string() if types.is_string_view(kind) else kind
-
-
-def _in_type(column: Any, plain: Any) -> Any:
-    """Return a column of a record batch in its plain type, or in one that holds more."""
-    from pyarrow.compute import run_end_decode
-
-    if types.is_run_end_encoded(column.type):
-        column = run_end_decode(column)
-    return column if column.type == plain else column.cast(plain)
 
 
 def plain_array(column: Any) -> Column:
@@ -85,7 +73,7 @@ def plain_array(column: Any) -> Column:
 
 
 def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
-    """Return a chunked column of lists of numbers, lists of such, or tensors as an array with one row for each.
+    """Return a chunked column of lists of numbers, or lists of such, as an array with one row for each.
 
     Raises:
         InputError: A vector that is missing, or of another length than the first.
@@ -93,10 +81,6 @@ def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
     import pyarrow.compute as pc
 
     cells = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if isinstance(cells.type, pa.FixedShapeTensorType):
-        if not cells.null_count:
-            return np.asarray(cells.to_numpy_ndarray())
-        cells = cells.storage
     shape = [len(cells)]
     while _is(cells.type, _LISTS):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(cells), -1))
@@ -154,7 +138,7 @@ class ColumnPlan:
 
     def typed(self, column: Any, place: str) -> Any:  # noqa: ARG002 - for sentences about text
         """Return a column of a record batch in its plain type."""
-        return _in_type(column, self.type)
+        return column if column.type == self.type else column.cast(self.type)
 
     def stable(self, column: Any) -> Any:
         """Return a column in a type of which pandas and NumPy make the same in every stretch."""
@@ -228,21 +212,6 @@ class BatchTable(Table):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the record batches of some columns, from those of a block on."""
 
-    def joined(self, batches: Iterable[Any], schema: Any) -> Any:
-        """Return record batches as one Arrow table, unless they take more memory than they may."""
-        rows, size = [], 0
-        for batch in batches:
-            rows.append(batch)
-            size += batch.nbytes
-            self.hold(size)
-        return pa.Table.from_batches(rows, schema=schema)
-
-    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
-        """Return all rows of some columns."""
-        values = super().columns(names, text=text)
-        pa.default_memory_pool().release_unused()  # which Arrow would keep for later tables
-        return values
-
 
 class BatchReader:
     """Chosen columns of a table.
@@ -278,10 +247,15 @@ class BatchReader:
         """Return rows.
 
         Raises:
-            InputError: There are fewer rows than there were.
+            InputError: There are fewer rows than there were, or they take more memory than they may.
         """
+        rows, size = [], 0
+        for batch in self._rows(start, stop):
+            rows.append(batch)
+            size += batch.nbytes
+            self.table.hold(size)
         schema = pa.schema([(name, plan.type) for name, plan in self.plans.items()])
-        return _BatchStretch(self.table.joined(self._rows(start, stop), schema), self, start)
+        return _BatchStretch(pa.Table.from_batches(rows, schema=schema), self, start)
 
     def _rows(self, start: int, stop: int) -> Iterator[Any]:
         """Yield the rows from ``start`` to before ``stop`` in record batches."""
@@ -382,12 +356,10 @@ class SchemaTable(BatchTable):
 
 def _asides(schema: Any) -> frozenset[str]:
     """Return the columns that hold the index of the DataFrame that a table was written from, and those without a name."""
-    try:
-        index = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        index = []
-    names = {name for name in index if isinstance(name, str)} if isinstance(index, list) else set()
-    return frozenset(names | {name for name in schema.names if not name.strip()})
+    index: list[Any] = []
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        index = list(schema.pandas_metadata["index_columns"])
+    return frozenset(name for name in schema.names if name in index or not name.strip())
 
 
 _ROWS = 2**16  # of a batch

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,7 +119,9 @@ def what_changed(old: Manifest, new: Manifest) -> str | None:
     for words in before | after:
         values = before.get(words), after.get(words)
         if values[0] != values[1]:
-            return "{} was {} and is now {}".format(words, *map(_shown, values))
+            return "{} was {} and is now {}".format(
+                words, *("unknown" if value is None else f"{value!r:.{_SHOWN}}" for value in values)
+            )
     return None if old.key == new.key else "the setting changed"
 
 
@@ -133,11 +136,6 @@ def _decisive(manifest: Manifest) -> dict[str, Any]:
         "the setting changed: batch_size": manifest.batch_size,
         "the setting changed: version": manifest.version,
     }
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return "unknown" if value is None else text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 # --- Parquet metadata of a collected file: read with care, since it may come from others ---
@@ -183,16 +181,11 @@ def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
 
     Faults of the file as a whole are found when its columns are read.
     """
-    if not isinstance(data, Table):
-        path = path_of(data)
-        if path is None or kind_of(path) != ".parquet" or not path.is_file():
-            return None, 0
-        try:
-            data = open_table(path)
-        except InputError:
-            return None, 0
-    note: tuple[bytes | None, int] = data.note(key)
-    return note
+    path = path_of(data)
+    is_file = path is not None and kind_of(path) == ".parquet" and path.is_file()
+    with suppress(InputError):
+        return open_table(data).note(key) if is_file or isinstance(data, Table) else (None, 0)
+    return None, 0
 
 
 def read_metadata(data: Any) -> CollectedMetadata | None:
@@ -258,7 +251,6 @@ def _manifest(text: str) -> Manifest | None:
 
 
 Words = npt.NDArray[np.uint64]
-_ROWS = 2**20  # hashed at a time
 
 
 class Digests(defaultdict[str, Any]):
@@ -301,11 +293,9 @@ def refuse_altered(
     if not {"loss", "member"} <= set(columns) or columns["loss"].size != sum(metadata.counts):
         return False
     both = {name: columns[name] for name in ("loss", "member")}
-    sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
-    starts = range(0, both["loss"].size if sound else 0, _ROWS)
     content = Digests()
-    for at in starts:
-        content.add_content({name: column[at : at + _ROWS] for name, column in both.items()})
+    if both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu":
+        content.add_content(both)
     if content.result() != dict(metadata.content):
         raise InputError(
             f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"

@@ -4,7 +4,8 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,29 +13,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
+from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan
+from auditor.collectors.tables.sources import MISSING, Kind, OnceOpened, kind_of
 from auditor.core import validate
 from auditor.core.errors import InputError
 
 _DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # mark that spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
 _PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each column
-
-
-class _Quotes(io.RawIOBase):
-    """A stream that counts the quotation marks that pass."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self.count = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        content: bytes = self._stream.read(size)
-        self.count += content.count(b'"')
-        return content
 
 
 class CsvTable(BatchTable):
@@ -66,23 +52,14 @@ class CsvTable(BatchTable):
             self._header_lines = lines.line_num
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
         self.asides = frozenset(name for name in self.names if not name)
-
-    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
-        """Return whole columns, as numbers where all cells are, and else as text."""
-        types = {name: pa.string() if name in text else pa.float64() for name in names}
-        with readable(self.path):
-            try:
-                table = self.joined(self._batches(types), pa.schema(types.items()))
-                return {name: plain_array(table[name]) for name in names}
-            except pa.ArrowInvalid:  # a cell that is no number
-                words = dict.fromkeys(types, pa.string())
-                table = self.joined(self._batches(words), pa.schema(words.items()))
-        values = {
-            name: None if name in text else _parsed(_with_gaps(table[name]), pa.float64()) for name in names
-        }
-        return {
-            name: plain_array(table[name] if column is None else column) for name, column in values.items()
-        }
+        # A quote that is never closed would silently swallow every row below it.
+        stream = self._bytes()
+        marks = sum(content.count(b'"') for content in iter(lambda: stream.read(_BLOCK), b""))
+        if marks % 2:
+            raise InputError(
+                f"{self.place} must close every quotation mark, got {marks} of them; write the file again, or double the marks"
+                " inside quoted text."
+            )
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
@@ -98,43 +75,43 @@ class CsvTable(BatchTable):
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
-        return self._batches(dict.fromkeys(names, pa.string()))
-
-    def _batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
-        stream = _Quotes(self._bytes())
+        ragged = list[Any]()
         try:
-            with arrow.open_csv(stream, **self._options(types)) as reader:
+            with arrow.open_csv(self._bytes(), **self._options(names, ragged)) as reader:
                 for batch in reader:
-                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(types))
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
         except pa.ArrowInvalid as error:
             if "skip initial" in str(error):
                 return  # the header is all there is
-            self._refuse_open_quote()
             if "straddl" in str(error):
                 raise self._too_long() from None
-            if "Expected" in str(error):
-                self._refuse_ragged()
+            if ragged:
+                raise InputError(
+                    f"{self.place} must have {len(self.names)} fields in each row, got {ragged[0].actual_columns} in"
+                    f" {validate.at_row(ragged[0].number - self._header_lines - 1, self.rows)}; quote text that holds the separator,"
+                    " or write the file again."
+                ) from None
             raise
-        if stream.count % 2:
-            self._refuse_open_quote()
 
-    def _options(self, types: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, names: Sequence[str], ragged: list[Any]) -> dict[str, Any]:
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
-        keys = [str(self.names.index(name)) for name in types]
+        keys = [str(self.names.index(name)) for name in names]
         return {
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
                 block_size=max(_BLOCK, _PER_COLUMN * len(self.names)),
+                use_threads=False,  # which know no numbers of rows
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(
-                delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                delimiter=self._separator,
+                newlines_in_values=True,
+                ignore_empty_lines=len(self.names) > 1,
+                invalid_row_handler=lambda row: ragged.append(row) or "error",  # type: ignore[func-returns-value]
             ),
             "convert_options": arrow.ConvertOptions(
-                include_columns=keys,
-                column_types=dict(zip(keys, types.values(), strict=True)),
-                strings_can_be_null=False,
+                include_columns=keys, column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
             ),
         }
 
@@ -155,29 +132,6 @@ class CsvTable(BatchTable):
         return InputError(
             f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
         )
-
-    def _refuse_open_quote(self) -> None:
-        """Refuse a file with an odd number of quotation marks."""
-        # A quote that is never closed would silently swallow every row below it.
-        stream = _Quotes(self._bytes())
-        while stream.read(2**20):
-            pass
-        if stream.count % 2:
-            raise InputError(
-                f"{self.place} must close every quotation mark, got {stream.count} of them; write the file again, or double"
-                " the marks inside quoted text."
-            )
-
-    def _refuse_ragged(self) -> None:
-        with self._text() as stream:
-            every = csv.reader(stream, delimiter=self._separator)
-            lines = (fields for fields in every if fields and every.line_num > self._header_lines)
-            for row, fields in enumerate(lines):
-                if len(fields) != len(self.names):
-                    raise InputError(
-                        f"{self.place} must have {len(self.names)} fields in each row, got {len(fields)} in"
-                        f" {validate.at_row(row, self.rows)}; quote text that holds the separator, or write the file again."
-                    )
 
 
 # --- Cells of text as the values that they spell ---
@@ -220,9 +174,12 @@ class _Cells(ColumnPlan):
 
 
 def _with_gaps(column: Any) -> Any:
-    """Return the text with missing values as Arrow's null."""
+    """Return the text with missing values as Arrow's null; numbers without importing pandas, as every array of a list does."""
     import pyarrow.compute as pc
 
+    with suppress(pa.ArrowInvalid):
+        if not pc.any(pc.is_nan(column.cast(pa.float64()))).as_py():
+            return column
     missing = pc.is_in(column, value_set=pa.array(MISSING))
     return pc.if_else(missing, pa.scalar(None, pa.string()), column) if pc.any(missing).as_py() else column
 

@@ -103,7 +103,7 @@ class RecordTable:
         group: Slices to report by, read as ids are.
         person: Data subject of each record, read as ids are.
         member: Membership, 1 for a member and 0 for a non-member, read as ids are; needed where one table holds both groups.
-        memory: Largest memory in bytes for the decoded part of a file: some records, or of a compressed block all.
+        memory: Largest memory in bytes for the decoded part of a file: some records, or of a compressed block or an ``.npz`` file all.
 
     Raises:
         InputError: Names that are no text, empty or repeated, or no data.
@@ -124,29 +124,22 @@ class RecordTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", validate.positive("memory", self.memory))
+        if isinstance(self.label, str):
+            object.__setattr__(self, "label", (self.label,))
         for argument in ("label", "features", *_BESIDE):
-            value = getattr(self, argument)
-            if value is None:
-                continue
-            names = _names(argument, value)
-            if argument == "label" or (argument == "features" and not isinstance(value, str)):
-                object.__setattr__(self, argument, names)
+            value, lists = (
+                getattr(self, argument),
+                "" if argument in _BESIDE else ", or a list of different names",
+            )
+            several = lists and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+            names = tuple(value) if several else (value,)
+            good = names and all(isinstance(name, str) and name.strip() for name in names)
+            if value is not None and (not good or len(set(names)) < len(names)):
+                raise InputError(f"{argument} must be the name of a column{lists}, got {value!r}.")
+            object.__setattr__(self, argument, names if several else value)
 
 
 _BESIDE = ("id", "group", "person", "member")
-
-
-def _names(argument: str, value: Any) -> tuple[str, ...]:
-    """Return the names of columns that an argument holds: one, or several different ones where there may be several."""
-    several = (
-        argument not in _BESIDE and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-    )
-    names = tuple(value) if several else (value,)
-    good = names and all(isinstance(name, str) and name.strip() for name in names)
-    if not good or len(set(names)) < len(names):
-        lists = "" if argument in _BESIDE else ", or a list of different names"
-        raise InputError(f"{argument} must be the name of a column{lists}, got {value!r}.")
-    return names
 
 
 @dataclass(frozen=True)
@@ -333,11 +326,9 @@ def open_groups(
         raise InputError(
             "give either members and nonmembers, or records: one table with a column of membership."
         )
-    for table in (members, nonmembers):
-        validate.instance("members and nonmembers", table, [RecordTable])
-    sources.refuse_same(members.data, nonmembers.data)
     first = open_source(members, task=task, member=True, name="member")
     second = open_source(nonmembers, task=task, member=False, name="nonmember")
+    sources.refuse_same(members.data, nonmembers.data)
     return first, _matched(first, second)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.tables.arrays import NpzTable
 from auditor.collectors.tables.collected import read_metadata, refuse_altered
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
@@ -183,8 +182,7 @@ def read_losses(
 
     Args:
         path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
-            arrays are the columns; never pickled), or a folder of ``.parquet`` parts. An ``.npz`` with the arrays
-            ``member`` and ``nonmember`` and no loss column holds the losses of the two groups. Or a pandas or polars
+            arrays are the columns; never pickled), or a folder of ``.parquet`` parts. Or a pandas or polars
             DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
         loss_column: The losses, finite numbers; smaller means more like a member.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
@@ -213,12 +211,6 @@ def read_losses(
     array([0.1, 0.2])
     """
     table = open_table(path, memory=memory)
-    if (
-        isinstance(table, NpzTable)
-        and loss_column not in table.names
-        and {*PerGroup._fields} <= {*table.names}
-    ):
-        return _two_arrays(table, higher_is_member)
     collected = read_metadata(table)
     own = _OWN if collected else ()
     if label_column is None and collected and "label" in table.names:
@@ -400,12 +392,6 @@ def _loss_name(name: str, table: Table) -> str:
     return table.named(name, what="losses", hint=hint, argument="loss_column")
 
 
-def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
-    losses = PerGroup(*(_losses(table.columns([name])[name], table, name) for name in PerGroup._fields))
-    history = [f"arrays 'member' and 'nonmember' of {table.title}"]
-    return _of_groups(losses, higher_is_member=higher_is_member, history=history, **facts_of_all(table))
-
-
 # --- Columns that describe the records become `Features`, in the order of the losses ---
 
 
@@ -492,8 +478,6 @@ def _feature_names(
         if isinstance(names, str) or not isinstance(names, Sequence) or (names is columns and not columns):
             raise InputError(f"{argument} must be a list of names of columns, got {names!r}.")
     for name in columns:
-        if not str(name).strip():
-            raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
         if name in (*not_features, *others) and name in table.names:
             raise InputError(
                 f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or people:"

@@ -83,24 +83,18 @@ class EchoedPrompt:
     def _prompt_tokens(self, usage: Any, rows: "Sequence[_Row]", totals: list[int]) -> list[int]:
         """Return how many of the tokens of each choice are the prompt's; the others were generated.
 
-        The usage says so where it counts all tokens returned, or all but one for each prompt. Otherwise nothing was
-        generated where none was to be and the text is the prompt, and else the offsets of the tokens say which
-        begin behind the prompt. (Offsets come last: a server may count a special token in front.)
+        The usage says so where it counts all tokens returned, or all but one for each prompt, or those of one prompt.
+        Otherwise nothing was generated where none was to be and the text is the prompt.
         """
         of_prompts = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if of_prompts is None else sum(totals) - of_prompts
         unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
         if extra == 0 or unchanged:
             return totals
-        if self.generated and extra == len(totals):
-            return [total - 1 for total in totals]
-        places = [row.before() for row in rows]
-        counts = [count for count in places if count is not None]
-        disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != of_prompts
-        if len(counts) < len(places) or disputed:
-            words = "tokens that were generated, and neither usage.prompt_tokens nor text_offset says which"
-            raise rows[places.index(None) if None in places else 0].unread(f"with {words}; {_ONE_BY_ONE}")
-        return counts
+        if extra is None or extra < 0 or (extra != self.generated * len(totals) and len(totals) > 1):
+            words = "tokens that were generated, and usage.prompt_tokens does not say which"
+            raise rows[0].unread(f"with {words}; {_ONE_BY_ONE}")
+        return [total - extra // len(totals) for total in totals]
 
 
 @dataclass(frozen=True)
@@ -159,17 +153,6 @@ class _Row(NamedTuple):
             words = "alternatives for a token, and which is its own is not said"
             raise self.unread(f"with {most} {words}; use EchoedPrompt()")
         return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
-
-    def before(self) -> int | None:
-        """Return how many tokens begin before the end of the prompt; None if the offsets are invalid."""
-        logs = self.choice["logprobs"]
-        offsets = logs.get("text_offset")
-        if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
-            return None
-        places = [place for offset in offsets if (place := _count(offset)) is not None]
-        if len(places) < len(offsets) or places[:1] != [0] or places != sorted(places):
-            return None
-        return sum(place < len(self.text) for place in places)
 
     def numbers(self, values: Sequence[Any]) -> Floats:
         """Return the log-probabilities of all tokens but the first, which has none."""
@@ -299,13 +282,12 @@ class CompletionsReader:
     Attributes:
         endpoint: Where and how.
         eps: The spacing of float32, in which servers compute.
-        knows_text: True: nothing is cut.
+        cuts: False: nothing is cut.
     """
 
     endpoint: CompletionsEndpoint
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
-    knows_text: ClassVar[bool] = True
-    _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
+    cuts: ClassVar[bool] = False
 
     @property
     def source(self) -> str:
@@ -384,29 +366,18 @@ class CompletionsReader:
     def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
-        """Return the parsed answers, one for each text, in lists or, from a server that refuses lists, one at a time."""
-        endpoint = self.endpoint
+        """Return the parsed answers, one for each text; a prompt that is sent alone is no list, which some servers refuse."""
+        endpoint, most = self.endpoint, self.endpoint.max_request_records
 
         def part(start: int, stop: int, answer: Any) -> Any:
             return read(answer, texts=texts[start:stop], records=records.part(start, stop))
 
-        def results(*, alone: bool) -> list[Any]:
-            def body(start: int, stop: int) -> bytes:
-                content = request(texts[start:stop], model=endpoint.model)
-                return json.dumps(content | {"prompt": texts[start]} if alone else content).encode()
+        def body(start: int, stop: int) -> bytes:
+            content = request(texts[start:stop], model=endpoint.model)
+            return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
 
-            most = 1 if alone else endpoint.max_request_records
-            answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
-            return list(chain.from_iterable(answers))
-
-        try:
-            return results(alone=self._alone)
-        except StatusError:
-            if self._alone:
-                raise
-            answers = results(alone=True)
-            self.__dict__["_alone"] = True
-            return answers
+        answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+        return list(chain.from_iterable(answers))
 
     @cached_property
     def _transport(self) -> Transport:

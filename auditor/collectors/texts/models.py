@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -150,16 +150,7 @@ def _refuse_settings(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
 _MOST = 10**9  # transformers writes 1e30 where a tokenizer knows no limit
 
 
-class _Encoded(NamedTuple):
-    """One text as tokens.
-
-    Attributes:
-        ids: The number of each token, special ones that the tokenizer adds included.
-        ends: Where in the text each token ends, 0 for special ones; none where the tokenizer does not say.
-    """
-
-    ids: Sequence[int]
-    ends: Sequence[int] | None = None
+_Encode = Callable[[list[str]], list[list[int]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +158,11 @@ class _Encoder:
     """A tokenizer as the collectors see it.
 
     Attributes:
-        encode: From texts to tokens, whole and without padding.
-        has_ends: Whether it says where tokens end.
+        encode: From texts to token ids, whole and without padding, special ones that the tokenizer adds included.
         longest: The most tokens of a text, where the tokenizer knows.
     """
 
-    encode: Callable[[list[str]], list[_Encoded]]
-    has_ends: bool = False
+    encode: _Encode
     longest: int | None = None
 
 
@@ -188,7 +177,7 @@ def _encoder(tokenizer: Any) -> _Encoder:
 
     >>> letters = _encoder(lambda texts: [[ord(letter) for letter in text] for text in texts])
     >>> letters.encode(["ab"])
-    [_Encoded(ids=[97, 98], ends=None)]
+    [[97, 98]]
     """
     libraries = {kind.__module__.partition(".")[0] for kind in type(tokenizer).__mro__}
     if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
@@ -199,27 +188,17 @@ def _encoder(tokenizer: Any) -> _Encoder:
         options = {"padding": False, "truncation": False, "verbose": False}
         return replace(_encoder(lambda texts: tokenizer(texts, **options)["input_ids"]), longest=longest)
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
-        return _of_tokenizers(tokenizer)
+        # A copy, whose padding and truncation are switched off.
+        own = type(tokenizer).from_str(tokenizer.to_str())
+        own.no_padding()
+        own.no_truncation()
+        return _Encoder(_guarded(lambda texts: [text.ids for text in own.encode_batch(texts)]))
     if callable(tokenizer) and not isinstance(tokenizer, type):
-        return _Encoder(
-            encode=_guarded(lambda texts: [_Encoded(_ids(row)) for row in _rows(tokenizer(texts))])
-        )
+        return _Encoder(_guarded(lambda texts: list(map(_ids, _rows(tokenizer(texts))))))
     raise InputError(
         "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
         f" token ids, got {type(tokenizer).__name__}."
     )
-
-
-def _of_tokenizers(tokenizer: Any) -> _Encoder:
-    # A copy, whose padding and truncation are switched off.
-    own = type(tokenizer).from_str(tokenizer.to_str())
-    own.no_padding()
-    own.no_truncation()
-
-    def encode(texts: list[str]) -> list[_Encoded]:
-        return [_Encoded(text.ids, [end for _, end in text.offsets]) for text in own.encode_batch(texts)]
-
-    return _Encoder(encode=_guarded(encode), has_ends=True)
 
 
 def _rows(encoded: Any) -> Any:
@@ -237,10 +216,10 @@ def _ids(row: Any) -> list[int]:
     return [int(item) for item in array.tolist()]
 
 
-def _guarded(encode: Callable[[list[str]], list[_Encoded]]) -> Callable[[list[str]], list[_Encoded]]:
+def _guarded(encode: _Encode) -> _Encode:
     """Return the encoder of texts; any exception becomes one sentence, and a wrong number of rows is refused."""
 
-    def encoded(texts: list[str]) -> list[_Encoded]:
+    def encoded(texts: list[str]) -> list[list[int]]:
         with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
             tokens = encode(texts)
         if len(tokens) != len(texts):
@@ -287,11 +266,6 @@ class Network:
         self._module = module
         self.name = type(module).__name__
         self._keywords = set(inspect.signature(module.forward).parameters)
-        if getattr(getattr(module, "config", None), "is_encoder_decoder", False):
-            raise InputError(
-                f"model must predict a text from its own beginning, got {self.name}, which translates one text into"
-                " another; use a decoder-only model."
-            )
         self.vocabulary, self.eps = self._tried()
 
     @property
@@ -456,11 +430,6 @@ class CausalModel:
         """Whether long texts are cut."""
         return self.long_texts is LongTexts.CUT and self.longest is not None
 
-    @property
-    def knows_text(self) -> bool:
-        """Whether the text of the scored tokens is known, even if a text was cut."""
-        return self.encoder.has_ends or not self.cuts
-
     @quietly()
     def check(self, records: Records) -> int:
         """Refuse texts that are too short or too long; return how many will be cut."""
@@ -479,15 +448,15 @@ class CausalModel:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)
-        scored = list(map(self._kept, texts, self._encoded(records, texts)))
+        scored = [ids[: self.longest] for ids in self._encoded(records, texts)]
         logs: dict[int, Floats] = {}
-        for rows in self._batches([len(ids) for ids, _ in scored]):
+        for rows in self._batches(list(map(len, scored))):
             with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
-                part = self.network.log_probabilities([scored[row][0] for row in rows])
+                part = self.network.log_probabilities([scored[row] for row in rows])
             logs |= dict(zip(rows, part, strict=True))
         return [
             ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
-            for row, (_, text) in enumerate(scored)
+            for row, text in enumerate(texts)
         ]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
@@ -498,14 +467,14 @@ class CausalModel:
             yield order[:room]
             order = order[room:]
 
-    def _encoded(self, records: Records, texts: list[str]) -> list[_Encoded]:
+    def _encoded(self, records: Records, texts: list[str]) -> list[list[int]]:
         encoded = self.encoder.encode(texts)
         for row, tokens in enumerate(encoded):
             self._refuse(tokens, place=f"{records.name} text ({records.row(row)})")
         return encoded
 
-    def _refuse(self, tokens: _Encoded, *, place: str) -> None:
-        count = len(tokens.ids)
+    def _refuse(self, tokens: list[int], *, place: str) -> None:
+        count = len(tokens)
         if count < _LEAST:
             raise InputError(
                 f"{place} must have at least 2 tokens, got {count}: the first token has no log-probability; leave that"
@@ -516,19 +485,12 @@ class CausalModel:
                 f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
                 " that record out, or cut long texts with long_texts=LongTexts.CUT."
             )
-        low, high = min(tokens.ids), max(tokens.ids)
+        low, high = min(tokens), max(tokens)
         if low < 0 or high >= self.network.vocabulary:
             raise InputError(
                 f"{place} has the token id {low if low < 0 else high}, but the model knows ids from 0 to"
                 f" {self.network.vocabulary - 1}; use the model's own tokenizer."
             )
 
-    def _too_long(self, tokens: _Encoded) -> bool:
-        return len(tokens.ids) > (math.inf if self.longest is None else self.longest)
-
-    def _kept(self, text: str, tokens: _Encoded) -> tuple[Sequence[int], str]:
-        """Return the tokens that are scored and the text that they make up."""
-        if not self._too_long(tokens):
-            return tokens.ids, text
-        beginning = text if tokens.ends is None else text[: max(tokens.ends[: self.longest])]
-        return tokens.ids[: self.longest], beginning
+    def _too_long(self, tokens: list[int]) -> bool:
+        return len(tokens) > (math.inf if self.longest is None else self.longest)

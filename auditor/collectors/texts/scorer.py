@@ -62,7 +62,7 @@ def text_scorer(
     else:
         reader = causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
     if also is None:
-        also = [kind() for kind in SCORES.values() if reader.knows_text or kind is not ZlibRatio]
+        also = [kind() for kind in SCORES.values() if kind is not ZlibRatio or not reader.cuts]
     others = {other.name: other for other in also if other.name != score.name}
     return TextScorer(reader=reader, loss=score, also=tuple(others.values()))
 
@@ -78,7 +78,7 @@ class TextScorer:
         identity: A hash of the files or the address of the model; None of one in memory.
 
     Raises:
-        InputError: A zlib ratio of cut texts whose tokenizer does not report the cut.
+        InputError: A zlib ratio of cut texts.
     """
 
     reader: TokenReader
@@ -88,11 +88,10 @@ class TextScorer:
 
     def __post_init__(self) -> None:
         needed = any(isinstance(item, ZlibRatio) for item in (self.loss, *self.also))
-        if needed and not self.reader.knows_text:
+        if needed and self.reader.cuts:
             raise InputError(
-                "ZlibRatio needs the text that its tokens make up, which is unknown where long texts are cut and the"
-                " tokenizer does not say where tokens end; use a tokenizer of transformers or tokenizers, or refuse long"
-                " texts."
+                "ZlibRatio needs the text that the tokens make up, which is unknown where long texts are cut; shorten the"
+                " texts, or refuse long ones."
             )
 
     @property

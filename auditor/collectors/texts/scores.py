@@ -31,7 +31,7 @@ class ScoredText:
 
     Attributes:
         log_probabilities: Shape (T - 1,), of every token but the first given those before it, in nats; 0 or less.
-        text: Text of these tokens: the whole text, or its beginning if it was cut.
+        text: The whole text.
     """
 
     log_probabilities: Floats
@@ -44,12 +44,7 @@ def plain_texts(records: Records) -> list[str]:
     >>> plain_texts(Records("member", np.array([["one"], ["two"]]), np.zeros(2)))
     ['one', 'two']
     """
-    features = records.features
-    if isinstance(features, str | bytes):
-        raise InputError(
-            f"{records.name} texts must be a list of strings, got one {type(features).__name__}."
-        )
-    column = np.asarray(features, dtype=object)
+    column = np.asarray(records.features, dtype=object)
     column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column  # noqa: PLR2004
     if column.ndim != 1:
         raise InputError(

@@ -224,7 +224,7 @@ def test_what_a_server_repeats_of_the_query_is_not_told(serve, caplog):
     server = serve(lambda _method, path, _body: (400, {}, {"error": f"bad {path} hunter2 Zx81Qw77=="}))
     asked = Transport(Connection(f"{server.url}/score?whatever=hunter2%20Zx81Qw77%3D%3D", retries=0))
     with pytest.raises(auditor.InputError) as caught:
-        asked.post(Request(b"{}"))
+        asked.many([Request(b"{}")])[0]
     assert "hunter2%20Zx81Qw77" in server.seen[0][1]
     assert "/score" in caplog.text
     assert not [
@@ -260,7 +260,7 @@ def test_a_request_to_this_machine_passes_no_proxy(serve, monkeypatch, closed_po
     server = serve(lambda *_: {"a": 1})
     port = server.url.rpartition(":")[2]
     asked = Transport(Connection(f"http://{host}:{port}/score?sig2={SECRET}", use_proxies=True, retries=0))
-    assert asked.post(Request(b"{}")) == {"a": 1}
+    assert asked.many([Request(b"{}")])[0] == {"a": 1}
 
 
 def test_debug_shows_no_cell(tmp_path, capfd):

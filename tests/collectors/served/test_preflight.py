@@ -322,7 +322,7 @@ def test_labels_of_text_need_classes(linear):
         seen.append(len(x))
         return linear.probabilities(x)
 
-    with refused(r"^classes must name the class of each output column.*'cat'.*--classes"):
+    with refused(r"^member label 'cat' .* name the class of each output column with classes= \(--classes\)"):
         tried(predict, linear, labels=["cat"] * 60)
     assert seen == [10]
 

@@ -219,16 +219,15 @@ def test_v1_in_each_form_of_answer(serve, linear, write, path):
     assert np.shape(server.posts[0]["instances"]) == (35, 4)
 
 
-def test_v1_by_name_where_the_model_has_several_inputs(serve, linear):
-    """TF Serving's metadata says whether rows are objects by the names of the inputs."""
-    inputs = {name: {"dtype": "DT_FLOAT"} for name in NAMES}
-    metadata = {"signature_def": {"signature_def": {"serving_default": {"inputs": inputs}}}}
-    server = serve(v1(linear, WRITINGS["rows"], metadata=metadata))
-    assert_losses(Endpoint(f"{server.url}/v1/models/m"), linear, **framed(linear))
+def test_v1_takes_a_signature_and_by_a_template_records_by_name(serve, linear):
+    """The signature is part of the request; several inputs are objects by their names in a template."""
+    server = serve(v1(linear, WRITINGS["rows"]))
     signed = KServeV1(signature_name="scores")
     assert_losses(Endpoint(f"{server.url}/v1/models/m:predict", protocol=signed), linear)
     assert server.posts[-1]["signature_name"] == "scores"
-    assert set(server.posts[0]["instances"][0]) == set(NAMES)
+    named = Template('{"instances": {{records}}}', "predictions")
+    assert_losses(Endpoint(f"{server.url}/v1/models/m:predict", protocol=named), linear, **framed(linear))
+    assert set(server.posts[-1]["instances"][0]) == set(NAMES)
 
 
 # --- MLflow ---------------------------------------------------------------------------------------

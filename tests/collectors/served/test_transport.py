@@ -67,7 +67,7 @@ def test_a_fault_that_stays_is_one_sentence(serve, fault, words):
     """After all retries the sentence names the address, the fault, the place and the fix."""
     server = serve(then(fault))
     with refused(f"^endpoint '{server.url}/score' .*{words}") as caught:
-        transport(server).post(Request(b"{}", place="rows 1 to 2"))
+        transport(server).many([Request(b"{}", place="rows 1 to 2")])[0]
     assert len(server.posts) == 3
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
@@ -82,7 +82,7 @@ def test_a_late_answer_is_asked_for_again(serve):
         time.sleep(1.0 if len(calls) == 1 else 0)
         return {"n": len(calls)}
 
-    assert transport(serve(answer), timeout=0.3).post(Request(b"{}")) == {"n": 2}
+    assert transport(serve(answer), timeout=0.3).many([Request(b"{}")])[0] == {"n": 2}
 
 
 def drip(start, byte=b" "):
@@ -118,10 +118,10 @@ def test_an_answer_that_drips_is_late_as_a_whole(serve, start, byte, tls):
     asked = transport(server, timeout=1, retries=0, ca_file=CERTIFICATE if tls else None)
     begun = time.monotonic()
     with refused("gave no whole answer within 1 s; raise timeout="):
-        asked.post(Request(b"{}"))
+        asked.many([Request(b"{}")])[0]
     assert 0.9 < time.monotonic() - begun < 3
     server.send = plain
-    assert asked.post(Request(b"{}")) == {"a": 2}
+    assert asked.many([Request(b"{}")])[0] == {"a": 2}
 
 
 def test_a_server_that_reads_nothing_is_late(require_extra):
@@ -131,7 +131,7 @@ def test_a_server_that_reads_nothing_is_late(require_extra):
         asked = transport(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=1, retries=0)
         begun = time.monotonic()
         with refused("gave no whole answer within 1 s"):
-            asked.post(Request(b" " * 50_000_000))
+            asked.many([Request(b" " * 50_000_000)])[0]
         assert time.monotonic() - begun < 3
 
 
@@ -160,7 +160,8 @@ def test_a_large_answer_takes_no_more_than_four_times_its_size(serve, form):
     asked = transport(serve(then((200, {}, body))))
     tracemalloc.start()
     try:
-        found = asked.post(Request(b"{}", read=lambda answer: answer_rows(read(answer, wanted), n=25_000)))
+        request = Request(b"{}", read=lambda answer: answer_rows(read(answer, wanted), n=25_000))
+        (found,) = asked.many([request])
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -176,14 +177,14 @@ def test_a_compressed_answer_is_refused_as_it_is(serve, encoding):
     tracemalloc.start()
     try:
         with refused(rf"answered with a compression that was not requested \('{encoding}'\)"):
-            transport(server).post(Request(b"{}"))
+            transport(server).many([Request(b"{}")])[0]
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
     assert len(server.posts) == 1
     server.answer = then((400, {"Content-Encoding": encoding}, bomb))
     with refused(r"/score' answered 400; check that the features"):  # an error without its words
-        transport(server).post(Request(b"{}"))
+        transport(server).many([Request(b"{}")])[0]
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
@@ -209,7 +210,7 @@ def test_a_wait_without_end_is_refused(serve):
     """A server that requests an hour is not waited for."""
     server = serve(then((503, {"Retry-After": "3600"}, b"")))
     with refused(r"answered 503 and asks to wait 3600 s; begin again then\.$"):
-        transport(server).post(Request(b"{}"))
+        transport(server).many([Request(b"{}")])[0]
     assert len(server.posts) == 1
 
 
@@ -222,7 +223,7 @@ def test_redirects_are_not_followed(serve, status, where):
     server = serve(then((status, {"Location": f"{target}/else?key=1"}, b"")))
     shown = other.url.removeprefix("http://") if where == "other host" else ""
     with refused(rf"redirects \({status}\) to '{shown}/else', which is not followed"):
-        transport(server).post(Request(b"{}"))
+        transport(server).many([Request(b"{}")])[0]
     assert other.seen == []
     assert len(server.posts) == 1
 
@@ -245,7 +246,7 @@ def test_a_response_beyond_the_limit_is_refused_unread(serve, chunked):
 
     server.send = flood
     with refused(r"answered with more than 100,000 bytes; raise max_response_bytes="):
-        transport(server, max_response_bytes=100_000).post(Request(b"{}"))
+        transport(server, max_response_bytes=100_000).many([Request(b"{}")])[0]
     assert len(server.posts) == 1
     assert sum(sent) < 2000 * 65536
 
@@ -258,12 +259,12 @@ def test_refused_credentials_name_the_variable_and_never_the_value(serve, monkey
     caplog.set_level("DEBUG")
     server = serve(then((status, {}, {"error": f"bad token {SECRET}"})))
     with refused(rf"refused the credentials \({status}\); .* variable SCORER_TOKEN\.$") as caught:
-        transport(server, **TOKEN).post(Request(b"{}"))
+        transport(server, **TOKEN).many([Request(b"{}")])[0]
     keyed = transport(server, header_variables={"X-Key": "SCORER_KEY"})
     with refused(r"environment variable SCORER_KEY\.$"):
-        keyed.post(Request(b"{}"))
+        keyed.many([Request(b"{}")])[0]
     with refused(r"\(\d+\); .* name that with token_variable=\.$"):
-        transport(server).post(Request(b"{}"))
+        transport(server).many([Request(b"{}")])[0]
     assert server.headers[0]["Authorization"] == f"Bearer {SECRET}"
     assert server.headers[1]["X-Key"] == f"{SECRET}-2"
     shown = ["".join(traceback.format_exception(caught.value)), caplog.text]
@@ -288,7 +289,7 @@ def test_a_server_that_is_down_is_one_sentence(closed_port, require_extra):
     require_extra("http")
     asked = transport(f"{closed_port}/score?version=3")
     with refused(r"/score' cannot be reached \(.*\) \(3 times\); check the address"):
-        asked.post(Request(b"{}"))
+        asked.many([Request(b"{}")])[0]
     assert "version" not in repr(asked.connection)
 
 
@@ -299,10 +300,10 @@ def test_proxies_of_the_environment_are_not_used_unasked(serve, monkeypatch, clo
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("HTTP_PROXY", closed_port)
     server = serve(then({"a": 1}))
-    assert transport(server).post(Request(b"{}")) == {"a": 1}
-    assert transport(server, use_proxies=True).post(Request(b"{}")) == {"a": 1}
+    assert transport(server).many([Request(b"{}")])[0] == {"a": 1}
+    assert transport(server, use_proxies=True).many([Request(b"{}")])[0] == {"a": 1}
     with refused("cannot be reached"):
-        transport("http://models.example", use_proxies=True).post(Request(b"{}"))
+        transport("http://models.example", use_proxies=True).many([Request(b"{}")])[0]
 
 
 def test_plain_http_reads_no_certificates(serve, monkeypatch):
@@ -323,9 +324,9 @@ def test_certificates_are_verified(serve, tmp_path):
     """An unknown certificate is refused before anything is sent, and trusted when it is named in a file of them."""
     secure = serve(then({"a": 1}), tls=signed())
     with refused(r"has a certificate that cannot be verified .* with ca_file=\.$"):
-        transport(secure).post(Request(b"{}"))
+        transport(secure).many([Request(b"{}")])[0]
     assert secure.seen == []
-    assert transport(secure, ca_file=CERTIFICATE).post(Request(b"{}")) == {"a": 1}
+    assert transport(secure, ca_file=CERTIFICATE).many([Request(b"{}")])[0] == {"a": 1}
     (tmp_path / "no.pem").write_text("no certificate")
     for name in ("none.pem", "no.pem"):
         with refused(rf"^ca_file must be a file of certificates \(\.pem\), got .*{name}"):
@@ -384,7 +385,7 @@ def test_a_caller_that_is_interrupted_leaves_nothing_under_way(serve, monkeypatc
             asked.many([Request(b"{}")] * 50)
     time.sleep(0.7)
     assert len(server.posts) == 2
-    assert asked.post(Request(b"{}")) == {}
+    assert asked.many([Request(b"{}")])[0] == {}
 
 
 def test_a_transport_that_is_forgotten_ends_its_thread(serve):
@@ -392,9 +393,9 @@ def test_a_transport_that_is_forgotten_ends_its_thread(serve):
     before = set(threading.enumerate())
     asked = transport(serve(then({"a": 1}, (400, {}, b""))))
     (own,) = [thread for thread in set(threading.enumerate()) - before if "_run" in thread.name]
-    assert asked.post(Request(b"{}")) == {"a": 1}
+    assert asked.many([Request(b"{}")])[0] == {"a": 1}
     with pytest.raises(InputError):
-        asked.post(Request(b"{}"))
+        asked.many([Request(b"{}")])[0]
     del asked
     gc.collect()
     own.join(5)
@@ -415,5 +416,5 @@ def test_a_transport_that_is_forgotten_ends_its_thread(serve):
 def test_a_fault_that_passes_costs_one_repetition(serve, fault):
     """After one fault of each kind the request is repeated exactly once, and the good answer is returned."""
     server = serve(then(fault, {"a": 1}))
-    assert transport(server).post(Request(b'{"q": 2}')) == {"a": 1}
+    assert transport(server).many([Request(b'{"q": 2}')])[0] == {"a": 1}
     assert server.posts == [{"q": 2}] * 2

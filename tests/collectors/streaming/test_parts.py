@@ -103,19 +103,6 @@ def test_columns_of_any_type_are_kept(tmp_path, values, stored, kind):
     assert (column.to_pylist(), column.type) == (stored, kind)
 
 
-def test_what_a_scorer_must_not_return_is_not_written(tmp_path):
-    """NaN never gets into a part."""
-
-    class Bad(FakeScorer):
-        def score(self, records):
-            return replace(super().score(records), loss=np.array([0.0, np.nan, 1.0]))
-
-    work = scoring(tmp_path, Bad(), tables(), batch_size=3, unit_size=3)
-    with pytest.raises(InputError, match=r"members losses must be numbers, got 1 NaN \(first at row 4,"):
-        work(work.units[1])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
     """While another process holds a folder it is refused; once that process is killed it is free."""
     folder = tmp_path / "losses.parquet.parts"

@@ -58,74 +58,29 @@ def test_choices_go_by_their_index():
 
 
 @pytest.mark.parametrize("generated", [0, 1])
-@pytest.mark.parametrize("drop", ["usage", "text_offset"])
-def test_either_the_usage_or_the_offsets_tell_what_was_generated(generated, drop):
-    """Where one of the two is missing, the other says which tokens are the prompt's."""
-    form = EchoedPrompt(generated=generated)
-    answer = asked(form)
-    if drop == "usage":
-        del answer["usage"]
-    else:
-        edit(answer, lambda part: part.pop("text_offset"))
-    equal(logs(form, answer))
-
-
-def test_a_server_may_generate_although_nothing_was_asked_for():
-    """One that reads 0 as its default is found out by the usage, and its tokens are dropped by their offsets."""
-    answer = asked(EchoedPrompt(generated=1))
-    for choice in answer["choices"]:
-        choice["text"] += " and"
-        choice["logprobs"]["token_logprobs"].append(-3.0)
-        choice["logprobs"]["text_offset"].append(choice["logprobs"]["text_offset"][-1] + 4)
-    equal(logs(EchoedPrompt(), answer))
-    del answer["usage"]
-    equal(logs(EchoedPrompt(), answer))
-
-
-def test_an_end_of_text_that_was_generated_may_be_left_out():
-    """Where one choice of several has no generated token, the offsets decide, and the usage agrees."""
-    answer = asked(EchoedPrompt(generated=1))
-    first = answer["choices"][0]
-    first["text"] = TEXTS[0]
-    for name in ("tokens", "token_logprobs", "text_offset"):
-        first["logprobs"][name].pop()
-    equal(logs(EchoedPrompt(generated=1), answer))
-    answer["choices"][1]["logprobs"]["text_offset"][-1] -= 1  # it now seems to be the prompt's
-    with refused(r"row 40.*which; send one prompt at a time with max_request_records=1"):
-        logs(EchoedPrompt(generated=1), answer)
-
-
-@pytest.mark.parametrize("generated", [0, 1])
-def test_the_usage_goes_before_offsets_that_count_a_special_token(generated):
-    """Where the token in front is written out, its letters shift every offset behind it, and the text is longer."""
+def test_the_usage_says_what_was_generated(generated):
+    """It counts the tokens of the prompts, also where the token in front is written out; without it nothing is guessed."""
     form = EchoedPrompt(generated=generated)
     answer = asked(form, bos=True)
     for choice in answer["choices"]:
         choice["text"] = f"<s>{choice['text']}"
-        offsets = choice["logprobs"]["text_offset"]
-        choice["logprobs"]["text_offset"] = [0, *(offset + 30 for offset in offsets[1:])]
     equal(logs(form, answer), bos=True)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda offsets: offsets.clear(),
-        lambda offsets: offsets.reverse(),
-        lambda offsets: offsets.__setitem__(0, 1),
-        lambda offsets: offsets.__setitem__(1, None),
-        lambda offsets: offsets.pop(),
-    ],
-    ids=["none", "reversed", "beginning late", "null", "too few"],
-)
-def test_offsets_that_are_none_are_not_believed(change):
-    """They begin at 0 and never fall, one for each token; without them and the usage, nothing is guessed."""
-    form = EchoedPrompt(generated=1)
-    answer = asked(form)
     del answer["usage"]
-    edit(answer, lambda part: change(part["text_offset"]))
-    with refused(r"neither usage\.prompt_tokens nor text_offset"):
+    with refused(r"tokens that were generated, and usage\.prompt_tokens does not say which; send one prompt"):
         logs(form, answer)
+
+
+def test_a_server_may_generate_although_nothing_was_asked_for():
+    """One that reads 0 as its default is found out by the usage, which says of one prompt how many tokens are its own."""
+    answer = asked(EchoedPrompt(generated=1))
+    for choice in answer["choices"]:
+        choice["text"] += " and"
+        choice["logprobs"]["token_logprobs"].append(-3.0)
+    with refused(r"row 40.*which; send one prompt at a time with max_request_records=1"):
+        logs(EchoedPrompt(), answer)
+    alone = copy.deepcopy(answered({**EchoedPrompt(generated=1).request(TEXTS[:1], model="tiny")}))
+    one = EchoedPrompt().logs(alone, texts=TEXTS[:1], records=RECORDS.part(0, 1))
+    equal([*one, *logs(EchoedPrompt(), asked(EchoedPrompt()))[1:]])
 
 
 def choice(number, **changes):

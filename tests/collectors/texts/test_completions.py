@@ -181,19 +181,13 @@ def test_what_cannot_be_checked_is_noted(changed):
     np.testing.assert_allclose(losses.member, [-logs.mean() for logs in world.by_hand()[:3]], rtol=1e-9)
 
 
-@pytest.mark.parametrize("status", [400, 500])
-def test_a_server_that_refuses_lists_gets_one_prompt_at_a_time(status):
-    """After its first refusal each text goes as a string of its own, and the losses are the same."""
-
-    def changed(answer):
-        return answer if len(answer["choices"]) == 1 else (status, {}, b"a list")
-
+def test_one_prompt_at_a_time_is_no_list():
+    """For servers that refuse lists each text goes as a string of its own, and the losses are the same."""
     texts = world.TEXTS[:4]
-    with serving(changed=changed) as (url, server):
-        scorer = text_scorer(endpoint(url, retries=0, concurrency=1))
+    with serving() as (url, server):
+        scorer = text_scorer(endpoint(url, max_request_records=1, concurrency=1))
         found = scorer.score(Records("member", texts, np.zeros(4)))
-        scorer.score(Records("member", texts[:2], np.zeros(2)))
-    assert [request["prompt"] for request in server.posts] == [texts, *texts, *texts[:2]]
+    assert [request["prompt"] for request in server.posts] == texts
     np.testing.assert_allclose(found.loss, [-logs.mean() for logs in world.by_hand(texts)], rtol=1e-9)
 
 
