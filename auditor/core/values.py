@@ -665,7 +665,6 @@ class Claim:
         note: Caveat.
         lower: Lower end of the interval that an exact total variation is known to lie in; None elsewhere.
         upper: Upper end of that interval.
-        confidence: Level of the interval of an estimate by simulation, in results of earlier releases; None elsewhere.
     """
 
     metric: str
@@ -677,18 +676,15 @@ class Claim:
     note: str = ""
     lower: Number | None = None
     upper: Number | None = None
-    confidence: Confidence | None = None
 
     @property
     def status(self) -> str:
-        """``proven``, ``approximation`` (no error bound) or ``estimate`` (by simulation, in earlier releases).
+        """``proven``, or ``approximation`` without a bound on its error.
 
         >>> Claim("advantage", 0.1, None, Adjacency.REPLACE_ONE, "by hand", proven=False).status
         'approximation'
         """
-        if self.proven:
-            return "proven"
-        return "approximation" if self.confidence is None else "estimate"
+        return "proven" if self.proven else "approximation"
 
 
 @dataclass(frozen=True)

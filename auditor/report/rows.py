@@ -226,11 +226,7 @@ class Row:
         """Notes in place of a missing interval or lower end."""
         if self.is_rejected:
             return ["the fit is rejected"]
-        spread = detail(self.estimate, "bootstrap") or {}
-        low, reason = spread.get("lower"), detail(self.estimate, "lower_reason") or spread.get("lower_reason")
-        if low is not None:
-            level = numbers.percent(spread.get("confidence"), toward="down")
-            return [f"bootstrap over models: at least {numbers.number(low, toward='down')} ({level})"]
+        reason = detail(self.estimate, "lower_reason")
         missing = reason and self.estimate.lower is None
         what = "no interval" if self.estimate.upper is None else "no lower end"
         return [f"{what}: {numbers.tidy(reason).rstrip('.')}"] if missing else []

@@ -269,16 +269,12 @@ def short_title(name: str) -> str:
 
 
 def claim_value(claim: Claim) -> str:
-    """Return a promised number with its interval, if any; a rounded bound is still a bound."""
+    """Return a promised number; a rounded bound is still a bound."""
     toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
     digits = 4
     if claim.value is not None and _NEAR_ONE < claim.value < 1:
         digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of 1 - value
-    rounded = numbers.number(claim.value, digits=digits, toward=toward)
-    if claim.lower is None or claim.upper is None or claim.confidence is None:
-        return rounded
-    interval = f"[{numbers.number(claim.lower, digits=4)}, {numbers.number(claim.upper, digits=4)}]"
-    return f"{rounded} {interval} ({numbers.percent(claim.confidence)})"
+    return numbers.number(claim.value, digits=digits, toward=toward)
 
 
 def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:

@@ -113,7 +113,7 @@ def test_a_process_that_dies_is_one_sentence(tmp_path):
     """Where a process ends, as for want of memory, the sentence says what to do, and what is finished stays."""
     given = [*cases(2), {"x": 2, "dies": True}, {"x": 3}]
     with pytest.raises(
-        AuditorError, match=r"a worker process ended .* memory_per_worker, or fewer workers\.$"
+        AuditorError, match=r"a worker process ended .* for want of memory; give fewer workers\.$"
     ):
         auditor.run_cases(run_tasks.tallied, given, folder=tmp_path, workers=2)
     found = auditor.run_cases(run_tasks.tallied, cases(2), folder=tmp_path, workers=2)

@@ -99,8 +99,7 @@ class Processes:
             yield from map(result_of, outcomes)
         except TerminatedWorkerError as error:
             raise AuditorError(
-                "a worker process ended at its work, most often for want of memory; give memory and"
-                " memory_per_worker, or fewer workers."
+                "a worker process ended at its work, most often for want of memory; give fewer workers."
             ) from error
         finally:
             with warnings.catch_warnings():

@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan
-from auditor.collectors.tables.sources import MISSING, Kind, OnceOpened, kind_of
+from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
+from auditor.collectors.tables.sources import MISSING, WORD, Column, Kind, OnceOpened, kind_of, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -73,13 +73,29 @@ class CsvTable(BatchTable):
             rows += batch.num_rows
         return BatchReader(self, plans, [rows])
 
+    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
+        """Return all rows of some columns, in one pass where all cells outside ``text`` are numbers."""
+        types = {name: pa.string() if name in text else pa.float64() for name in names}
+        parts, rows = list[Any](), 0
+        with readable(self.path), suppress(pa.ArrowInvalid):  # a cell that is no number
+            for batch in self._batches(types):
+                parts.append(batch)
+                rows += batch.num_rows
+                self.hold(WORD * rows * len(types))
+            whole = pa.Table.from_batches(parts, pa.schema(types.items()))
+            return {name: plain_array(whole[name]) for name in types}
+        return super().columns(names, text=text)
+
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
-        ragged = list[Any]()
+        return self._batches(dict.fromkeys(names, pa.string()))
+
+    def _batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
+        ragged, names = list[Any](), list(types)
         try:
-            with arrow.open_csv(self._bytes(), **self._options(names, ragged)) as reader:
+            with arrow.open_csv(self._bytes(), **self._options(types, ragged)) as reader:
                 for batch in reader:
-                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=names)
         except pa.ArrowInvalid as error:
             if "skip initial" in str(error):
                 return  # the header is all there is
@@ -93,9 +109,9 @@ class CsvTable(BatchTable):
                 ) from None
             raise
 
-    def _options(self, names: Sequence[str], ragged: list[Any]) -> dict[str, Any]:
+    def _options(self, types: Mapping[str, Any], ragged: list[Any]) -> dict[str, Any]:
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
-        keys = [str(self.names.index(name)) for name in names]
+        keys = [str(self.names.index(name)) for name in types]
         return {
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
@@ -111,7 +127,9 @@ class CsvTable(BatchTable):
                 invalid_row_handler=lambda row: ragged.append(row) or "error",  # type: ignore[func-returns-value]
             ),
             "convert_options": arrow.ConvertOptions(
-                include_columns=keys, column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
+                include_columns=keys,
+                column_types=dict(zip(keys, types.values(), strict=True)),
+                strings_can_be_null=False,
             ),
         }
 
@@ -155,31 +173,41 @@ class _Cells(ColumnPlan):
 
     def look(self, column: Any) -> None:
         """Look at some cells."""
-        cells = _with_gaps(column)
+        floats = _floats(column) if pa.float64() in self._left else None
+        cells = _with_gaps(column) if floats is None else column
         self.gaps |= cells.null_count > 0
         if cells.null_count == len(cells):
             return
-        while _parsed(cells, self._left[0]) is None:
-            self._left.pop(0)
+        while (floats if self._left[0] == pa.float64() else _parsed(cells, self._left[0])) is None:
+            if self._left.pop(0) == pa.int64() and floats is None:
+                floats = _parsed(cells, pa.float64())
         if self._blank and pa.bool_() in self._left[1:]:
             self._left.remove(pa.bool_())  # numbers and truth values in one column are text
         self._blank, self.type = False, self._left[0]
 
     def typed(self, column: Any, place: str) -> Any:
         """Return cells in the type that was settled."""
-        cells = _parsed(_with_gaps(column), self.type)
+        cells = _parsed(_with_gaps(column) if self.gaps else column, self.type)
         if cells is None:
             raise InputError(f"{place} changed while it was read; collect it again.")
         return cells
 
 
-def _with_gaps(column: Any) -> Any:
-    """Return the text with missing values as Arrow's null; numbers without importing pandas, as every array of a list does."""
+def _floats(column: Any) -> Any:
+    """Return text as floats; None if any cell is missing or no number."""
     import pyarrow.compute as pc
 
-    with suppress(pa.ArrowInvalid):
-        if not pc.any(pc.is_nan(column.cast(pa.float64()))).as_py():
-            return column
+    try:
+        cells = column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return None if pc.any(pc.is_nan(cells)).as_py() else cells
+
+
+def _with_gaps(column: Any) -> Any:
+    """Return the text with missing values as Arrow's null."""
+    import pyarrow.compute as pc
+
     missing = pc.is_in(column, value_set=pa.array(MISSING))
     return pc.if_else(missing, pa.scalar(None, pa.string()), column) if pc.any(missing).as_py() else column
 
