@@ -1,7 +1,7 @@
 """Step audits of Opacus: canary gradients beside those of the batch, and the gradients that the optimizer gets."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MethodType
 from typing import Any, Unpack
 
@@ -14,6 +14,7 @@ from auditor.training.on_function import CheckedStep, check_step
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
+_NUMBERS = 2**18  # of a gradient that are converted to double precision at a time
 _REFUSED = {
     "FastGradientClipping": "clips without per-example gradients (ghost clipping), and canaries are such gradients",
     "Distributed": "adds the noise in one process of several, and each sees a part of the batch",
@@ -253,16 +254,17 @@ class OpacusWatch(Watch):
             whole = torch.linalg.vector_norm(torch.stack([x.to(lengths[0].device) for x in lengths]), dim=0)
             factors = [(norms / (whole + 1e-6)).clamp(max=1).to(x.device) for x in lengths]
         return self._scores(
-            [factor.to(each.dtype) @ each for factor, each in zip(factors, samples, strict=True)]
+            factor.to(each.dtype) @ each for factor, each in zip(factors, samples, strict=True)
         )
 
-    def _scores(self, flat: list[Any]) -> Any:
+    def _scores(self, flat: Iterable[Any]) -> Any:
         """Return the scores of a gradient that is given by tensor, flat."""
         blocks = self.audit.blocks
         result = np.zeros(blocks.canaries)
         for each, vector, owner, limit in zip(flat, self._vector, self._owner, self._limits, strict=True):
             part = self._torch.zeros(result.size, device=each.device, dtype=self._torch.float64)
-            part.index_add_(0, owner, (each.float() * vector).double())
+            for some in zip(*(whole.split(_NUMBERS) for whole in (each, vector, owner)), strict=True):
+                part.index_add_(0, some[2], (some[0].float() * some[1]).double())
             result += limit * part.cpu().numpy()
         return result / blocks.squares(self._limits)
 
@@ -276,7 +278,7 @@ class OpacusWatch(Watch):
         times = 1.0
         if optimizer.loss_reduction == "mean":
             times = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-        flat = [one.grad.detach().flatten() for one in optimizer.params]
+        flat = (one.grad.detach().flatten() for one in optimizer.params)
         self._coins = None
         self.audit.observe_scores(self._scores(flat) * times, self._centre)
         if self._leaving:

@@ -31,8 +31,9 @@ def tensorflow_privacy(
 
     Loops of your own are watched too, if they run eagerly; a compiled step is called through `TensorFlowWatch.step`. The
     canaries enter as the losses of more records, which the framework differentiates, clips and adds noise to itself, and
-    the scores are taken from the gradients that the update gets. Every canary has a row in each batch, with a loss of 0
-    where its coin is tails, and the framework divides by the number of all rows: updates are smaller than without the audit.
+    the scores are taken from the gradients that the update gets. With a DP optimizer every canary has a row in each batch,
+    with a loss of 0 where its coin is tails, and the framework divides by the number of all rows: updates are smaller than
+    without the audit.
 
     Args:
         model_or_optimizer: The compiled model, of `DPModel` or with a DP optimizer (flat, vectorized or sparse); or the DP
