@@ -373,7 +373,7 @@ _LARGEST = int(np.finfo(np.float64).max)
 _MASK = 2**64 - 1
 _BLOCK = 2**15  # cells hashed at a time, so that they stay in the processor's cache
 _STRETCH = 2**12  # rows of a table of columns at a time
-_MANY = 16  # columns from which a call for each row costs less than a few operations on each cell
+_MANY = 64  # columns from which a call for each row costs less than a few operations on each cell
 
 
 def fingerprints(features: Features) -> PerGroup:
