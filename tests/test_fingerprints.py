@@ -82,6 +82,61 @@ def test_fingerprints_are_equal_exactly_where_rows_are(rows):
     assert (found[:, None] == found).tolist() == expected
 
 
+WIDE = np.random.default_rng(0).integers(-4, 5, size=(200, 80)) / 4
+WIDE[3, 7], WIDE[5, 30], WIDE[100, 0] = (
+    np.nan,
+    -0.0,
+    2**60,
+)  # of which one row is not exact in single precision
+WIDE[9, 1] = 1 / 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.asfortranarray(WIDE),
+        pd.DataFrame(WIDE),
+        pd.DataFrame(WIDE).astype(object),
+        pd.DataFrame(WIDE, dtype="Float64"),
+        np.longdouble(WIDE),
+        WIDE.reshape(200, 5, 16),
+    ],
+    ids=["by column", "frame", "objects", "nullable", "long double", "images"],
+)
+def test_many_columns_have_the_same_fingerprints_in_any_form(other):
+    """The bytes of a row are hashed in a form that depends on the values alone, whatever holds them."""
+    if isinstance(other, pd.DataFrame):
+        other = other.set_axis([f"column {place}" for place in range(80)], axis=1)
+    assert all(equal(WIDE, other))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int16, np.uint8, bool])
+def test_narrow_types_of_many_columns_are_equal_to_doubles(dtype):
+    """Rows of small numbers are equal in every type that holds them."""
+    rows = np.random.default_rng(1).integers(0, 2, size=(5000, 70))
+    rows[4000:] *= 0 if dtype is bool else 1
+    assert all(equal(rows.astype(dtype), rows.astype(np.float64)))
+
+
+def test_many_columns_are_different_exactly_where_rows_are():
+    """Against NumPy's own comparison of the rows: of doubles, and of the same rows in single precision with one bit changed."""
+    rows = np.random.default_rng(2).integers(0, 2, size=(400, 70)).astype(np.float64)
+    rows[:, 4:] = 0
+    rows[::7, 20] = np.nextafter(1.0, 2)
+    found = fingerprints(Features(rows, rows[:1])).member
+    assert (found[:, None] == found).tolist() == (rows[:, None] == rows).all(axis=2).tolist()
+    single = np.float32(rows)
+    single[0, 3] = np.nextafter(np.float32(1), np.float32(2))
+    assert equal(single, np.float32(rows))[0] is False
+
+
+def test_tables_without_columns_or_rows_have_fingerprints():
+    """Records without features are all equal, and no records have none."""
+    empty = pd.DataFrame(index=range(3))
+    assert all(equal(empty, empty))
+    assert equal(WIDE[:0], WIDE[:0]) == []
+
+
 def test_structured_contents_do_not_collide():
     """250,000 different rows of small integers, where a weak hash of sums would collide, all differ."""
     grid = np.stack(np.meshgrid(*[np.arange(-6, 6)] * 5), axis=-1).reshape(-1, 5)

@@ -356,18 +356,23 @@ def differences(values: Floats, *, member: _Labels) -> Floats:
 
 # --- A 64-bit hash of each record's features, so that records of equal content are found without keeping the content ---
 #
-# The hash of a record is the sum of the hashes of its cells (with their column) modulo 2^64, cells of 0 counting 0: a
-# sparse matrix and its dense form agree. Equal content has equal hashes in every process and on every machine; among
-# 2e6 different records, two share a hash with probability 1e-7. It hides nothing: who guesses a record can check the guess.
+# The hash of a record of few columns, or of a sparse matrix, is the sum of the hashes of its cells (with their column) modulo
+# 2^64, cells of 0 counting 0. That of many columns is the XXH3 of its bytes, as float32 where these hold every cell exactly and
+# else as doubles. Equal content has equal hashes in every process and on every machine, whatever the type of the array; a sparse
+# matrix of many columns and its dense form differ. Among 2e6 different records, two share a hash with probability 1e-7. It
+# hides nothing: who guesses a record can check the guess.
 
 
 _Hashes = npt.NDArray[np.uint64]
 
 _GOLDEN = 0x9E3779B97F4A7C15  # the step of SplitMix64
 _MISSING = np.uint64(0x7FF8000000000000)  # the bits of a quiet NaN
+_NEGATIVE_ZERO = np.int32(-(2**31))  # the bits of -0.0 in single precision
 _LARGEST = int(np.finfo(np.float64).max)
 _MASK = 2**64 - 1
 _BLOCK = 2**15  # cells hashed at a time, so that they stay in the processor's cache
+_STRETCH = 2**12  # rows of a table of columns at a time
+_MANY = 64  # columns from which a call for each row costs less than a few operations on each cell
 
 
 def fingerprints(features: Features) -> PerGroup:
@@ -401,18 +406,60 @@ def hashes_of(values: Any) -> npt.NDArray[np.uint64]:
 def _rows(name: str, table: Table) -> _Hashes:
     if table.sparse:
         return _sparse(table)
-    if isinstance(table.cells, tuple):
-        total = np.zeros(table.n, dtype=np.uint64)
-        for place, column in enumerate(table.cells):
-            total += _salted(_words(f"{name} features, {table.names[place]}", column), _keys(place, 1))
-        return total
-    width = table.cells.shape[1]
-    keys, step = _keys(0, width), max(1, _BLOCK // max(1, width))
-    result = np.empty(table.n, dtype=np.uint64)
-    for start in range(0, table.n, step):
-        block = table.cells[start : start + step]
-        result[start : start + step] = _salted(_numeric(block), keys).sum(axis=1, dtype=np.uint64)
+    cells, width = table.cells, len(table.names)
+    of_columns = isinstance(cells, tuple)
+    keys, step = _keys(0, width), _STRETCH if of_columns else max(1, _BLOCK // max(1, width))
+    places = [f"{name} features, {column}" for column in table.names] if of_columns else []
+    result = np.zeros(table.n, dtype=np.uint64)
+    for start in range(0, table.n if width else 0, step):
+        rows = slice(start, start + step)
+        if of_columns:
+            columns = [_words(place, column[rows]) for place, column in zip(places, cells, strict=True)]
+            words = np.stack(columns, axis=1)
+        elif width >= _MANY and (small := _single(cells[rows])) is not None:
+            result[rows] = _digests(small)
+            continue
+        else:
+            words = _numeric(cells[rows])
+        result[rows] = (
+            _salted(words, keys).sum(axis=1, dtype=np.uint64) if width < _MANY else _digested(words)
+        )
     return result
+
+
+def _single(block: npt.NDArray[Any]) -> npt.NDArray[np.float32] | None:
+    """Return cells of a type that float32 holds exactly as such; None of another, or with a missing or a negative zero."""
+    if block.dtype.itemsize > 2 and block.dtype != np.float32:  # noqa: PLR2004 - bytes, of which float32 has 3 for digits
+        return None
+    result = np.ascontiguousarray(block, dtype=np.float32)
+    return None if np.isnan(result).any() or (result.view(np.int32) == _NEGATIVE_ZERO).any() else result
+
+
+def _digested(words: _Hashes) -> _Hashes:
+    """Return one hash for each row of words: of the row in single precision where that loses nothing."""
+
+    def narrow(part: _Hashes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            singles = np.ascontiguousarray(part).view(np.float64).astype(np.float32)
+        return singles, (singles.astype(np.float64).view(np.uint64) == part).all(axis=1)
+
+    result = _digests(words)
+    rows = np.flatnonzero(narrow(words[:, :_MANY])[1])  # most rows of doubles are none of singles
+    if rows.size:
+        singles, exact = narrow(words[rows])
+        result[rows[exact]] = _digests(singles[exact])
+    return result
+
+
+def _digests(block: npt.NDArray[Any]) -> _Hashes:
+    """Return the XXH3 of the bytes of each row."""
+    from xxhash import xxh3_64_intdigest
+
+    content = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
+    starts = range(0, block.nbytes, block[:1].nbytes or 1)
+    return np.fromiter(
+        (xxh3_64_intdigest(content[at : at + starts.step]) for at in starts), np.uint64, len(block)
+    )
 
 
 def _sparse(table: Table) -> _Hashes:

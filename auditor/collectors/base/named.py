@@ -34,7 +34,8 @@ class NamedOutputs:
 
 def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Return the outputs of several batches as one."""
-    return Widened(np.concatenate(parts), classes=getattr(parts[0], "classes", ()))
+    facts = {name: getattr(parts[0], name, default) for name, default in (("of", ""), ("classes", ()))}
+    return Widened(np.concatenate(parts), **facts)
 
 
 def column_names(outputs: Any) -> list[Any] | None:

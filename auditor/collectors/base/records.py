@@ -15,6 +15,7 @@ from auditor.core.values import PerGroup
 from auditor.records.features import hashes_of
 
 Codes = npt.NDArray[np.intp]
+_EXACT = 2**53
 Rows = slice | Codes
 
 
@@ -94,17 +95,15 @@ class Records:
         Classes that are all text match labels that are not text by their spelling (`spelled`), for a CSV says nothing
         of types.
         """
-        import pandas as pd
-
         text = all(isinstance(name, str) for name in classes)
         text = text and not any(isinstance(label, str) for label in self.labels.tolist())
-        options = pd.Index(spelled(classes) if text else list(classes), dtype=object)
-        if not options.is_unique:
-            raise InputError(f"classes must be distinct, got {listed(options.tolist())}.")
+        names = spelled(classes) if text else list(classes)
         try:
-            positions = options.get_indexer(self.labels.astype(object))
+            positions = _positions(self.labels, names)
         except TypeError:
             raise InputError(f"{self.name} labels must be numbers or strings, got others.") from None
+        if positions is None:
+            raise InputError(f"classes must be distinct, got {listed(names)}.")
         bad = positions < 0
         if bad.any():
             row = int(np.argmax(bad))
@@ -113,7 +112,23 @@ class Records:
                 f" such records) is not one of the model's classes {listed(classes)}; leave those records out, or name the"
                 " class of each output column with classes= (--classes)."
             )
-        return np.asarray(positions)
+        return positions
+
+
+def _positions(labels: npt.NDArray[Any], names: Sequence[Any]) -> Codes | None:
+    """Return the place of each label among distinct names, -1 of one that is none of them; None where names repeat."""
+    both = [labels, np.asarray(names)]
+    if all(item.dtype.kind in "biuf" and ((item < _EXACT) & (item > -_EXACT)).all() for item in both):
+        values, options = (item.astype(np.float64) for item in both)  # exactly
+        order = np.argsort(options)
+        options = options[order]
+        place = np.minimum(np.searchsorted(options, values), options.size - 1)
+        found = np.where(options[place] == values, order[place], -1)
+        return None if (options[1:] == options[:-1]).any() else found
+    import pandas as pd
+
+    index = pd.Index(names, dtype=object)
+    return np.asarray(index.get_indexer(labels.astype(object))) if index.is_unique else None
 
 
 def listed(names: Sequence[Any], *, most: int = 10) -> str:
@@ -267,15 +282,16 @@ class Source(Protocol):
 
 
 _SPREAD = 200  # records of a group on which a model is tried
+_LEAST, _SHARE = 50, 20  # so many at least, and else one in so many, so that trying costs little
 _STRETCHES = 100  # of a table, each read at once
 _STRETCH = 5  # records in a row
 
 
-def spread(sample: Sequence[Records], *, most: int = _SPREAD) -> list[Records]:
-    """Return at most ``most`` records of each group that has any, evenly spread."""
+def spread(sample: Sequence[Records], *, most: int = _SPREAD, least: int = _LEAST) -> list[Records]:
+    """Return at most ``most`` records of each group that has any, evenly spread; of a small group a twentieth, or ``least``."""
     groups: list[Records] = []
     for group in sample:
-        step = -(-len(group) // most)
+        step = -(-len(group) // min(most, max(least, len(group) // _SHARE)))
         if step > 1:
             # An index array, where it can be had, for a slice would not be contiguous in memory.
             plain = isinstance(group.features, np.ndarray)
@@ -417,7 +433,7 @@ def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> 
 def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
     """Return an array that is not one of objects, where its cells are numbers or arrays of equal shape."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(validate.detached(values))
         if array.dtype.kind != "O":
             return array
         cells = array.ravel().tolist()

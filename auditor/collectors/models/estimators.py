@@ -25,6 +25,7 @@ from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor, explained, is_a
 from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
+from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Array
 
@@ -43,7 +44,7 @@ def _as_fitted(model: Any, records: Records) -> Any:
     Raises:
         InputError: Another number of columns than the model was fitted on.
     """
-    features, names = records.features, _fitted_names(model)
+    features, names = validate.detached(records.features), _fitted_names(model)
     if is_frame(features):
         columns = list(features.columns)
         if names is not None:

@@ -4,6 +4,8 @@ The module runs in evaluation mode and without gradients, on the device and in t
 every part, the random state and everything else is restored afterwards, also if the call fails. Random numbers, in
 a module that draws some even then, come from a stream of their own, so that repeated calls differ.
 
+Where the device has too little memory for a batch, it is halved, and so are all after it.
+
 Outputs are logits unless their values say otherwise (`recognised_output`). Where the last thing that happens is a Softmax or
 Sigmoid layer, its input is used instead, because it does not saturate.
 """
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base import scorer
+from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
 from auditor.collectors.base.records import Records, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor
@@ -213,8 +216,25 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     dtype = str((answers[0].logits if layer else answers[0].output).dtype).removeprefix("torch.")
     name = _name(model)
 
+    at_once = _AT_ONCE
+
     def predict(records: Records) -> Array:
-        answer = network.run(_tensor(network, records, whole=whole), records)
+        nonlocal at_once
+        n, size = len(records), at_once
+        if n > size:
+            return joined([predict(records.part(start, start + size)) for start in range(0, n, size)])
+        try:
+            answer = network.run(_tensor(network, records, whole=whole), records)
+        except (InputError, torch.OutOfMemoryError) as error:
+            if n < 2 or not isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # noqa: PLR2004
+                raise
+            at_once = n // 2  # for all that follow
+        else:
+            return answered(answer, records)
+        torch.cuda.empty_cache()
+        return predict(records)
+
+    def answered(answer: _Answer, records: Records) -> Array:
         if layer and not answer.layer:
             raise InputError(
                 f"model must always end in the same layer, but {name} did not on the {records.name} records; pass"

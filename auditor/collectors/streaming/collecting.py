@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,14 @@ from auditor.collectors.base.records import Records, count_records, labels_besid
 from auditor.collectors.base.scorer import Scorer, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.scorers import ScorerRecipe, ScoringOptions, is_scorer, opened_scorer
+from auditor.collectors.streaming.scorers import (
+    ScorerRecipe,
+    ScoringOptions,
+    hushed,
+    is_scorer,
+    opened_model,
+    opened_scorer,
+)
 from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
 from auditor.collectors.tables.opening import RecordTable, open_groups
 from auditor.collectors.tables.reading import read_losses
@@ -119,10 +127,13 @@ def collect(
     labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
     is_classifier = isinstance(of, Classification)
     labels["label"] = PerGroup(both[0].labels, both[1].labels) if is_classifier else None
-    labels["fingerprint"] = _pair_fingerprint(*both)
-    scorer, tried = opened_scorer(model, both, options)
-    noticed = () if tried is None else tried.warnings
-    losses = losses_of(scorer, both, size=options.batch_size, labels=labels, noticed=noticed)
+    model = opened_model(model)
+    with hushed(model), ThreadPoolExecutor(1) as beside:
+        hashed = beside.submit(_pair_fingerprint, *both)  # while the model computes
+        scorer, tried = opened_scorer(model, both, options)
+        noticed = () if tried is None else tried.warnings
+        losses = losses_of(scorer, both, size=options.batch_size, labels=labels, noticed=noticed)
+        losses = replace(losses, fingerprint=hashed.result())
     if tried is None:
         noticed = columns_noticed(scorer, both)
         losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,8 @@ def predictor(
         return endpoint.predictor(model, task=task, output=output)
     makes = _maker(model)
     if makes is not None:
-        result = quietly()(makes)(model, task=task, output=output, sample=sample)
+        with quietly():
+            result = makes(model, task=task, output=output, sample=sample)
         return replace(result, predict=quietly()(result.predict))
     if not callable(model):
         raise InputError(
@@ -199,6 +201,15 @@ class ScoringOptions:
         return ModelScorer(result, task, self.classes, self.repeats, self.policies)
 
 
+def hushed(model: Any) -> AbstractContextManager[None]:
+    """Capture what the library of an opened model prints, as `quietly` does; of a function or a server capture nothing."""
+    of_library = _maker(model) is not None and not isinstance(model, endpoint.Endpoint)
+    return quietly() if of_library else nullcontext()
+
+
+_SMALL = 4096  # records of a group that are scored at once, and looked at in full
+
+
 def is_scorer(model: Any) -> bool:
     """Return whether a model turns records into losses by itself, as a `TextScorer` does."""
     return isinstance(model, LanguageModelFile | TextScorer)
@@ -221,10 +232,13 @@ def opened_scorer(
     scorer = options.scorer(model, groups)
     for group in groups:
         scorer.check(group)  # an unknown label is refused before the model spends any time
-    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
-    is_function = _maker(model) is None and not isinstance(model, endpoint.Endpoint)
-    if options.batch_size is None and options.repeats == 1 and is_function:
-        return caching(scorer), None
+    if options.batch_size is None and options.repeats == 1 and not isinstance(model, endpoint.Endpoint):
+        # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
+        if _maker(model) is None:
+            return caching(scorer, groups), None
+        if max(map(len, groups)) <= min(_SMALL, scorer.records_at_once or _SMALL):
+            scorer = caching(scorer, groups)
+            return scorer, preflight(scorer, groups, whole=True)
     return scorer, preflight(scorer, groups, batch_size=options.batch_size)
 
 

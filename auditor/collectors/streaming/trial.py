@@ -91,7 +91,9 @@ class Preflight:
     answer: Answer | None = field(default=None, repr=False)
 
 
-def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
+def preflight(
+    scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None, whole: bool = False
+) -> Preflight:
     """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
 
     A server gets the ten once more, in another order and in two batches: its answers must follow them.
@@ -101,6 +103,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
             a group may be sorted and a model may know only its members.
         batch_size: Records for each call of the model, at most; default as the model requires.
+        whole: Whether all records are used, whose outputs the scorer keeps.
 
     Returns:
         The findings, with the losses of the first ten.
@@ -115,7 +118,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     >>> result.deterministic, result.warnings, result.provisional
     (True, (), ())
     """
-    some = spread(groups, most=_SOME // len(groups))
+    some = groups if whole else spread(groups, most=_SOME // len(groups))
     tried = partial(_tried, scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
     first, again = tried(few), tried(few)
@@ -209,14 +212,17 @@ def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
     return bool(two and larger.size >= _SORTED and surplus > _SURPLUS / larger.size**0.5)
 
 
-def caching(scorer: ModelScorer) -> ModelScorer:
-    """Return a scorer that calls its model once for each group, and keeps the outputs."""
-    outputs: dict[str, Any] = {}
+def caching(scorer: ModelScorer, groups: Sequence[Records]) -> ModelScorer:
+    """Return a scorer that calls its model once for each of these groups, as a whole, and keeps the outputs."""
+    outputs: dict[int, Any] = {}
 
     def predict(records: Records) -> Any:
-        if records.name not in outputs:
-            outputs[records.name] = scorer.predictor.predict(records)
-        return outputs[records.name]
+        place = next((place for place, group in enumerate(groups) if group is records), None)
+        if place is None:
+            return scorer.predictor.predict(records)
+        if place not in outputs:
+            outputs[place] = scorer.predictor.predict(records)
+        return outputs[place]
 
     return replace(scorer, predictor=replace(scorer.predictor, predict=predict))
 
@@ -230,7 +236,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
     answers = []
     for group in groups:
         outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
-        [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED)
+        [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED, least=_LOOKED)
         answers.append((some, outputs[some.features]))
     return tuple(_columns(scorer, answers))
 
