@@ -255,7 +255,7 @@ def test_gates_are_no_policy_and_names_are_whole():
 )
 def test_limits_that_cannot_be_read_stop_a_release(stored, tmp_path):
     """A result that others wrote may hold any text as its limits: it is not released, here or from its file."""
-    result = replace(made(row(0.55, 0.5, 0.65)), data=stored)
+    result = replace(made(row(0.55, 0.5, 0.65)), data={**stored, "disclosure": "public"})
     result.to_json(tmp_path / "r.json")
     for item in (result, auditor.read_result(tmp_path / "r.json")):
         assert item.decision == "revise"

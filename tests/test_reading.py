@@ -470,7 +470,7 @@ ESTIMATES = st.builds(
     details=st.builds(lambda reason: {"reason": reason}, WORDS),
 )  # fmt: skip
 CLAIMS = st.builds(
-    Claim, WORDS, MAYBE, DELTAS, st.sampled_from(Adjacency), WORDS, st.booleans(), WORDS, MAYBE, MAYBE, LEVELS
+    Claim, WORDS, MAYBE, DELTAS, st.sampled_from(Adjacency), WORDS, st.booleans(), WORDS, MAYBE, MAYBE
 )
 COMPARISONS = st.builds(
     Comparison, CLAIMS, WORDS, st.sampled_from(Verdict), WORDS, st.just(Subject.MECHANISM)

@@ -210,33 +210,38 @@ def _units(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
     """Return the losses of a sample of records, the unit of each, which units are members, and the name of a unit."""
     sides, (owners, kind) = (losses.member, losses.nonmember), _owners(losses)
-    at = [_drawn(owner, rng) for owner in owners]
-    pooled = np.concatenate([owner[rows] for owner, rows in zip(owners, at, strict=True)])
+    at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
+    firsts = (0, losses.n_member)
+    pooled = np.concatenate(
+        [
+            first + rows if owner is None else owner[rows]
+            for first, owner, rows in zip(firsts, owners, at, strict=True)
+        ]
+    )
     first, unit = np.unique(pooled, return_index=True, return_inverse=True)[1:]
     values = np.concatenate([side[rows] for side, rows in zip(sides, at, strict=True)])
     return values, unit, first < at[0].size, "records" if first.size == values.size else kind
 
 
-def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64]], str]:
-    """Return the person of each record, or its id, and which; its own place where these are in both groups, or none are there."""
-    records = losses.n_member + losses.n_nonmember
-    places = np.split(np.arange(records), [losses.n_member])
+def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
+    """Return the person of each record, or its id, and which; none where these are in both groups, or none are there."""
+    n1, n0 = losses.n_member, losses.n_nonmember
     ids = losses.id if per_record(losses).combined else None
     for labels, kind in ((losses.person, "persons"), (ids, "ids")):
         columns = None if labels is None else codes(labels)
         if columns is None or np.isin(columns.member[columns.member >= 0], columns.nonmember).any():
             continue
-        sides = zip((columns.member, columns.nonmember), places, strict=True)
-        return [np.where(column >= 0, records + column, place) for column, place in sides], kind
-    return places, "records"
+        sides = ((columns.member, np.arange(n1)), (columns.nonmember, n1 + np.arange(n0)))
+        return [np.where(column >= 0, n1 + n0 + column, row) for column, row in sides], kind
+    return [None, None], "records"
 
 
-def _drawn(owner: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Return the positions of all records of people drawn at random, until there are enough records."""
-    if owner.size <= _LARGEST:
-        return np.arange(owner.size)
-    if (owner[1:] > owner[:-1]).all():  # every record by itself
-        return rng.choice(owner.size, _LARGEST, replace=False)
+    if size <= _LARGEST:
+        return np.arange(size)
+    if owner is None or (owner[1:] > owner[:-1]).all():  # every record by itself
+        return rng.choice(size, _LARGEST, replace=False)
     unit, inverse = np.unique(owner, return_inverse=True)
     turn = rng.permutation(unit.size)[inverse]
     order = np.argsort(turn, kind="stable")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import MISSING, WORD, Column, Kind, OnceOpened, kind_of, readable
+from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -76,12 +76,12 @@ class CsvTable(BatchTable):
     def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
         """Return all rows of some columns, in one pass where all cells outside ``text`` are numbers."""
         types = {name: pa.string() if name in text else pa.float64() for name in names}
-        parts, rows = list[Any](), 0
+        parts, held = list[Any](), 0
         with readable(self.path), suppress(pa.ArrowInvalid):  # a cell that is no number
             for batch in self._batches(types):
                 parts.append(batch)
-                rows += batch.num_rows
-                self.hold(WORD * rows * len(types))
+                held += batch.nbytes
+                self.hold(held)
             whole = pa.Table.from_batches(parts, pa.schema(types.items()))
             return {name: plain_array(whole[name]) for name in types}
         return super().columns(names, text=text)

@@ -167,7 +167,7 @@ def test_no_result_shows_what_stands_in_a_file_of_settings_but_names(place):
     Path(place("auditor.toml")).write_text("\n".join(["[audit]", *lines, "features = 'x'"]))
     given = ["--config", place("auditor.toml")]
     done("audit", place("l.csv"), *given, *outputs(place, "set", "--markdown", "--junit", "--sarif"))
-    done(*given, "audit", place("l.csv"), *outputs(place, "before"))
+    done("audit", *given, place("l.csv"), *outputs(place, "before"))
     assert told(place) == {}
     config = auditor.read_result(place("set.json")).provenance["config"]
     assert config["file"] == "auditor.toml"
