@@ -389,17 +389,32 @@ def positive_bounds(
     return sum(_larger(law, every, above + LEAST_BOUND) for law, every in alike.items())
 
 
+@lru_cache(maxsize=64)
+def _seen(law: Statistic, epsilon: float) -> tuple[list[float], list[float]]:  # noqa: ARG001 - the key
+    """Return the statistics known to have a bound that large, and those known not to: the least first, and the largest."""
+    return [], []
+
+
 def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     """Return the number of candidates whose bound is at least that large."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
     left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
     result, at = 0, math.ceil(law.alpha * len(every))
+    large, small = ([], []) if drawn else _seen(law, epsilon)
+    for seen, is_large in ((large, True), (small, False)):
+        if seen:
+            reached = law.reached(left, seen[0])
+            result += sum(reached) * is_large
+            left = [hits for hits, larger in zip(left, reached, strict=True) if larger != is_large]
+    at = min(at, len(left) // 2) if large or small else at
     while left:
         one = left.pop(min(at, len(left) - 1))
         test = CalibratedTest(one, law, drawn)
         refuted = test.p_value(epsilon) <= law.alpha
-        reached = law.reached(left, test.statistic if refuted else test.statistic + LEAST_BOUND)
+        edge = test.statistic if refuted else test.statistic + LEAST_BOUND
+        (large if refuted else small)[:] = [edge]  # those that are left lie between
+        reached = law.reached(left, edge)
         result += (1 + sum(reached)) * refuted
         left = [hits for hits, larger in zip(left, reached, strict=True) if larger != refuted]
         at = len(left) // 2
