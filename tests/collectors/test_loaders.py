@@ -95,6 +95,11 @@ def subsets(x, y):
     return subset(whole, range(N)), subset(whole, list(range(N, 2 * N)))
 
 
+def halves(data):
+    """A subset that is the whole data set."""
+    return pytest.importorskip("torch").utils.data.Subset(data, range(len(data)))
+
+
 def module(x, y):
     """A Lightning data module for the members, and the same one for the non-members."""
     lightning = pytest.importorskip("lightning")
@@ -170,6 +175,7 @@ SOURCES = {
     "torch, dictionaries": both(torch_keys),
     "torch, iterable": both(iterable),
     "torch, subsets": subsets,
+    "torch, subsets of two": lambda x, y: tuple(map(halves, both(pairs)(x, y))),
     "lightning": module,
     "tf.data": both(tensorflow),
     "tf.data, batches": both(lambda x, y: tensorflow(x, y, size=32)),
@@ -201,6 +207,8 @@ def test_every_source_gives_the_losses_of_its_records(name, task):
         np.testing.assert_array_equal(np.concatenate(losses.label), Y[Classification])
     if name == "torch, subsets":
         np.testing.assert_array_equal(np.concatenate(losses.id), np.arange(2 * N, 4 * N))
+    else:
+        assert losses.id is None
 
 
 def batches(x, y, size=10, seen=None):

@@ -17,7 +17,7 @@ from auditor.collectors.base.records import Records, labels_beside
 from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.loaders import collected, is_loader, refuse_loaders
+from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
 from auditor.collectors.streaming.scorers import (
     ScorerRecipe,
     ScoringOptions,
@@ -72,7 +72,7 @@ def collect(
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
             a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`, or with
             ``label`` the data of one: a DataFrame, a dictionary of arrays, or the path of a file. Or a loader, which is
-            read once: a PyTorch ``DataLoader`` or ``Dataset`` (the indices of a ``Subset`` become ids), a
+            read once: a PyTorch ``DataLoader`` or ``Dataset`` (the indices of two ``Subset`` of one become ids), a
             ``tf.data.Dataset``, a Lightning data module that is set up (its train loader are the members, its test loader,
             or else its validation loader, the non-members), an ``IterableDataset`` of Hugging Face, or an iterator of
             batches. A batch is a pair (x, y), or with ``label`` a dictionary.
@@ -88,8 +88,9 @@ def collect(
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, a pair too.
         persons: Optional data subject of each record, a pair too.
-        batch_size: Records for each call of the model; default all of a group at once, or as the model requires. A
-            function that gets each group at once is not tried on a few records before, and is called once for each.
+        batch_size: Records for each call of the model; default all of a group at once, or as the model requires, and the
+            batches of a loader. A function that gets each group at once is not tried on a few records before, and is
+            called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``: the same
             outputs are scored under each too, without further requests, and `auditor.audit` reports their effect.
@@ -125,7 +126,9 @@ def collect(
                 )
         if streamed:
             refuse_loaders(records=tables["records"])
-            losses, noticed = collected(model, tables["members"], tables["nonmembers"], options=options)
+            losses, noticed = losses_in_one_pass(
+                model, tables["members"], tables["nonmembers"], options=options
+            )
         else:
             with temporary("losses.parquet") as path:
                 report = collect_to(path, model, **tables, **vars(options))

@@ -15,7 +15,6 @@ from auditor.collectors.base.records import Batch, Records, joined_records
 from auditor.collectors.base.scorer import (
     Scorer,
     explained,
-    import_optional,
     in_batches,
     is_a,
     losses_of,
@@ -98,7 +97,8 @@ def _opened(data: Any, size: int) -> Iterator[Any]:
     if is_a(data, "datasets", "IterableDataset"):
         yield from data.iter(batch_size=size)
     elif is_a(data, "torch", "Dataset"):
-        torch = import_optional("torch", purpose="reading a PyTorch data set", extra="torch")
+        import torch
+
         own = torch.Generator()  # the caller's random numbers stay as they are
         yield from torch.utils.data.DataLoader(data, batch_size=size, generator=own)
     elif is_a(data, "tensorflow", "DatasetV2"):
@@ -106,9 +106,7 @@ def _opened(data: Any, size: int) -> Iterator[Any]:
         parts = spec.values() if isinstance(spec, Mapping) else spec if isinstance(spec, tuple) else (spec,)
         shapes = [part.shape for part in parts if hasattr(part, "shape")]
         batched = all(shape.rank != 0 for shape in shapes) and len({shape[0] for shape in shapes}) == 1
-        for item in (data if batched else data.batch(size)).as_numpy_iterator():
-            weighted = isinstance(item, tuple) and len(item) == 3  # noqa: PLR2004 - as Keras takes them
-            yield item[:2] if weighted else item
+        yield from (data if batched else data.batch(size)).as_numpy_iterator()
     else:
         yield from data
 
@@ -116,10 +114,9 @@ def _opened(data: Any, size: int) -> Iterator[Any]:
 def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
     """Yield the batches of a loader; any exception in it becomes one sentence."""
     items = _opened(data, size)
+    failed = f"{argument} must come in batches, but {type(data).__name__} failed"
     while True:
-        with explained(
-            f"{argument} must come in batches, but {type(data).__name__} failed", reason=with_kind
-        ):
+        with explained(failed, reason=with_kind):
             item = next(items, None)
         if item is None:
             return
@@ -167,7 +164,6 @@ def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
     if not is_loader(data):
         yield _labelled(records_of(name, f"{name}s", data, task), task)
         return
-    ids = _subset_ids(data)
     for item in _items(f"{name}s", data, size):
         batch = _batch(name, item, group, task)
         features, n = batch.records.features, len(batch.records)
@@ -177,19 +173,18 @@ def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
                 f"{name}s must have one shape or the same columns in every batch, got {width} and then {own} (first at row"
                 f" {first_row}, counting from 0); pad or crop the records, or order the columns."
             )
-        columns = batch.columns if ids is None else {"id": ids[first_row : first_row + n], **batch.columns}
         if n:
-            yield replace(batch, records=replace(batch.records, first_row=first_row), columns=columns)
+            yield replace(batch, records=replace(batch.records, first_row=first_row))
         first_row, width = first_row + n, own
 
 
-def _subset_ids(data: Any) -> Any:
-    """Return the place of each record of a PyTorch Subset in the whole data set; None for any other data."""
-    ids = None
+def _subset(data: Any) -> tuple[Any, Any]:
+    """Return the place of each record of a PyTorch Subset in the whole data set, and that; None and any other data."""
+    places = None
     while is_a(data, "torch", "Subset"):
         indices = np.asarray(validate.detached(data.indices))
-        ids, data = indices if ids is None else indices[ids], data.dataset
-    return ids
+        places, data = indices if places is None else indices[places], data.dataset
+    return places, data
 
 
 # --- One pass over each group ---
@@ -200,7 +195,7 @@ _LEAST = 2
 _FEW = 10  # records that are read twice
 
 
-def collected(
+def losses_in_one_pass(
     model: Any, members: Any, nonmembers: Any, *, options: ScoringOptions
 ) -> tuple[Losses, tuple[str, ...]]:
     """Return the losses of groups of which at least one comes in batches, and the warnings for the caller.
@@ -231,6 +226,11 @@ def collected(
     noticed = (*tried.warnings, *filter(None, random))
     (member, columns), (nonmember, others) = (item.scored(scorer, size=options.batch_size) for item in passes)
     labels = {name: PerGroup(column, others[name]) for name, column in columns.items() if name in others}
+    (places, whole), (places_out, another) = (_subset(_data_of(group)) for group in groups.values())
+    if (
+        whole is another and places is not None and places_out is not None
+    ):  # else a number is not one record in both
+        labels.setdefault("id", PerGroup(places, places_out))
     losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
     return losses, (*noticed, *tried.provisional)
 
