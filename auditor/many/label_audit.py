@@ -19,8 +19,7 @@ from auditor.checks.losses import collection
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import ModelScorer
-from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated
-from auditor.collectors.streaming.collecting import records_of
+from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_scorer
 from auditor.collectors.streaming.trial import columns_noticed
 from auditor.collectors.tables.opening import RecordTable, open_source

@@ -311,13 +311,16 @@ def sampled(source: Source) -> tuple[Records, npt.NDArray[np.bool_]]:
     if n <= _STRETCHES * size:
         starts, size = [0], n
     batches = [source.read(start, start + size) for start in starts]
-    parts = [batch.records for batch in batches]
+    records = joined_records([batch.records for batch in batches])
+    return records, np.concatenate([batch.member for batch in batches])
+
+
+def joined_records(parts: Sequence[Records]) -> Records:
+    """Return the records of several batches as one."""
     features = _concatenated([part.features for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     rows = np.concatenate([part.numbers for part in parts])
-    return Records(parts[0].name, features, labels, rows=rows), np.concatenate(
-        [batch.member for batch in batches]
-    )
+    return Records(parts[0].name, features, labels, rows=rows)
 
 
 def sampled_groups(sources: Sequence[Source]) -> list[Records]:
@@ -342,6 +345,12 @@ def _concatenated(features: Sequence[Any]) -> Any:
         from scipy import sparse
 
         return sparse.vstack(features, format="csr")
+    if isinstance(features[0], list | tuple):
+        return [item for part in features for item in part]
+    if hasattr(features[0], "detach"):
+        import torch
+
+        return torch.cat(list(features))
     return np.concatenate(features)
 
 

@@ -206,15 +206,14 @@ _HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-los
 
 def losses_of(
     scorer: Scorer,
-    groups: Sequence[Records],
+    member: BatchLosses,
+    nonmember: BatchLosses,
     *,
-    size: int | None,
     labels: dict[str, Any],
     noticed: Sequence[str] = (),
     aside: str = "",
 ) -> Losses:
     """Return the losses of members and non-members with warnings for readers, including the ``noticed`` sentences."""
-    member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     both = tasks.concatenated((member, nonmember))
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]

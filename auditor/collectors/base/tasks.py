@@ -26,7 +26,7 @@ from auditor.collectors.base.outputs import (
     shaped_outputs,
     sorted_hint,
 )
-from auditor.collectors.base.records import Codes, Records, plain_labels
+from auditor.collectors.base.records import Codes, Records, count_records, plain_labels
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Array, Floats, LossScale, OutputPolicy
@@ -622,6 +622,19 @@ def misordered(probabilities: Floats, *, codes: Codes) -> bool:
     most = int(np.argmax(gains))
     others = n - int((codes == seen[most]).sum())
     return bool(np.isin(columns, seen).all() or gain - gains[most] >= _LEAST_GAIN * others)
+
+
+def records_of(name: str, argument: str, pair: Any, task: Task, *, least: int = 2) -> Records:
+    """Return the records of a pair (X, y)."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
+        fix = "with a table give label=, its column of true labels"
+        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}; {fix}.")
+    features, target = pair
+    labels = task.labels(name, target)
+    validate.same_length((f"{name} X", f"{name} y"), (count_records(name, features), labels.shape[0]))
+    if labels.shape[0] < least:
+        raise InputError(f"{argument} must hold at least {least} records, got {labels.shape[0]}; is X empty?")
+    return Records(name=name, features=features, labels=labels)
 
 
 TASKS = {

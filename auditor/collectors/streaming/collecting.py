@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from auditor.collectors.base.named import NamedOutputs, column_names
 from auditor.collectors.base.outputs import Output
-from auditor.collectors.base.records import Records, count_records, labels_beside
-from auditor.collectors.base.scorer import Scorer, losses_of, refuse_policies
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.records import Records, labels_beside
+from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
+from auditor.collectors.base.tasks import Classification, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
 from auditor.collectors.streaming.scorers import (
     ScorerRecipe,
     ScoringOptions,
@@ -70,10 +71,14 @@ def collect(
             callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
             a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`, or with
-            ``label`` the data of one: a DataFrame, a dictionary of arrays, or the path of a file.
+            ``label`` the data of one: a DataFrame, a dictionary of arrays, or the path of a file. Or a loader, which is
+            read once: a PyTorch ``DataLoader`` or ``Dataset`` (the indices of two ``Subset`` of one become ids), a
+            ``tf.data.Dataset``, a Lightning data module that is set up (its train loader are the members, its test loader,
+            or else its validation loader, the non-members), an ``IterableDataset`` of Hugging Face, or an iterator of
+            batches. A batch is a pair (x, y), or with ``label`` a dictionary.
         nonmembers: Records of the same population that the model never saw, in the same form.
         records: A `RecordTable` of both groups with a column of membership, instead of the two.
-        label: Column of true labels in tables.
+        label: Column of true labels in tables, or key of them in batches that are dictionaries.
         task: Task that the model was trained for: ``classification`` (`Classification`, the default), ``multi-label``
             (`MultiLabel`), ``regression`` (`SquaredError`) or ``gaussian`` (`GaussianLogLoss`).
         classes: The label of each output column; default those that the model knows or the names of the columns that it
@@ -83,8 +88,9 @@ def collect(
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, a pair too.
         persons: Optional data subject of each record, a pair too.
-        batch_size: Records for each call of the model; default all of a group at once, or as the model requires. A
-            function that gets each group at once is not tried on a few records before, and is called once for each.
+        batch_size: Records for each call of the model; default all of a group at once, or as the model requires, and the
+            batches of a loader. A function that gets each group at once is not tried on a few records before, and is
+            called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``: the same
             outputs are scored under each too, without further requests, and `auditor.audit` reports their effect.
@@ -111,17 +117,25 @@ def collect(
     """
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
     tables = _tables(label, members=members, nonmembers=nonmembers, records=records)
-    if any(isinstance(table, RecordTable) for table in tables.values()):
+    streamed = any(map(is_loader, tables.values()))
+    if streamed or any(isinstance(table, RecordTable) for table in tables.values()):
         for name, pair in {"ids": ids, "groups": groups, "persons": persons}.items():
             if pair is not None:
                 raise InputError(
                     f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
                 )
-        with temporary("losses.parquet") as path:
-            report = collect_to(path, model, **tables, **vars(options))
-            for sentence in report.warnings:
-                warnings.warn(sentence, stacklevel=3)
-            return read_losses(report.path, memory=_OWN)
+        if streamed:
+            refuse_loaders(records=tables["records"])
+            losses, noticed = losses_in_one_pass(
+                model, tables["members"], tables["nonmembers"], options=options
+            )
+        else:
+            with temporary("losses.parquet") as path:
+                report = collect_to(path, model, **tables, **vars(options))
+                losses, noticed = read_losses(report.path, memory=_OWN), report.warnings
+        for sentence in noticed:
+            warnings.warn(sentence, stacklevel=3)
+        return losses
     of: Any = options.task
     both = records_of("member", "members", members, of), records_of("nonmember", "nonmembers", nonmembers, of)
     labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
@@ -132,7 +146,8 @@ def collect(
         hashed = beside.submit(_pair_fingerprint, *both)  # while the model computes
         scorer, tried = opened_scorer(model, both, options)
         noticed = () if tried is None else tried.warnings
-        losses = losses_of(scorer, both, size=options.batch_size, labels=labels, noticed=noticed)
+        member, nonmember = (in_batches(scorer, group, size=options.batch_size) for group in both)
+        losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
         losses = replace(losses, fingerprint=hashed.result())
     if tried is None:
         noticed = columns_noticed(scorer, both)
@@ -216,19 +231,6 @@ def _tables(label: str | Sequence[str] | None, **given: Any) -> dict[str, Any]:
     }
 
 
-def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
-    """Return one group from its pair (X, y)."""
-    if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
-        fix = "with a table give label=, its column of true labels"
-        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}; {fix}.")
-    features, target = pair
-    labels = task.labels(name, target)
-    validate.same_length((f"{name} X", f"{name} y"), (count_records(name, features), labels.shape[0]))
-    if labels.shape[0] < 2:  # noqa: PLR2004
-        raise InputError(f"{argument} must hold at least 2 records, got {labels.shape[0]}; is X empty?")
-    return Records(name=name, features=features, labels=labels)
-
-
 def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
     """Return hashes of the features, by which records of equal content are found; None if they are no plain values."""
     try:
@@ -305,6 +307,7 @@ def collect_to(
 
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
     tables: Any = _tables(label, members=members, nonmembers=nonmembers, records=records)
+    refuse_loaders(**tables)
     data = [table.data for table in tables.values() if isinstance(table, RecordTable)]
     check_writable([Path(path)], inputs=[place for item in data if (place := path_of(item)) is not None])
     target = Path(path).resolve()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.collectors.base.scorer import is_a
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -42,6 +43,8 @@ class ArrayTable(Table):
         values = self._arrays[self.names.index(name)]
         if hasattr(values, "tocsr"):
             return values.tocsr()
+        if is_a(values, "zarr", "Array"):
+            return values  # each stretch of it becomes an array
         return _without_fields(validate.array(words, values), words)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
+from auditor.collectors.base.scorer import is_a
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import validate
@@ -45,17 +46,25 @@ def _in_memory(data: Any, name: str) -> sources.Table:
     kind = type(data).__module__.split(".")[0]
     if kind == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         return arrays.FrameTable(data, place=name)
+    if is_a(data, "polars", "LazyFrame"):
+        data = data.collect(engine="streaming")
     if kind == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
         data, kind = data.to_arrow(), "pyarrow"
-    if kind == "pyarrow" and hasattr(data, "schema"):
+    if is_a(data, "datasets", "Dataset"):
+        data, kind = data.with_format("arrow")[:], "pyarrow"
+    stream = hasattr(data, "__arrow_c_stream__") and not is_a(data, "pyarrow", "Table")
+    if stream or (kind == "pyarrow" and hasattr(data, "schema")):
+        import pyarrow as pa
+
         from auditor.collectors.tables import arrow
 
-        return arrow.ArrowTable(data, place=name)
+        return arrow.ArrowTable(pa.table(data) if stream else data, place=name)
     if isinstance(data, Mapping):
         return arrays.ArrayTable(data, place=name)
     raise InputError(
-        "a table must be the path of a file or folder, a pandas or polars DataFrame, a pyarrow Table or Dataset, or a"
-        f" dictionary of arrays, got {type(data).__name__}; convert it to one of these."
+        "a table must be the path of a file or folder, a pandas or polars DataFrame, a pyarrow Table or Dataset, data with"
+        " an Arrow stream (as of DuckDB), a Dataset of Hugging Face, or a dictionary of arrays, got"
+        f" {type(data).__name__}; convert it to one of these."
     )
 
 
@@ -91,8 +100,9 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
-            or a dictionary of arrays by name.
+            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
+            data with an Arrow stream, such as a DuckDB relation; a ``datasets.Dataset`` of Hugging Face;
+            or a dictionary of arrays by name, also memory maps and zarr arrays, which are read in stretches.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
             predict, as for texts.
         features: The columns that the model takes, in its order; default all that play no other part, in the order of

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Records, count_records, labels_beside
-from auditor.collectors.base.scorer import losses_of
+from auditor.collectors.base.scorer import in_batches, losses_of
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model
@@ -184,7 +184,8 @@ def collect_texts(
     cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
     counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
     noticed = scorer.reader.trial(member)
-    return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed, aside=counts)
+    batches = (in_batches(scorer, group, size=size) for group in (member, nonmember))
+    return losses_of(scorer, *batches, labels=labels, noticed=noticed, aside=counts)
 
 
 def _group(name: str, argument: str, texts: Any) -> Records:

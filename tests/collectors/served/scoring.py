@@ -1,6 +1,6 @@
 """Losses through an endpoint without a trial before, so that every request is one that the test expects."""
 
-from auditor.collectors.base import Classification, ModelScorer, Records, losses_of
+from auditor.collectors.base import Classification, ModelScorer, Records, in_batches, losses_of
 from auditor.collectors.streaming import predictor
 
 
@@ -13,4 +13,4 @@ def collected(endpoint, *, members, nonmembers, task=None, repeats=1, batch_size
     ]
     found = predictor(endpoint, task=task, sample=groups)
     scorer = ModelScorer(found, task=task, repeats=repeats)
-    return losses_of(scorer, groups, size=batch_size, labels={})
+    return losses_of(scorer, *(in_batches(scorer, group, size=batch_size) for group in groups), labels={})

@@ -11,7 +11,7 @@ from collectors.streaming.fakes import FakeScorer, FakeSource, asked, digest, pa
 from pyarrow import parquet
 
 import auditor
-from auditor.collectors.base import finite_pair, losses_of
+from auditor.collectors.base import finite_pair, in_batches, losses_of
 from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError
 
@@ -36,7 +36,7 @@ def test_the_file_holds_what_memory_would_hold(tmp_path):
     scorer, sources = FakeScorer(), tables()
     groups = [source.read(0, len(source)).records for source in sources]
     first, second = finite_pair(*map(scorer.score, groups))
-    expected = losses_of(scorer, groups, size=None, labels={})
+    expected = losses_of(scorer, *(in_batches(scorer, group, size=None) for group in groups), labels={})
     table = parquet.read_table(path).to_pydict()
     assert table["loss"] == [*first, *second]
     assert table["member"] == [True] * 57 + [False] * 45

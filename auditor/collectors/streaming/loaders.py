@@ -1,0 +1,290 @@
+"""Records in batches, read in one pass: loaders and data sets of PyTorch, Lightning, TensorFlow and Hugging Face, and iterators.
+
+The first batches of each group serve for the trial, and are scored like the others. Memory holds one batch, and of all records
+the losses, labels, ids and fingerprints. So a loader may shuffle, and an iterator that cannot start again is enough.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from auditor.collectors.base.records import Batch, Records, joined_records
+from auditor.collectors.base.scorer import (
+    Scorer,
+    explained,
+    in_batches,
+    is_a,
+    losses_of,
+    with_kind,
+)
+from auditor.collectors.base.tasks import BatchLosses, Classification, Task, concatenated, records_of
+from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
+from auditor.collectors.streaming.trial import preflight
+from auditor.collectors.tables.opening import RecordTable, open_source
+from auditor.collectors.tables.sources import refuse_same
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Losses, PerGroup
+
+# --- Kinds of loaders, recognised without importing their libraries ---
+
+
+_MODULES = (("lightning", "LightningDataModule"), ("pytorch_lightning", "LightningDataModule"))
+_KINDS = (
+    ("torch", "DataLoader"),
+    ("torch", "Dataset"),
+    ("tensorflow", "DatasetV2"),
+    ("datasets", "IterableDataset"),
+    *_MODULES,
+)
+
+
+def _data_of(group: Any) -> Any:
+    return group.data if isinstance(group, RecordTable) else group
+
+
+def is_loader(group: Any) -> bool:
+    """Return whether the records of a group, or of its table, come in batches and in one pass."""
+    data = _data_of(group)
+    return isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
+
+
+def refuse_loaders(**groups: Any) -> None:
+    """Refuse records that come in batches where they are read by number."""
+    for argument, group in groups.items():
+        if is_loader(group):
+            raise InputError(
+                f"{argument} must be a table, whose records are read by number, got {type(_data_of(group)).__name__}; give it"
+                " to auditor.collect as members= or nonmembers=, which reads it once."
+            )
+
+
+def _is_module(group: Any) -> bool:
+    return any(is_a(_data_of(group), *kind) for kind in _MODULES)
+
+
+def _loader(argument: str, data: Any, hooks: Sequence[str]) -> Any:
+    """Return the loader of a Lightning data module, from the first of these methods that it has; any other data as they are."""
+    if not _is_module(data):
+        return data
+    name = type(data).__name__
+    # A module that lacks a method inherits one that raises.
+    own = [hook for hook in hooks if not getattr(data, hook).__qualname__.startswith("DataHooks.")]
+    if not own:
+        raise InputError(f"{argument} must come from a {' or '.join(hooks)}, but {name} has none; write it.")
+    failed = f"{argument} must come from a data module that is set up, but {own[0]} of {name} failed"
+    with explained(failed, reason=with_kind):
+        loader = getattr(data, own[0])()
+    if not is_loader(loader):
+        kind = type(loader).__name__
+        raise InputError(
+            f"{argument} must come from one loader, got {kind} from {own[0]}; pass the one to read."
+        )
+    return loader
+
+
+# --- The batches of a loader ---
+
+
+_AT_ONCE = 256  # records of a data set that has no batches of its own
+
+
+def _opened(data: Any, size: int) -> Iterator[Any]:
+    """Yield the batches of a loader as it gives them."""
+    if is_a(data, "datasets", "IterableDataset"):
+        yield from data.iter(batch_size=size)
+    elif is_a(data, "torch", "Dataset"):
+        import torch
+
+        own = torch.Generator()  # the caller's random numbers stay as they are
+        yield from torch.utils.data.DataLoader(data, batch_size=size, generator=own)
+    elif is_a(data, "tensorflow", "DatasetV2"):
+        spec = data.element_spec
+        parts = spec.values() if isinstance(spec, Mapping) else spec if isinstance(spec, tuple) else (spec,)
+        shapes = [part.shape for part in parts if hasattr(part, "shape")]
+        batched = all(shape.rank != 0 for shape in shapes) and len({shape[0] for shape in shapes}) == 1
+        yield from (data if batched else data.batch(size)).as_numpy_iterator()
+    else:
+        yield from data
+
+
+def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
+    """Yield the batches of a loader; any exception in it becomes one sentence."""
+    items = _opened(data, size)
+    failed = f"{argument} must come in batches, but {type(data).__name__} failed"
+    while True:
+        with explained(failed, reason=with_kind):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+
+
+def _labelled(records: Records, task: Task) -> Batch:
+    """Return a batch of records of one group, with their classes as a column."""
+    columns = {"label": records.labels} if isinstance(task, Classification) else {}
+    return Batch(records, np.full(len(records), records.name == "member"), columns)
+
+
+def _batch(name: str, item: Any, group: Any, task: Task) -> Batch:
+    """Return a batch that a loader gave: a pair (x, y), or a dictionary or a table with the labels."""
+    if isinstance(item, Mapping) or hasattr(item, "__arrow_c_stream__"):
+        if not isinstance(group, RecordTable) or group.label is None:
+            raise InputError(
+                f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
+                " the true labels."
+            )
+        source = open_source(
+            replace(group, data=item), task=task, member=name == "member", name=f"a {name} batch"
+        )
+        batch = source.read(0, len(source))
+        return replace(batch, records=replace(batch.records, name=name))
+    if not isinstance(item, tuple | list) or len(item) != 2:  # noqa: PLR2004
+        got = type(item).__name__ + (f" of {len(item)}" if isinstance(item, tuple | list) else "")
+        raise InputError(
+            f"{name}s must come in batches (x, y) with true labels, or in dictionaries with label=, got {got}; give both."
+        )
+    if np.ndim(validate.detached(item[1])) == 0:
+        raise InputError(
+            f"{name}s must come in batches, got a pair (x, y) of a single record; batch the records."
+        )
+    return _labelled(records_of(name, f"{name}s", item, task, least=0), task)
+
+
+def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
+    """Yield the records of a group: a loader, or its table; another table; or a pair (X, y), which is one batch."""
+    data, first_row, width = _data_of(group), 0, None
+    if isinstance(group, RecordTable) and not is_loader(group):
+        source = open_source(group, task=task, member=name == "member", name=name)
+        yield from (source.read(start, start + size) for start in range(0, len(source), size))
+        return
+    if not is_loader(data):
+        yield _labelled(records_of(name, f"{name}s", data, task), task)
+        return
+    for item in _items(f"{name}s", data, size):
+        batch = _batch(name, item, group, task)
+        features, n = batch.records.features, len(batch.records)
+        own = (*getattr(features, "columns", ()), *getattr(features, "shape", ())[1:])
+        if width not in (None, own):
+            raise InputError(
+                f"{name}s must have one shape or the same columns in every batch, got {width} and then {own} (first at row"
+                f" {first_row}, counting from 0); pad or crop the records, or order the columns."
+            )
+        if n:
+            yield replace(batch, records=replace(batch.records, first_row=first_row))
+        first_row, width = first_row + n, own
+
+
+def _subset(data: Any) -> tuple[Any, Any]:
+    """Return the place of each record of a PyTorch Subset in the whole data set, and that; None and any other data."""
+    places = None
+    while is_a(data, "torch", "Subset"):
+        indices = np.asarray(validate.detached(data.indices))
+        places, data = indices if places is None else indices[places], data.dataset
+    return places, data
+
+
+# --- One pass over each group ---
+
+
+_TRIED = 100  # records of each group on which the model is tried
+_LEAST = 2
+_FEW = 10  # records that are read twice
+
+
+def losses_in_one_pass(
+    model: Any, members: Any, nonmembers: Any, *, options: ScoringOptions
+) -> tuple[Losses, tuple[str, ...]]:
+    """Return the losses of groups of which at least one comes in batches, and the warnings for the caller.
+
+    Args:
+        model: As for `collect`.
+        members: A loader, a `RecordTable` of one or of another table, or a pair (X, y).
+        nonmembers: The same; None of a Lightning data module, which has both.
+        options: Scoring options; without a batch size, the batches are those of the loader.
+
+    Raises:
+        InputError: Batches without labels or of different shapes, fewer than two records, or a loader that fails.
+    """
+    if _is_module(members) and nonmembers is None:
+        nonmembers = members
+    elif not _is_module(members):
+        refuse_same(_data_of(members), _data_of(nonmembers))
+    hooks = {"member": ("train_dataloader",), "nonmember": ("test_dataloader", "val_dataloader")}
+    groups = {}
+    for (name, methods), group in zip(hooks.items(), (members, nonmembers), strict=True):
+        data = _loader(f"{name}s", _data_of(group), methods)
+        groups[name] = replace(group, data=data) if isinstance(group, RecordTable) else data
+    passes = [_Pass(name, group, options) for name, group in groups.items()]
+    samples = [joined_records([batch.records for batch in item.head]) for item in passes]
+    scorer = options.scorer(opened_model(model), samples)
+    tried = preflight(scorer, samples, batch_size=options.batch_size)
+    random = [_random(name, _data_of(group)) for name, group in groups.items() if is_loader(group)]
+    noticed = (*tried.warnings, *filter(None, random))
+    (member, columns), (nonmember, others) = (item.scored(scorer, size=options.batch_size) for item in passes)
+    labels = {name: PerGroup(column, others[name]) for name, column in columns.items() if name in others}
+    (places, whole), (places_out, another) = (_subset(_data_of(group)) for group in groups.values())
+    if (
+        whole is another and places is not None and places_out is not None
+    ):  # else a number is not one record in both
+        labels.setdefault("id", PerGroup(places, places_out))
+    losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
+    return losses, (*noticed, *tried.provisional)
+
+
+class _Pass:
+    """One pass over a group, of which the first batches are held until they are scored."""
+
+    def __init__(self, name: str, group: Any, options: ScoringOptions) -> None:
+        """Read the first batches."""
+        task: Any = options.task
+        self.rest = _batches(name, group, task, options.batch_size or _AT_ONCE)
+        self.head: list[Batch] = []
+        n = 0
+        while n < _TRIED and (batch := next(self.rest, None)) is not None:
+            self.head.append(batch)
+            n += len(batch.records)
+        if n < _LEAST:
+            fix = "check that it is no iterator that was read before" if n == 0 else "give more"
+            raise InputError(
+                f"{name}s must hold at least {_LEAST} records, got {n} from {type(_data_of(group)).__name__}; {fix}."
+            )
+
+    def scored(self, scorer: Scorer, *, size: int | None) -> tuple[BatchLosses, dict[str, Any]]:
+        """Return the losses of all records, and the columns and fingerprints that every batch has."""
+        parts: list[BatchLosses] = []
+        columns: list[dict[str, Any]] = []
+        while batch := self.head.pop(0) if self.head else next(self.rest, None):
+            parts.append(in_batches(scorer, batch.records, size=size))
+            own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
+            columns.append({**batch.columns, **own})
+        common = [name for name in columns[0] if all(name in own for own in columns)]
+        return concatenated(parts), {name: np.concatenate([own[name] for own in columns]) for name in common}
+
+
+# --- Records that differ each time they are read ---
+
+
+def _random(name: str, data: Any) -> str:
+    """Return a warning for readers if a map-style data set gives other values when its first records are read again."""
+    data = data.dataset if is_a(data, "torch", "DataLoader") else data
+    with suppress(Exception):  # of data that are not read by number, or fail in the pass
+        if not all(_same(data[row], data[row]) for row in range(min(_FEW, len(data)))):
+            return (
+                f"the {name} data set ({type(data).__name__}) draws random numbers, as augmentation does: a record that is read"
+                " twice differs, and each was scored in one random version; give the data set without augmentation."
+            )
+    return ""
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Return whether two readings of a record are equal."""
+    if isinstance(first, Mapping):
+        return all(_same(value, second[key]) for key, value in first.items())
+    if isinstance(first, tuple | list):
+        return all(map(_same, first, second))
+    one, other = (np.asarray(validate.detached(value)) for value in (first, second))
+    return one.shape == other.shape and (one.dtype.hasobject or one.tobytes() == other.tobytes())

@@ -1,0 +1,350 @@
+"""Loaders, data sets and arrays of other libraries give the losses of the same records in arrays, in one pass."""
+
+import tempfile
+import weakref
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from collectors.common import QUIET, from_logits, refused
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from auditor import RecordTable
+from auditor.collectors import Classification, SquaredError, collect, collect_to
+
+# Deprecation is warned of inside TensorFlow.
+pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+N = 150  # of each group: more than the trial takes, and no multiple of a batch
+RNG = np.random.default_rng(0)
+X = RNG.integers(-64, 64, size=(2 * N, 4)) / 32  # exact in float32
+W, B = RNG.integers(-64, 64, size=(4, 3)) / 32, RNG.integers(-64, 64, size=3) / 32
+Y = {Classification: RNG.integers(0, 3, 2 * N), SquaredError: RNG.integers(-64, 64, 2 * N) / 16}
+
+
+def logits(x):
+    """The classifier: its outputs for an array."""
+    return np.asarray(x, dtype=np.float64) @ W + B
+
+
+def numbers(x):
+    """The regressor: its outputs for an array."""
+    return np.asarray(x, dtype=np.float64) @ W[:, 0] + B[0]
+
+
+def models():
+    """Both as estimators of scikit-learn with these weights."""
+    classifier, regressor = (
+        LogisticRegression().fit(X, np.arange(2 * N) % 3),
+        LinearRegression().fit(X, X[:, 0]),
+    )
+    classifier.coef_, classifier.intercept_ = W.T.copy(), B.copy()
+    regressor.coef_, regressor.intercept_ = W[:, 0].copy(), B[0]
+    return {Classification: classifier, SquaredError: regressor}
+
+
+MODELS = models()
+WANT = {
+    Classification: from_logits(logits(X), Y[Classification]),
+    SquaredError: (Y[SquaredError] - numbers(X)) ** 2,
+}
+
+
+def both(make):
+    """The members and the non-members, each made from its arrays by a function of them."""
+    return lambda x, y: (make(x[:N], y[:N]), make(x[N:], y[N:]))
+
+
+def pairs(x, y):
+    """A map-style PyTorch data set."""
+    torch = pytest.importorskip("torch")
+    return torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y))
+
+
+def torch_loader(x, y, **options):
+    """A PyTorch loader, whose tensors require gradients."""
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data.TensorDataset(torch.tensor(x, requires_grad=True), torch.tensor(y))
+    return torch.utils.data.DataLoader(data, batch_size=32, **options)
+
+
+def torch_keys(x, y):
+    """A PyTorch loader of dictionaries."""
+    torch = pytest.importorskip("torch")
+    return torch.utils.data.DataLoader(
+        [{"x": row, "y": label} for row, label in zip(x, y, strict=True)], batch_size=7
+    )
+
+
+def iterable(x, y):
+    """An iterable PyTorch data set."""
+    torch = pytest.importorskip("torch")
+
+    class Records(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(zip(x, y, strict=True))
+
+    return Records()
+
+
+def subsets(x, y):
+    """Two subsets of a subset of one data set."""
+    subset = pytest.importorskip("torch").utils.data.Subset
+    whole = subset(pairs(np.concatenate([x, x]), np.concatenate([y, y])), range(2 * N, 4 * N))
+    return subset(whole, range(N)), subset(whole, list(range(N, 2 * N)))
+
+
+def halves(data):
+    """A subset that is the whole data set."""
+    return pytest.importorskip("torch").utils.data.Subset(data, range(len(data)))
+
+
+def module(x, y):
+    """A Lightning data module for the members, and the same one for the non-members."""
+    lightning = pytest.importorskip("lightning")
+
+    class Module(lightning.LightningDataModule):
+        def train_dataloader(self):
+            return torch_loader(x[:N], y[:N])
+
+        def val_dataloader(self):
+            return torch_loader(x[N:], y[N:])
+
+    return Module(), None
+
+
+def tensorflow(x, y, *, keys=False, size=None):
+    """A tf.data.Dataset."""
+    tf = pytest.importorskip("tensorflow")
+    data = tf.data.Dataset.from_tensor_slices({"x": x, "y": y} if keys else (x, y))
+    return data.batch(size) if size else data
+
+
+def columns(x, y):
+    """A dictionary of columns."""
+    return {**{f"c{place}": x[:, place] for place in range(4)}, "y": y}
+
+
+def frame(x, y):
+    """A DataFrame of columns."""
+    return pd.DataFrame(columns(x, y))
+
+
+def duckdb(x, y):
+    """A DuckDB relation."""
+    library = pytest.importorskip("duckdb")
+    return library.from_df(frame(x, y), connection=library.connect())
+
+
+def zarr(values):
+    """A zarr array in chunks that are no batches."""
+    return pytest.importorskip("zarr").array(np.asarray(values), chunks=(11, *np.shape(values)[1:]))
+
+
+def mapped(values):
+    """A memory map of a file."""
+    with tempfile.TemporaryFile() as file:
+        result = np.memmap(file, dtype=values.dtype, mode="w+", shape=values.shape)
+    result[:] = values
+    return result
+
+
+def hugging_face(x, y, *, form):
+    """A Hugging Face Dataset: its rows in another order on disk, shuffled back; or streamed."""
+    library = pytest.importorskip("datasets")
+    data = library.Dataset.from_dict({"x": x[::-1].tolist(), "y": y[::-1].tolist()})
+    data = data.select(range(len(y))[::-1])
+    return data.to_iterable_dataset() if form == "streamed" else data
+
+
+SOURCES = {
+    "polars": both(lambda x, y: pytest.importorskip("polars").DataFrame(columns(x, y))),
+    "polars, lazy": both(lambda x, y: pytest.importorskip("polars").LazyFrame(columns(x, y))),
+    "pyarrow": both(lambda x, y: pa.table(columns(x, y))),
+    "pyarrow, a reader": both(lambda x, y: pa.table(columns(x, y)).to_reader()),
+    "duckdb": both(duckdb),
+    "datasets": both(lambda x, y: hugging_face(x, y, form="whole")),
+    "datasets, streamed": both(lambda x, y: hugging_face(x, y, form="streamed")),
+    "memory maps": both(lambda x, y: {"x": mapped(x), "y": mapped(y)}),
+    "memory maps, pairs": both(lambda x, y: (mapped(x), mapped(y))),
+    "zarr": both(lambda x, y: {"x": zarr(x), "y": zarr(y)}),
+    "zarr, pairs": both(lambda x, y: (zarr(x), zarr(y))),
+    "torch": both(pairs),
+    "torch, a loader": both(torch_loader),
+    "torch, dictionaries": both(torch_keys),
+    "torch, iterable": both(iterable),
+    "torch, subsets": subsets,
+    "torch, subsets of two": lambda x, y: tuple(map(halves, both(pairs)(x, y))),
+    "lightning": module,
+    "tf.data": both(tensorflow),
+    "tf.data, batches": both(lambda x, y: tensorflow(x, y, size=32)),
+    "tf.data, dictionaries": both(lambda x, y: tensorflow(x, y, keys=True, size=32)),
+    "iterator": both(lambda x, y: ((x[at : at + 40], y[at : at + 40]) for at in range(0, N, 40))),
+    "iterator of frames": both(
+        lambda x, y: (frame(x[at : at + 40], y[at : at + 40]) for at in range(0, N, 40))
+    ),
+    "iterator and pair": lambda x, y: (iter([(x[:N], y[:N])]), (x[N:], y[N:])),
+    "loader and table": lambda x, y: (
+        torch_keys(x[:N], y[:N]),
+        RecordTable({"x": x[N:], "y": y[N:]}, label="y"),
+    ),
+}
+PAIRS = ("memory maps, pairs", "zarr, pairs", "iterator and pair")  # to which no label= belongs
+
+
+@pytest.mark.parametrize("task", [Classification(), SquaredError()], ids=["classification", "regression"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_gives_the_losses_of_its_records(name, task):
+    """Losses, labels and order are those of the arrays; ids are the places in the whole data set."""
+    members, nonmembers = SOURCES[name](X, Y[type(task)])
+    label = None if name in PAIRS else "y"
+    losses = collect(MODELS[type(task)], members, nonmembers, label=label, task=task)
+    np.testing.assert_allclose(losses.member, WANT[type(task)][:N], atol=1e-6)
+    np.testing.assert_allclose(losses.nonmember, WANT[type(task)][N:], atol=1e-6)
+    assert len(np.unique(np.concatenate(losses.fingerprint))) == len(np.unique(X, axis=0))
+    if isinstance(task, Classification):
+        np.testing.assert_array_equal(np.concatenate(losses.label), Y[Classification])
+    if name == "torch, subsets":
+        np.testing.assert_array_equal(np.concatenate(losses.id), np.arange(2 * N, 4 * N))
+    else:
+        assert losses.id is None
+
+
+def batches(x, y, size=10, seen=None):
+    """Batches of copies of the records; references to them are noted."""
+    for at in range(0, len(y), size):
+        part = x[at : at + size].copy()
+        if seen is not None:
+            seen.append(weakref.ref(part))
+        yield part, y[at : at + size]
+
+
+def test_one_pass_keeps_no_more_than_the_first_batches():
+    """While 3,000 records of a group are read, never more than 300 of both groups are held."""
+    seen, alive = [], []
+
+    def model(x):
+        alive.append(sum(part() is not None for part in seen))
+        return logits(x)
+
+    x, y = np.tile(X[:N], (20, 1)), np.tile(Y[Classification][:N], 20)
+    losses = collect(model, batches(x, y, seen=seen), batches(x + 1, y, seen=seen), output="logits")
+    np.testing.assert_allclose(losses.member, np.tile(WANT[Classification][:N], 20), atol=1e-12)
+    assert len(seen) == 600
+    assert max(alive) <= 30
+
+
+def test_a_shuffled_loader_keeps_losses_and_labels_together(torch):
+    """Each loss is that of the label beside it; the network's random numbers and the caller's are not drawn for a data set."""
+    y = Y[Classification]
+    net = torch.nn.Linear(4, 3, dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor(W.T))
+        net.bias.copy_(torch.tensor(B))
+    before = torch.get_rng_state()
+    plain = collect(net, pairs(X[:N], y[:N]), pairs(X[N:], y[N:]))
+    assert torch.equal(torch.get_rng_state(), before)
+    mixed = collect(net, torch_loader(X[:N], y[:N], shuffle=True), pairs(X[N:], y[N:]))
+    assert not np.array_equal(mixed.member, plain.member)
+    for losses in (plain, mixed):
+        rows = {
+            (loss, label) for loss, label in zip(losses.member.round(9), losses.label.member, strict=True)
+        }
+        assert rows == set(zip(WANT[Classification][:N].round(9), y[:N], strict=True))
+
+
+def test_a_function_gets_the_tensors_of_a_loader(torch):
+    """A function of tensors is called with those of the loader, in the trial too."""
+    weights, y = torch.tensor(W), Y[Classification]
+    losses = collect(
+        lambda x: torch.matmul(x, weights) + torch.tensor(B),
+        torch_loader(X[:N], y[:N]),
+        torch_loader(X[N:], y[N:]),
+        output="logits",
+    )
+    np.testing.assert_allclose(losses.nonmember, WANT[Classification][N:], atol=1e-12)
+
+
+def test_augmentation_is_warned_of(torch):
+    """A data set whose records differ on a second reading is named to the caller and in the history, by loader and alone."""
+
+    class Noisy(torch.utils.data.Dataset):
+        def __len__(self):
+            return N
+
+        def __getitem__(self, row):
+            flipped = X[row] * (-1 if torch.rand(()) < 0.5 else 1)
+            return torch.tensor(flipped), Y[Classification][row]
+
+    pair = X[N:], Y[Classification][N:]
+    for members in (Noisy(), torch.utils.data.DataLoader(Noisy(), batch_size=32)):
+        with pytest.warns(
+            UserWarning, match=r"^the member data set \(Noisy\) draws random numbers"
+        ) as caught:
+            losses = collect(logits, members, pair, output="logits")
+        assert losses.history[-1] in [str(item.message) for item in caught]
+
+
+Z = np.zeros(9)
+DATA = list(zip(X[:N], Y[Classification][:N], strict=True))
+REFUSED = {
+    "no labels": (lambda: iter([X[:9]]), {}, r"batches \(x, y\) with true labels, .* got ndarray"),
+    "inputs of three": (lambda: iter([(X, X, X)]), {}, "got tuple of 3; give both"),
+    "no key": (lambda: iter([{"x": X, "z": X}]), {}, "go with label= .* got dict; name the key"),
+    "another key": (lambda: iter([{"x": X, "z": X}]), {"label": "y"}, "'y' is not in a member batch, which"),
+    "single records": (lambda: iter(DATA), {}, "got a pair .* of a single record; batch the records"),
+    "wider": (
+        lambda: iter([(X[:9, :3], [0] * 9), (X[:9], [0] * 9)]),
+        {},
+        r"in every batch, got \(3,\) and then \(4,\) \(first at row 9",
+    ),
+    "columns in another order": (
+        lambda: iter([{"a": Z, "b": Z, "y": Z}, {"b": Z, "a": Z, "y": Z}]),
+        {"label": "y"},
+        r"got \('a', 'b', 2\) and then \('b', 'a', 2\)",
+    ),
+    "nothing": (lambda: iter(()), {}, "hold at least 2 records, got 0 .* read before"),
+    "one record": (lambda: iter([(X[:1], [0])]), {}, "hold at least 2 records, got 1"),
+    "a loader that fails": (lambda: (1 / 0 for _ in "a"), {}, "generator failed: ZeroDivisionError"),
+    "ids": (lambda: batches(X, [0]), {"ids": ([1], [2])}, r"ids go with pairs"),
+    "an unknown class": (lambda: batches(X[:9], [5] * 9), {}, "label 5 .* is not one of the model's classes"),
+}
+
+
+@pytest.mark.parametrize(("make", "options", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_bad_batches_are_one_sentence(make, options, words):
+    """The group, the constraint and the value are named."""
+    nonmembers = RecordTable({"x": X, "y": Y[Classification]}, label="y")
+    with refused(words):
+        collect(logits, make(), nonmembers, output="logits", **options)
+
+
+def test_loaders_stand_for_one_group_of_one_collection(tmp_path):
+    """A loader given twice, as a table of both groups or to a collection that reads by number is refused."""
+    twice = batches(X, Y[Classification])
+    with refused(r"^members and nonmembers must be different tables, got the same object"):
+        collect(logits, twice, twice)
+    with refused(r"^records must be a table, .* got generator; give it to auditor\.collect as members="):
+        collect(logits, records=twice, label="y")
+    with refused(r"^members must be a table, .* got generator; give it to auditor\.collect"):
+        collect_to(tmp_path / "x.parquet", logits, members=twice, nonmembers=twice)
+
+
+def test_a_data_module_must_be_set_up_and_have_both_loaders():
+    """A method that fails, a missing one and several loaders are each one sentence."""
+    lightning = pytest.importorskip("lightning")
+
+    class Module(lightning.LightningDataModule):
+        def train_dataloader(self):
+            return self.train
+
+    module = Module()
+    with refused(r"a data module that is set up, but train_dataloader of Module failed: AttributeError"):
+        collect(logits, module)
+    module.train = torch_loader(X, Y[Classification])
+    with refused(r"^nonmembers must come from a test_dataloader or val_dataloader, but Module has none"):
+        collect(logits, module)
+    module.train = [module.train]
+    with refused(r"^members must come from one loader, got list from train_dataloader"):
+        collect(logits, module)
