@@ -186,6 +186,7 @@ def test_the_reference_has_every_public_name_once():
 
 # What a licence's text, or what a package says of it, has in it.
 LICENCES = {
+    "BSD-2-Clause": "BSD",
     "BSD-3-Clause": "BSD|Redistribution and use in source and binary forms",
     "MIT": "MIT",
     "Apache-2.0": "Apache",

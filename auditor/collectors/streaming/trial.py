@@ -118,7 +118,8 @@ def preflight(
     >>> result.deterministic, result.warnings, result.provisional
     (True, (), ())
     """
-    some = groups if whole else spread(groups, most=_SOME // len(groups))
+    share = _SOME // len(groups)
+    some = groups if whole else spread(groups, most=share, least=share)
     tried = partial(_tried, scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
     first, again = tried(few), tried(few)
