@@ -83,6 +83,37 @@ def test_a_server_may_generate_although_nothing_was_asked_for():
     equal([*one, *logs(EchoedPrompt(), asked(EchoedPrompt()))[1:]])
 
 
+@pytest.mark.parametrize("generated", [0, 1])
+def test_a_special_token_that_is_counted_but_not_listed_hides_no_generated_token(generated):
+    """llama-cpp-python lists no token in front, counts it, and generates: the names say which tokens are the prompt's."""
+    form = EchoedPrompt(generated=generated)
+    answer = copy.deepcopy(answered(EchoedPrompt(generated=1).request(TEXTS, model="tiny"), bos=True))
+    for choice in answer["choices"]:
+        logs_ = choice["logprobs"]
+        logs_["tokens"] = logs_["tokens"][1:]
+        logs_["token_logprobs"] = [None, *logs_["token_logprobs"][2:]]
+    world.equal(logs(form, answer), [own[1:] for own in world.by_hand(TEXTS, bos=True)])
+
+
+NO_GENERATED = {"content": [{"id": 11, "token": " mat", "logprob": -0.125, "top_logprobs": []}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"text": " mat", "logprobs": NO_GENERATED}, "without token_logprobs"),  # llama.cpp
+        ({"text": " mat", "logprobs": None}, "without token_logprobs"),  # Ollama
+    ],
+    ids=["llama.cpp", "Ollama"],
+)
+def test_servers_without_the_log_probabilities_of_the_prompt_are_refused(changes, sentence):
+    """llama.cpp's server answers log-probabilities of generated tokens, Ollama none: the sentence says what is missing."""
+    answer = {"object": "text_completion", "model": "tiny", "choices": [], "usage": {"prompt_tokens": 9}}
+    answer["choices"] = [{"index": place, "finish_reason": "length", **changes} for place in range(3)]
+    with refused(rf"^member text \(row 40, .*{sentence}, so {NOT_EVALUABLE}"):
+        logs(EchoedPrompt(), answer)
+
+
 def choice(number, **changes):
     """A function that changes one choice of an answer."""
     return lambda answer: answer["choices"][number].update(changes)
