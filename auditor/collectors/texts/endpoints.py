@@ -85,16 +85,16 @@ class EchoedPrompt:
 
         The usage says so where it counts all tokens returned, or all but one for each prompt, or those of one prompt.
         Otherwise nothing was generated where none was to be and the text is the prompt. Where it is not, and the usage counts
-        another number of generated tokens than requested, the names of the tokens that spell the prompt say so:
+        another number of generated tokens than requested, the names of the tokens behind the prompt say so:
         llama-cpp-python counts a special token in front that it leaves out of the list.
         """
         of_prompts = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if of_prompts is None else sum(totals) - of_prompts
         unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
-        spelled = [row.spelled(total) for row, total in zip(rows, totals, strict=True)]
-        if not unchanged and None not in spelled and not (self.generated and extra == len(totals)):
-            return [count for count in spelled if count is not None]
-        if extra == 0 or unchanged:
+        named = [row.named(total) for row, total in zip(rows, totals, strict=True)]
+        if not unchanged and None not in named and not (self.generated and extra == len(totals)):
+            return [count for count in named if count is not None]
+        if (extra == 0 and not (self.generated and any(row.behind() for row in rows))) or unchanged:
             return totals
         if extra is None or extra < 0 or (extra != self.generated * len(totals) and len(totals) > 1):
             words = "tokens that were generated, and usage.prompt_tokens does not say which"
@@ -148,19 +148,22 @@ class _Row(NamedTuple):
             raise self.unread(f"{words}, so {_NOT_EVALUABLE}")
         return values
 
-    def spelled(self, total: int) -> int | None:
-        """Return how many of the tokens spell the prompt by their names; None if that is not clear."""
-        names = self.choice["logprobs"].get("tokens")
+    def behind(self) -> str:
+        """Return the text behind the prompt."""
+        return str(self.choice["text"].partition(self.text.strip())[2])
+
+    def named(self, total: int) -> int | None:
+        """Return how many of the tokens are the prompt's, where the names of the last ones are the text behind it."""
+        names, behind = self.choice["logprobs"].get("tokens"), self.behind()
         if (
             not isinstance(names, list)
             or len(names) != total
             or not all(isinstance(name, str) for name in names)
         ):
             return None
-        joined, text = "".join(names), self.text.lstrip()
-        ends = list(accumulate(map(len, names)))
-        end = len(joined) - len(joined.lstrip()) + len(text)
-        return ends.index(end) + 1 if joined.lstrip().startswith(text) and ends.count(end) == 1 else None
+        joined, starts = "".join(names), [*accumulate(map(len, names), initial=0)]
+        start = len(joined) - len(behind)
+        return starts.index(start) if joined.endswith(behind) and starts.count(start) == 1 else None
 
     def entries(self) -> list[Any]:
         """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collectors.common import refused
 from collectors.texts import world
-from collectors.texts.completions_server import serving
+from collectors.texts.completions_server import serving, unlisted
 
 from auditor import RecordTable, Summary, collect_to, read_losses
 from auditor.collectors.base import Records
@@ -197,6 +197,18 @@ def test_a_server_that_refuses_lists_gets_one_prompt_at_a_time(status, most):
     lists = [texts] if most > 1 else []
     assert [request["prompt"] for request in server.posts] == [*lists, *texts, *texts[:2]]
     np.testing.assert_allclose(found.loss, [-logs.mean() for logs in world.by_hand(texts)], rtol=1e-9)
+
+
+def test_llama_cpp_python_s_server_is_read_as_it_answers():
+    """It takes no list, and neither lists the token in front nor gives the next one a log-probability."""
+
+    def changed(answer):
+        return unlisted(answer) if len(answer["choices"]) == 1 else (500, {}, {"error": "AssertionError"})
+
+    with serving(changed=changed, bos=True) as (url, _):
+        losses = collect_texts(endpoint(url, form=EchoedPrompt(generated=1)), **GROUPS)
+    expected = [-logs[1:].mean() for logs in world.by_hand(world.TEXTS, bos=True)]
+    np.testing.assert_allclose([*losses.member, *losses.nonmember], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("score", [MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio()], ids=repr)
