@@ -96,7 +96,7 @@ class EchoedPrompt:
             return [count for count in named if count is not None]
         if (extra == 0 and not (self.generated and any(row.behind() for row in rows))) or unchanged:
             return totals
-        if extra is None or extra < 0 or (extra != self.generated * len(totals) and len(totals) > 1):
+        if extra is None or extra <= 0 or (extra != self.generated * len(totals) and len(totals) > 1):
             words = "tokens that were generated, and usage.prompt_tokens does not say which"
             raise rows[0].unread(f"with {words}; {_ONE_BY_ONE}")
         return [total - extra // len(totals) for total in totals]
@@ -149,17 +149,15 @@ class _Row(NamedTuple):
         return values
 
     def behind(self) -> str:
-        """Return the text behind the prompt."""
-        return str(self.choice["text"].partition(self.text.strip())[2])
+        """Return the text behind the prompt, which `echoed` found there; servers may strip it."""
+        shown: str = self.choice["text"]
+        own = next(form for form in (self.text, self.text.lstrip(), self.text.strip()) if form in shown)
+        return shown[shown.find(own) + len(own) :]
 
     def named(self, total: int) -> int | None:
         """Return how many of the tokens are the prompt's, where the names of the last ones are the text behind it."""
         names, behind = self.choice["logprobs"].get("tokens"), self.behind()
-        if (
-            not isinstance(names, list)
-            or len(names) != total
-            or not all(isinstance(name, str) for name in names)
-        ):
+        if not isinstance(names, list) or {*map(type, names)} != {str} or len(names) != total:
             return None
         joined, starts = "".join(names), [*accumulate(map(len, names), initial=0)]
         start = len(joined) - len(behind)

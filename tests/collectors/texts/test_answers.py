@@ -97,6 +97,22 @@ def test_a_special_token_that_is_counted_but_not_listed_hides_no_generated_token
             logs(form, answer)
 
 
+@pytest.mark.parametrize(
+    ("text", "strip"),
+    [("the cat\n", str), (" the cat \n", str), (" the cat \n", str.lstrip), (" \n", str)],
+)
+def test_spaces_at_the_end_of_a_prompt_are_its_own(text, strip):
+    """A generated token is distinguished from the spaces before it, also where the server strips those in front."""
+    form, records = EchoedPrompt(generated=1), Records("member", [text], np.zeros(1))
+    answer = unlisted(answered(form.request([text], model="tiny"), bos=True))
+    answer["choices"][0]["text"] = strip(answer["choices"][0]["text"])
+    found = form.logs(answer, texts=[text], records=records)
+    world.equal(found, [own[1:] for own in world.by_hand([text], bos=True)])
+    answer["choices"][0]["logprobs"].pop("tokens")
+    with refused(r"row 0, .*tokens that were generated, and usage\.prompt_tokens does not say which"):
+        form.logs(answer, texts=[text], records=records)
+
+
 NO_GENERATED = {"content": [{"id": 11, "token": " mat", "logprob": -0.125, "top_logprobs": []}]}
 
 
