@@ -25,8 +25,9 @@ class Server:
                 self.reply("GET", None)
 
             def do_POST(self):
-                """Answer a JSON body."""
-                self.reply("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                """Answer a body of JSON, or of CSV as bytes."""
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.reply("POST", body if self.headers["Content-Type"] == "text/csv" else json.loads(body))
 
             def reply(self, method, body):
                 """Remember the request and send what the function says."""

@@ -12,9 +12,10 @@ from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import Predictor, distinct_classes
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
-from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
+from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload, unanswered
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
 from auditor.core import validate
+from auditor.core.errors import InputError
 from auditor.core.options import from_text
 from auditor.core.values import Array
 
@@ -28,8 +29,8 @@ class Endpoint(Connection):
     ``allow_plain_http``.
 
     Attributes:
-        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`; default as the
-            path of the address says.
+        protocol: `KServeV2()`, `KServeV1()`, `MLflow()` or `Template(request, response)`, or a name: ``v2``, ``v1``,
+            ``mlflow``, ``torchserve``, ``sagemaker`` or ``sagemaker-csv``; default as the path of the address says.
         model: The name of the model on the server, where the address has none.
         output: Kind of output that the server returns; default probabilities.
         output_name: Output to use, of several; default one that is named after probabilities.
@@ -171,10 +172,17 @@ class ServedModel:
             return wire.body(payload.part(start, stop))
 
         def read(start: int, stop: int, answer: Any) -> Array:
-            return answer_rows(wire.outputs(answer, self._wanted), n=stop - start)
+            outputs, n = wire.outputs(answer, self._wanted), stop - start
+            row = unanswered(outputs, n=n)
+            if row is not None:
+                raise InputError(
+                    f"{records.name} records must each have outputs in the server's answer, got none (first at"
+                    f" {records.row(start + row)}); leave that record out, or look into the server's log."
+                )
+            return answer_rows(outputs, n=n)
 
         most = self.records_per_request
-        return self._transport.batch(records, wire.path, most=most, body=body, read=read)
+        return self._transport.batch(records, wire.path, most=most, body=body, read=read, media=wire.media)
 
     def _joined(self, arrays: Sequence[Array]) -> Array | NamedOutputs:
         outputs = joined_answers(arrays)

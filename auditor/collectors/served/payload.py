@@ -1,7 +1,9 @@
 """JSON both ways: the features of a batch with every digit, and the outputs in an answer."""
 
+import csv
 import datetime as dt
 import decimal
+import io
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -53,6 +55,26 @@ def json_text(value: Any) -> str:
     '[0.1,0.3333333333333333,true,"a"]'
     """
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def csv_text(rows: Sequence[Any]) -> str:
+    r"""Return CSV without a header: floats with every digit, truth values as 0 and 1, missing cells empty.
+
+    Raises:
+        InputError: Cells that hold several values.
+
+    >>> csv_text([[0.1, True, None], [1 / 3, False, "a,b"]])
+    '0.1,1,\n0.3333333333333333,0,"a,b"\n'
+    """
+    table = [row if isinstance(row, list) else [row] for row in rows]
+    if any(isinstance(cell, list) for row in table for cell in row):
+        raise InputError(
+            "X must have one value in each column where the request has {{csv}}, got several; use {{rows}}."
+        )
+    text = io.StringIO()
+    numbers = ([int(cell) if isinstance(cell, bool) else cell for cell in row] for row in table)
+    csv.writer(text, lineterminator="\n").writerows(numbers)
+    return text.getvalue()
 
 
 def json_payload(records: Records) -> Payload:
@@ -140,6 +162,7 @@ CLASSES = (
     *("displayname", "tagname"),
 )
 _SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
+_NUMBER = int | float | None  # null is refused by its row later on
 
 
 def _first(ranked: Sequence[str], names: Iterable[Any]) -> Any:
@@ -188,7 +211,8 @@ class Wanted:
     def rows(self, value: Any) -> Any:
         """Return the rows of an answer; objects of several outputs become the one that is meant.
 
-        A row with a name for each number, in any of the forms of `by_name`, becomes an object of numbers by name.
+        A row with a name for each number, in any of the forms of `by_name`, becomes an object of numbers by name. A row
+        that lacks what most have becomes None, for `unanswered`.
 
         >>> Wanted(None, probabilities=True).rows([{"label": 1, "probs": [0.2, 0.8]}])
         [[0.2, 0.8]]
@@ -199,16 +223,14 @@ class Wanted:
             rows = self._by_record(value)
             return value[self.one_of(list(value))] if rows is None else self.rows(rows)
         first: Any = value[0] if isinstance(value, list) and value else None
-        if not isinstance(first[0] if isinstance(first, list) and first else first, dict):
+        if not isinstance(first[0] if isinstance(first, list) and first else first, dict) or None in value:
             return value
         named = [self.by_name(row) for row in value]
-        if None not in named:
+        if 2 * named.count(None) < len(named):
             return named
-        keys = {frozenset(row) if isinstance(row, dict) else None for row in value}
-        if len(keys) > 1 or None in keys or any(named):
-            raise UnusableError(_DIFFERENT, fix=_LOG)
-        name = self.one_of(list(first))
-        return [row[name] for row in value]
+        objects = [row if isinstance(row, dict) else {} for row in value]
+        name = self.one_of(list(dict.fromkeys(chain.from_iterable(objects))))
+        return [row.get(name) for row in objects]
 
     def by_name(self, row: Any) -> dict[str, Any] | None:
         """Return the numbers of one record by their names; None if they have no names.
@@ -218,7 +240,7 @@ class Wanted:
         """
         items = row if isinstance(row, list) and all(isinstance(item, dict) for item in row) else []
         pairs = [self._named_scores(item) for item in items]
-        if pairs and all(isinstance(name, str | int) and isinstance(of, int | float) for name, of in pairs):
+        if pairs and all(isinstance(name, str | int) and isinstance(of, _NUMBER) for name, of in pairs):
             row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
         if not isinstance(row, dict) or (self.name or "").casefold() in CLASSES:
             return None  # or the labels alone are wanted
@@ -230,8 +252,9 @@ class Wanted:
             if len(by_class) < len(names) == len(scores):
                 raise UnusableError("answered with two scores of one class", fix=_LOG)
             return by_class if len(by_class) == len(names) == len(scores) else None
-        by_class = scores if isinstance(scores, dict) else row if scores is None and self.name is None else {}
-        numbers = all(cell is None or isinstance(cell, int | float) for cell in by_class.values())
+        plain = self.name is None and _first(_SCORES, row) is None
+        by_class = scores if isinstance(scores, dict) else row if plain else {}
+        numbers = all(isinstance(cell, _NUMBER) for cell in by_class.values())
         return by_class if numbers and (by_class or not row) else None
 
     def _named_scores(self, outputs: dict[str, Any]) -> tuple[Any, Any]:
@@ -281,10 +304,23 @@ def joined_answers(arrays: Sequence[Array]) -> Array | NamedOutputs:
     return as_float32_if_rounded(outputs)
 
 
+def unanswered(value: Any, *, n: int) -> int | None:
+    """Return the position of the first of ``n`` records whose answer is null or empty; None if all have one.
+
+    >>> unanswered([[0.2, 0.8], None], n=2), unanswered([0.2, 0.8], n=2)
+    (1, None)
+    """
+    rows = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind == "O" else value
+    rows = rows if isinstance(rows, list) else []
+    return next(
+        (place for place, row in zip(range(n), rows, strict=False) if row in (None, [], [None])), None
+    )
+
+
 def answer_rows(value: Any, *, n: int) -> Array:
     """Return rows as an array with one row for each of ``n`` records: floats, or labels of text and numbers by name as objects.
 
-    ``null`` is no number and becomes NaN, which is refused by row later on; a number may stand as text ("NaN").
+    ``null`` among the numbers of a record becomes NaN, which is refused by row later on; a number may stand as text ("NaN").
 
     Raises:
         UnusableError: Rows of different lengths, another number of them, or a number that no float can be.

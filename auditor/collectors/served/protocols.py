@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.served.payload import CLASSES, Payload, Wanted, json_text
+from auditor.collectors.served.payload import CLASSES, Payload, Wanted, csv_text, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
 from auditor.core.errors import InputError
 from auditor.core.values import Array
@@ -31,6 +32,7 @@ class Wire:
         fix: How to make this kind of server return probabilities instead of labels.
         single: Whether a request holds one record only.
         fallback: The wire that requests less, where a server does not take the first request.
+        media: Type of the requests.
     """
 
     path: str
@@ -39,6 +41,7 @@ class Wire:
     fix: str
     single: bool = False
     fallback: "Wire | None" = None
+    media: str = "application/json"
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,9 @@ class Target:
 
 _PATH = re.compile(
     r"(?P<base>.*?)(?:/(?P<kind>v[12])/models/(?P<model>[^/:]+)(?P<version>/(?:versions|labels)/[^/:]+)?"
-    r"(?::predict|/infer|/ready)?|/(?P<last>invocations)|)"
+    r"(?::predict|/infer|/ready)?|/(?P<last>invocations|predictions/[^/]+(?:/[^/]+)?|endpoints/[^/:]+:predict)|)"
 )
+_LAST = {"invocations": "mlflow", "predictions": "torchserve", "endpoints": "v1"}
 
 
 def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -> Target:
@@ -82,7 +86,8 @@ def located(transport: Transport, wanted: Wanted, *, model: str | None = None) -
     match = re.fullmatch(_PATH, path)
     base, kind, own, version, last = match.groups("") if match else (path, "", "", "", "")
     named = quote(model, safe="") if model is not None else own or None
-    return Target(transport, wanted, path, base, "mlflow" if last else kind or None, named, version)
+    kind = kind or _LAST.get(last.partition("/")[0], "")
+    return Target(transport, wanted, path, base, kind or None, named, version)
 
 
 def _metadata(target: Target, path: str) -> Any:
@@ -100,15 +105,16 @@ def _predictions(answer: Any, wanted: Wanted) -> Any:
     return wanted.rows(value)
 
 
-# --- TF Serving and KServe V1: ``POST /v1/models/NAME:predict`` ---
+# --- TF Serving, KServe V1 and Vertex AI: ``POST /v1/models/NAME:predict``, ``.../endpoints/ID:predict`` ---
 #
 # Rows go as ``{"instances": [...]}`` and come back as ``{"predictions": [...]}``, one object for each record where the
-# model has several outputs, or as columns under ``{"outputs": ...}``.
+# model has several outputs, or as columns under ``{"outputs": ...}``. TF Serving's metadata say whether the model has
+# several inputs; then a row is an object by their names. Vertex AI adds which of an endpoint's models answered.
 
 
 @dataclass(frozen=True)
 class KServeV1:
-    """The protocol of TF Serving and of KServe's V1 servers.
+    """The protocol of TF Serving, of KServe's V1 servers and of Vertex AI.
 
     Attributes:
         signature_name: The signature of a TensorFlow model; default ``serving_default``.
@@ -123,13 +129,45 @@ class KServeV1:
         """Return the wire to a model."""
         path = target.path if target.path.endswith(":predict") else f"{target.root('v1')}:predict"
 
+        inputs, models = cache(partial(self._inputs, target)), set()
+
         def body(payload: Payload) -> bytes:
-            rows = payload.objects() if payload.columns is not None and payload.text else payload.rows
+            rows, sides = payload.rows, {} if payload.columns is None else inputs()
+            if payload.columns is not None and (payload.text or len(sides) > 1):
+                rows = [
+                    {
+                        name: [cell] if sides.get(name) == 1 and not isinstance(cell, list) else cell
+                        for name, cell in row.items()
+                    }
+                    for row in payload.objects()
+                ]
             signature = {} if self.signature_name is None else {"signature_name": self.signature_name}
             return json_text({**signature, "instances": rows}).encode()
 
+        def outputs(answer: Any, wanted: Wanted) -> Any:
+            if isinstance(answer, dict) and "deployedModelId" in answer:
+                models.add(str(answer["deployedModelId"]))
+            if len(models) > 1:
+                fix = "direct all of its traffic to one model"
+                raise UnusableError(
+                    "answered with several models ({said})", said=", ".join(sorted(models)), fix=fix
+                )
+            return _predictions(answer, wanted)
+
         fix = "set PREDICT_PROBA=true for KServe's scikit-learn server, or serve a function that returns probabilities"
-        return Wire(path, body, _predictions, fix)
+        return Wire(path, body, outputs, fix)
+
+    def _inputs(self, target: Target) -> dict[str, int]:
+        """Return the dimensions of a record in each input, by TF Serving's metadata; none where they are not there."""
+        try:
+            metadata = _metadata(target, f"{target.root('v1')}/metadata")
+            signatures = metadata["metadata"]["signature_def"]["signature_def"]
+            inputs = signatures[self.signature_name or "serving_default"]["inputs"]
+            return {
+                name: len(facts.get("tensor_shape", {}).get("dim", [])) - 1 for name, facts in inputs.items()
+            }
+        except (InputError, KeyError, TypeError, AttributeError):
+            return {}
 
 
 # --- MLflow's scoring server, and SageMaker containers made by it: ``POST /invocations`` ---
@@ -168,6 +206,7 @@ class MLflow:
 
 
 _FLOATS: Mapping[str, npt.DTypeLike] = {"FP16": np.float16, "FP32": np.float32, "FP64": np.float64}
+_FLOATING = ("FP", "BF")
 _LIKELIEST = "predict_proba"  # what scikit-learn, XGBoost and LightGBM runtimes of MLServer call it
 
 
@@ -258,7 +297,7 @@ def _tensor(
     for _ in shape or ():
         flat = list(chain.from_iterable(flat))
     kind = str(metadata.get("datatype") or _datatype(flat))
-    floats = kind.startswith("FP") and not {str, type(None)} & set(map(type, flat))
+    floats = kind.startswith(_FLOATING) and not {str, type(None)} & set(map(type, flat))
     data = flat if floats else [_typed(cell, kind, name) for cell in flat]
     if shape is None:
         wants_column = not (isinstance(sides, list) and len(sides) == 1)
@@ -288,7 +327,7 @@ def _typed(value: Any, kind: str, name: str) -> Any:
     if kind == "BYTES" and value is not None:
         return str(value)
     number = isinstance(value, int | float)
-    if number and kind.startswith("FP"):
+    if number and kind.startswith(_FLOATING):
         return value
     if number and value == int(value) and (kind != "BOOL" or value in (0, 1)):
         return bool(value) if kind == "BOOL" else int(value)
@@ -327,7 +366,7 @@ def _values(output: Mapping[str, Any]) -> Array:
 # --- Any other server: a request with a place for the records, and a path to the outputs in the answer ---
 
 
-_PLACE = re.compile(r'"?\{\{\s*(rows|row|records|record)\s*\}\}"?')
+_PLACE = re.compile(r'"?\{\{\s*(rows|row|records|record|csv)\s*\}\}"?')
 
 
 @dataclass(frozen=True)
@@ -336,13 +375,14 @@ class Template:
 
     Attributes:
         request: JSON with one of ``{{rows}}`` (a list of lists of cells), ``{{records}}`` (a list of objects by column
-            name), ``{{row}}`` or ``{{record}}`` (one record for each request), quoted or not.
+            name), ``{{row}}`` or ``{{record}}`` (one record for each request), quoted or not; or ``{{csv}}`` alone for a
+            request in CSV.
         response: Names and positions separated by dots ("outputs.0.scores");
-            ``*`` goes through a list ("results.*.probs"). Empty is the whole answer. It leads to one output for each
-            record of the request, in their order.
+            ``*`` goes through a list ("results.*.probs"). Empty is the whole answer, or its ``predictions``. It leads to
+            one output for each record of the request, in their order.
 
     Raises:
-        InputError: A request that is no JSON or has no placeholder or several.
+        InputError: A request that is no JSON or has no placeholder or several, or ``{{csv}}`` within JSON.
 
     >>> Template('{"data": {{rows}}}', "scores.*.probability").response
     'scores.*.probability'
@@ -355,8 +395,12 @@ class Template:
         places = _PLACE.findall(self.request)
         if len(places) != 1:
             raise InputError(
-                "request_template must hold one of {{rows}}, {{records}}, {{row}} and {{record}}, once, got"
+                "request_template must hold one of {{rows}}, {{records}}, {{row}}, {{record}} and {{csv}}, once, got"
                 f" {len(places)} of them."
+            )
+        if places == ["csv"] and not _PLACE.fullmatch(self.request.strip()):
+            raise InputError(
+                "request_template must be {{csv}} alone or JSON, got both; use {{rows}} in JSON."
             )
         try:
             json.loads(_PLACE.sub("null", self.request))
@@ -375,25 +419,37 @@ class Template:
                     "X must be a table where the request has {{records}}, got an array without names; use {{rows}}."
                 )
             rows = payload.objects() if by_name else payload.rows
+            if kind == "csv":
+                return csv_text(rows).encode()
             text = json_text(rows[0] if single else rows)
             return _PLACE.sub(lambda _: text, self.request).encode()
 
         def outputs(answer: Any, wanted: Wanted) -> Any:
             steps = [step for step in self.response.removeprefix("$").split(".") if step]
             value = _followed(answer, steps, self.response)
+            if (
+                not steps
+                and isinstance(value, dict)
+                and not {wanted.name, wanted.likely(list(value))} & set(value)
+            ):
+                value = value.get("predictions", value)
             named = wanted.by_name(value) if single else None
             value = wanted.rows(value if named is None else [value])
             rows = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
             # One record may come without a list around it.
             return [value] if single and not rows and named is None else value
 
-        return Wire(target.path, body, outputs, "let the server return a probability for each class", single)
+        fix, media = (
+            "let the server return a probability for each class",
+            "text/csv" if kind == "csv" else "application/json",
+        )
+        return Wire(target.path, body, outputs, fix, single, media=media)
 
 
 def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
     for place, step in enumerate(steps):
         if step == "*" and isinstance(answer, list):
-            return [_followed(item, steps[place + 1 :], path) for item in answer]
+            return _each_followed(answer, steps[place + 1 :], path)
         if isinstance(answer, dict) and step in answer:
             answer = answer[step]
         elif isinstance(answer, list) and step.isdecimal() and int(step) < len(answer):
@@ -405,13 +461,35 @@ def _followed(answer: Any, steps: Sequence[str], path: str) -> Any:
     return answer
 
 
+def _each_followed(items: Sequence[Any], steps: Sequence[str], path: str) -> list[Any]:
+    """Return where a path leads from each item, None where it ends early; raise where all do."""
+    ends, error = [], None
+    for item in items:
+        try:
+            ends.append(_followed(item, steps, path))
+        except UnusableError as short:
+            error = short
+            ends.append(None)
+    if error is not None and not any(end is not None for end in ends):
+        raise error
+    return ends
+
+
 # --- Protocol of an address, by its path ---
 
 
 Protocol = KServeV2 | KServeV1 | MLflow | Template
 
-# By their short names, as the command line spells them; a template needs more than a name.
-PROTOCOLS: Mapping[str, Callable[[], Protocol]] = {"v2": KServeV2, "v1": KServeV1, "mlflow": MLflow}
+# By their short names, as the command line spells them; any other template needs more than a name. TorchServe's handlers
+# get one record a request. SageMaker's containers take rows, and those of its own algorithms CSV.
+PROTOCOLS: Mapping[str, Callable[[], Protocol]] = {
+    "v2": KServeV2,
+    "v1": KServeV1,
+    "mlflow": MLflow,
+    "torchserve": partial(Template, "{{row}}"),
+    "sagemaker": partial(Template, "{{rows}}"),
+    "sagemaker-csv": partial(Template, "{{csv}}"),
+}
 
 
 def detected(target: Target) -> Protocol:

@@ -290,6 +290,7 @@ def _unreached(error: Exception, *, httpx: ModuleType) -> UnusableError:
 _LONGEST_PAUSE = 60.0  # seconds between repetitions, unless the server asks for more
 _ERROR_BYTES = 100_000  # read of the body of an error
 
+_JSON = "application/json"
 _Body = Callable[[int, int], bytes]  # from the records between two places to a request
 
 
@@ -298,17 +299,19 @@ class Request:
     """One request.
 
     Attributes:
-        body: JSON; None for GET.
+        body: JSON or CSV; None for GET.
         place: Records of the request, for error sentences: "member rows 0 to 99, counting from 0".
         path: The path on the server, where it is not that of the connection's address.
         read: Function from the parsed answer to the wanted part, by default all of it; raises
             `UnusableError` where it is not there.
+        media: Type of the body.
     """
 
     body: bytes | None
     place: str = ""
     path: str | None = None
     read: Callable[[Any], Any] | None = None
+    media: str = _JSON
 
 
 class Transport:
@@ -334,7 +337,7 @@ class Transport:
         self._credentials = [*words, *errors.credentials(connection.url)]
         errors.keep_from_logs()
         self._client = self._httpx.AsyncClient(
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", **secrets},
+            headers={"Accept": _JSON, "Accept-Encoding": "identity", **secrets},
             timeout=None,  # each request has one, as a whole
             limits=self._httpx.Limits(max_keepalive_connections=connection.concurrency),
             follow_redirects=False,
@@ -371,7 +374,14 @@ class Transport:
             work.cancel()  # where the caller is interrupted
 
     def batch(
-        self, records: Records, path: str, *, most: int, body: _Body, read: Callable[..., Any]
+        self,
+        records: Records,
+        path: str,
+        *,
+        most: int,
+        body: _Body,
+        read: Callable[..., Any],
+        media: str = _JSON,
     ) -> list[Any]:
         """Return the parsed answers about some records, in order.
 
@@ -381,6 +391,7 @@ class Transport:
             most: Records in one request; where they are too many bytes, they are halved.
             body: From the records between two places to a request.
             read: Function from such places and the answer to the wanted part, as in `Request`.
+            media: Type of the requests.
 
         Raises:
             InputError: A record that is larger than a request may be, or as for `many`.
@@ -395,7 +406,7 @@ class Transport:
             except UnusableError as error:
                 raise self.refused(error, place=place, path=path) from None
             if len(content) <= largest:
-                requests.append(Request(content, place, path, partial(read, start, stop)))
+                requests.append(Request(content, place, path, partial(read, start, stop), media))
             elif stop - start > 1:
                 half = (start + stop) // 2
                 waiting += [(half, stop), (start, half)]
@@ -458,7 +469,7 @@ class Transport:
         connection, method = self.connection, "GET" if request.body is None else "POST"
         path = connection.path if request.path is None else request.path
         address = connection.at(path, query=urlsplit(connection.url).query)
-        headers = {"Content-Type": "application/json"} if method == "POST" else {}
+        headers = {"Content-Type": request.media} if method == "POST" else {}
         sent = self._client.stream(method, address, content=request.body, headers=headers)
         try:
             async with asyncio.timeout(connection.timeout), sent as response:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,14 +84,19 @@ class EchoedPrompt:
         """Return how many of the tokens of each choice are the prompt's; the others were generated.
 
         The usage says so where it counts all tokens returned, or all but one for each prompt, or those of one prompt.
-        Otherwise nothing was generated where none was to be and the text is the prompt.
+        Otherwise nothing was generated where none was to be and the text is the prompt. Where it is not, and the usage counts
+        another number of generated tokens than requested, the names of the tokens behind the prompt say so:
+        llama-cpp-python counts a special token in front that it leaves out of the list.
         """
         of_prompts = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if of_prompts is None else sum(totals) - of_prompts
         unchanged = not self.generated and all(row.choice["text"] == row.text for row in rows)
-        if extra == 0 or unchanged:
+        named = [row.named(total) for row, total in zip(rows, totals, strict=True)]
+        if not unchanged and None not in named and not (self.generated and extra == len(totals)):
+            return [count for count in named if count is not None]
+        if (extra == 0 and not (self.generated and any(row.behind() for row in rows))) or unchanged:
             return totals
-        if extra is None or extra < 0 or (extra != self.generated * len(totals) and len(totals) > 1):
+        if extra is None or extra <= 0 or (extra != self.generated * len(totals) and len(totals) > 1):
             words = "tokens that were generated, and usage.prompt_tokens does not say which"
             raise rows[0].unread(f"with {words}; {_ONE_BY_ONE}")
         return [total - extra // len(totals) for total in totals]
@@ -142,6 +147,21 @@ class _Row(NamedTuple):
             )
             raise self.unread(f"{words}, so {_NOT_EVALUABLE}")
         return values
+
+    def behind(self) -> str:
+        """Return the text behind the prompt, which `echoed` found there; servers may strip it."""
+        shown: str = self.choice["text"]
+        own = next(form for form in (self.text, self.text.lstrip(), self.text.strip()) if form in shown)
+        return shown[shown.find(own) + len(own) :]
+
+    def named(self, total: int) -> int | None:
+        """Return how many of the tokens are the prompt's, where the names of the last ones are the text behind it."""
+        names, behind = self.choice["logprobs"].get("tokens"), self.behind()
+        if not isinstance(names, list) or {*map(type, names)} != {str} or len(names) != total:
+            return None
+        joined, starts = "".join(names), [*accumulate(map(len, names), initial=0)]
+        start = len(joined) - len(behind)
+        return starts.index(start) if joined.endswith(behind) and starts.count(start) == 1 else None
 
     def entries(self) -> list[Any]:
         """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""
@@ -262,9 +282,9 @@ class CompletionsEndpoint(Connection):
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(f"model must be the name of the model on the server, got {self.model!r}.")
         validate.instance("form", self.form, (EchoedPrompt, PromptLogProbs))
-        if super().path.endswith("/chat/completions"):
+        if super().path.endswith(("/chat/completions", "/api/chat", "/api/generate", "/completion")):
             raise InputError(
-                f"url must be of completions, got {self.display_url!r}, where texts are not evaluable: a chat gives no"
+                f"url must be of completions, got {self.display_url!r}, where texts are not evaluable: it gives no"
                 " log-probabilities of its input; name the address that ends in /v1/completions."
             )
 
@@ -288,6 +308,7 @@ class CompletionsReader:
     endpoint: CompletionsEndpoint
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
     cuts: ClassVar[bool] = False
+    _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
 
     @property
     def source(self) -> str:
@@ -366,18 +387,28 @@ class CompletionsReader:
     def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
-        """Return the parsed answers, one for each text; a prompt that is sent alone is no list, which some servers refuse."""
-        endpoint, most = self.endpoint, self.endpoint.max_request_records
+        """Return the parsed answers, one for each text, in lists or, from a server that refuses lists, one at a time."""
+        endpoint = self.endpoint
 
         def part(start: int, stop: int, answer: Any) -> Any:
             return read(answer, texts=texts[start:stop], records=records.part(start, stop))
 
-        def body(start: int, stop: int) -> bytes:
-            content = request(texts[start:stop], model=endpoint.model)
-            return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
+        def results(most: int) -> list[Any]:
+            def body(start: int, stop: int) -> bytes:
+                content = request(texts[start:stop], model=endpoint.model)
+                return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
 
-        answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
-        return list(chain.from_iterable(answers))
+            answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+            return list(chain.from_iterable(answers))
+
+        try:
+            return results(1 if self._alone else endpoint.max_request_records)
+        except StatusError:
+            if self._alone or endpoint.max_request_records == 1:
+                raise
+        answers = results(1)
+        self.__dict__["_alone"] = True
+        return answers
 
     @cached_property
     def _transport(self) -> Transport:

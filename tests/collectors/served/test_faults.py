@@ -88,7 +88,7 @@ ROW, ROWS = r"\(first at row 123, ", "for member rows 120 to 129"
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (fourth(None), f"numbers, got nan {ROW}"),
+        (fourth(None), f"have outputs in the server.s answer, got none {ROW}"),
         (fourth("NaN"), f"numbers, got nan {ROW}"),
         (fourth(float("inf")), f"probabilities.* got inf {ROW}"),
         (lambda p: p[:-1], f"9 rows instead of 10 {ROWS}, counting from 0; "),
@@ -108,8 +108,61 @@ def test_an_answer_that_cannot_be_used_names_the_rows(serve, spoil, words):
         found = good(body)["predictions"]
         return {"predictions": spoil(found) if rows_in(body)[0] == 120 else found}
 
-    with refused(rf"(^member outputs must be|answered with) .*{words}"):
+    with refused(rf"(^member (outputs|records) must|answered with) .*{words}"):
         collected(endpoint(serve(answer)), **numbered())
+
+
+def named(p):
+    """Probabilities by class."""
+    return {"0": 1 - p, "1": p}
+
+
+PAIRS, PROBS = [{"label": "1", "score": 0.5}, {"label": "0", "score": 0.5}], {"label": 1, "probs": [0.5, 0.5]}
+ROWS_OF = Template('{"inputs": {{rows}}}', "predictions.*.p")
+ONE = Template('{"inputs": [{{row}}]}', "predictions.0")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "good", "bad"),
+    [
+        (MLflow(), 0.5, None),
+        (MLflow(), "a", None),
+        (MLflow(), [0.5, 0.5], None),
+        (MLflow(), [0.5, 0.5], []),
+        (MLflow(), named(0.5), None),
+        (MLflow(), PAIRS, None),
+        (MLflow(), {"classes": ["0", "1"], "scores": [0.5, 0.5]}, {"classes": ["0", "1"], "scores": None}),
+        (MLflow(), PROBS, {**PROBS, "probs": None}),
+        (MLflow(), PROBS, {"label": 1}),
+        (MLflow(), PROBS, {"error": "out of memory"}),
+        (ROWS_OF, {"p": 0.5}, {}),
+        (ROWS_OF, {"p": 0.5}, None),
+        (ROWS_OF, {"p": 0.5}, {"p": None}),
+        (ONE, 0.5, None),
+        (ONE, [0.5, 0.5], None),
+    ],
+)
+@pytest.mark.parametrize("row", [0, 3, 9])
+def test_a_record_without_an_answer_is_refused_by_its_row(serve, protocol, good, bad, row):
+    """An answer that is null, empty or lacks the outputs is never scored, whatever the form of the others."""
+    labels = {"labels": ["a", "b"]} if good == "a" else {}
+    server = serve(lambda _m, _p, body: {"predictions": [bad if n == row else good for n in rows_in(body)]})
+    truth = np.array(list("ab" * 5)) if labels else np.arange(10) % 2
+    group = (np.arange(10.0)[:, None], truth)
+    with refused(
+        rf"^member records must .* got none \(first at row {row}, .*; leave that record out, or look into"
+    ):
+        collected(endpoint(server, protocol=protocol, **labels), members=group, nonmembers=group)
+
+
+@pytest.mark.parametrize("bad", [{"0": None, "1": 0.5}, [{"label": "0", "score": None}, PAIRS[0]]])
+def test_a_null_among_the_numbers_of_a_record_is_refused_by_its_row(serve, bad):
+    """A class whose number is null is not a class that was left out."""
+    good = PAIRS if isinstance(bad, list) else named(0.5)
+    server = serve(lambda _m, _p, body: {"predictions": [bad if n == 7 else good for n in rows_in(body)]})
+    group = (np.arange(10.0)[:, None], np.arange(10) % 2)
+    with refused(r"^member outputs must be numbers, got nan \(first at row 7, "):
+        collected(endpoint(server), members=group, nonmembers=group)
 
 
 @pytest.mark.parametrize(

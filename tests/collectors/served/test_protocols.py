@@ -1,5 +1,7 @@
 """Each protocol as its documentation writes it: a strict server, and the losses of a model in process."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -295,6 +297,153 @@ def test_a_path_that_leads_nowhere_says_what_is_there(serve):
     endpoint = Endpoint(server.url, protocol=Template("{{rows}}", "result.probs"))
     with refused(r"without 'probs' of the path 'result\.probs' \(there is scores\) for member rows 0 to 1"):
         collected(endpoint, **both(([[1], [2]], [0, 1])))
+
+
+# --- Servers as their documentation shows them ----------------------------------------------------
+
+
+def grid(text):
+    """The rows of a CSV."""
+    return [list(map(float, line.split(","))) for line in text.decode().splitlines()]
+
+
+def triton(linear):
+    """Triton with an ONNX model of two outputs, which answers in JSON because the request is JSON."""
+    tensors = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [-1, 4]}]}
+    tensors["outputs"] = [{"name": "label", "datatype": "INT64", "shape": [-1]}]
+    tensors["outputs"] += [{"name": "probabilities", "datatype": "FP32", "shape": [-1, 3]}]
+    metadata = {"name": "m", "versions": ["1"], "platform": "onnxruntime_onnx", **tensors}
+    server = V2(linear, metadata=metadata, outputs=("label", "probabilities"))
+
+    def answer(method, path, body):
+        found = server(method, path, body)
+        return found if method == "GET" else {**found, "model_version": "1"}
+
+    return answer
+
+
+def names_of(row):
+    """An answer as AutoML writes it, the most likely class first."""
+    order = np.argsort(-row)
+    return {"classes": order.astype(str).tolist(), "scores": row[order].tolist()}
+
+
+def vertex(p, model="4711"):
+    """An answer of Vertex AI."""
+    where = {"model": "projects/1/locations/eu/models/7", "modelDisplayName": "m", "modelVersionId": "1"}
+    return {"predictions": [names_of(row) for row in p], "deployedModelId": model, **where}
+
+
+def envelope(p):
+    """An answer as objects of several outputs."""
+    return {"predictions": [{"score": row.tolist(), "predicted_label": int(row.argmax())} for row in p]}
+
+
+# By the name in the table of the documentation: address, options, the rows of a request, and the answer to them.
+SERVERS = {
+    "TorchServe": ("/predictions/m/1.0", {}, lambda body: [body], lambda p: p[0].tolist()),
+    "TorchServe, JSON envelope": (
+        "/predictions/m",
+        {"protocol": Template('{"instances": {{rows}}}')},
+        lambda body: body["instances"],
+        lambda p: {"predictions": p.tolist()},
+    ),
+    "Vertex AI": (
+        "/v1/projects/1/locations/eu/endpoints/2:predict",
+        {},
+        lambda body: body["instances"],
+        vertex,
+    ),
+    "SageMaker containers": ("/invocations", {"protocol": "sagemaker"}, lambda body: body, np.ndarray.tolist),
+    "SageMaker containers, CSV": (
+        "/invocations",
+        {"protocol": "sagemaker-csv", "output_name": "score"},
+        grid,
+        envelope,
+    ),
+    "BentoML": (
+        "/classify",
+        {"protocol": Template('{"input_series": {{rows}}}')},
+        lambda body: body["input_series"],
+        np.ndarray.tolist,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_is_read_as_it_answers(serve, linear, name):
+    """Requests and answers in the documented form of each server give the losses of the model."""
+    path, options, rows, write = SERVERS[name]
+
+    def answer(method, at, body):
+        assert (method, at) == ("POST", path)
+        return write(linear.probabilities(rows(body)))
+
+    server = serve(answer)
+    assert_losses(Endpoint(server.url + path, **options), linear)
+    assert len(server.posts) == (60 if name == "TorchServe" else 2)
+    media = "text/csv" if name.endswith("CSV") else "application/json"
+    assert {headers["Content-Type"] for headers in server.headers} == {media}
+
+
+def test_the_documentation_has_a_line_for_each_server():
+    """The table names every server that is tested here."""
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "collect.md"
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    for name in SERVERS:
+        assert any(line.startswith(f"| {name.partition(',')[0]} ") for line in lines)
+
+
+def test_triton_needs_no_binary_data(serve, linear):
+    """The output of probabilities is requested of an ONNX model of two, with the datatypes of the model, all in JSON."""
+    server = serve(triton(linear))
+    assert_losses(Endpoint(f"{server.url}/v2/models/m"), linear)
+    tensor, requested = server.posts[0]["inputs"][0], server.posts[0]["outputs"]
+    assert (tensor["name"], tensor["datatype"], requested) == ("X", "FP32", [{"name": "probabilities"}])
+    assert not [name for headers in server.headers for name in headers if "Inference-Header" in name]
+
+
+@pytest.mark.parametrize("kind", ["UINT8", "INT16", "UINT64", "FP16", "BF16", "FP64", "BOOL", "BYTES"])
+def test_v2_knows_each_datatype_of_numbers(serve, kind):
+    """Cells go as the kind of JSON value that the model's datatype has."""
+    metadata = {"inputs": [{"name": "x", "datatype": kind, "shape": [-1, 1]}], "outputs": []}
+    server = serve(lambda method, *_: outputs([0.5] * 2, [2, 1]) if method == "POST" else metadata)
+    collected(Endpoint(f"{server.url}/v2/models/m"), **both((np.array([[0.0], [1.0]]), [0, 1])))
+    tensor = server.posts[0]["inputs"][0]
+    floats = {"BOOL": [False, True], "BYTES": ["0.0", "1.0"]}
+    assert tensor == {"name": "x", "shape": [2, 1], "datatype": kind, "data": floats.get(kind, [0, 1])}
+
+
+def test_an_endpoint_that_divides_its_traffic_is_refused(serve, linear):
+    """Answers of two models of one Vertex AI endpoint are not one model's losses."""
+    models = iter("ab")
+    path = SERVERS["Vertex AI"][0]
+    server = serve(lambda _m, _p, body: vertex(linear.probabilities(body["instances"]), next(models)))
+    with refused(r"answered with several models \(a, b\) for nonmember rows 0 to 24, .*; direct all of its"):
+        collected(Endpoint(server.url + path), **linear.groups)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/m:predict"])
+def test_tf_serving_takes_several_inputs_by_name(serve, linear, dims, path):
+    """TF Serving's metadata say that rows are objects, and whether a cell is a number or a list of one."""
+    sides = [{"size": "-1", "name": ""}, {"size": "1", "name": ""}][:dims]
+    facts = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": sides, "unknown_rank": False}, "name": "x:0"}
+    signature = {"signature_def": {"serving_default": {"inputs": dict.fromkeys(NAMES, facts), "outputs": {}}}}
+    server = serve(v1(linear, WRITINGS["rows"], metadata={"signature_def": signature}))
+    assert_losses(Endpoint(server.url + path), linear, **framed(linear))
+    row = server.posts[0]["instances"][0]
+    cells = linear.x[0].tolist()
+    assert row == dict(zip(NAMES, cells if dims == 1 else [[cell] for cell in cells], strict=True))
+
+
+def test_csv_stands_alone_and_holds_single_values(serve):
+    """A placeholder for CSV within JSON, and images in CSV, are refused with the fix."""
+    with refused(r"^request_template must be \{\{csv\}\} alone or JSON, got both; use \{\{rows\}\}"):
+        Template('{"data": {{csv}}}')
+    with refused(r"^X must have one value in each column .* got several; use \{\{rows\}\}"):
+        endpoint = Endpoint(serve(lambda *_: []).url, protocol="sagemaker-csv")
+        collected(endpoint, **both((np.zeros((2, 2, 2)), [0, 1])))
 
 
 # --- Other tasks ----------------------------------------------------------------------------------

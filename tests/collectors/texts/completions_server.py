@@ -47,6 +47,15 @@ def answered(request, *, bos=False):
     return {"object": "text_completion", "model": request["model"], "choices": choices, "usage": usage}
 
 
+def unlisted(answer):
+    """The answer of llama-cpp-python: the usage counts a special token in front that no list holds."""
+    for choice in answer["choices"]:
+        logs = choice["logprobs"]
+        if logs["token_logprobs"][0] is None:
+            logs["tokens"], logs["token_logprobs"] = logs["tokens"][1:], [None, *logs["token_logprobs"][2:]]
+    return answer
+
+
 def named_tokens(tokenizer, ids):
     """Tokens as servers write them, with their spaces."""
     return [token.replace("\u0120", " ") for token in tokenizer.convert_ids_to_tokens(ids)]

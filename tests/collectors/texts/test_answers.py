@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collectors.common import refused
 from collectors.texts import world
-from collectors.texts.completions_server import answered
+from collectors.texts.completions_server import answered, unlisted
 
 from auditor.collectors.base import Records
 from auditor.collectors.texts import EchoedPrompt, PromptLogProbs
@@ -59,13 +59,15 @@ def test_choices_go_by_their_index():
 
 @pytest.mark.parametrize("generated", [0, 1])
 def test_the_usage_says_what_was_generated(generated):
-    """It counts the tokens of the prompts, also where the token in front is written out; without it nothing is guessed."""
+    """It counts the tokens of the prompts, also where the token in front is written out; otherwise names do, or nothing."""
     form = EchoedPrompt(generated=generated)
     answer = asked(form, bos=True)
     for choice in answer["choices"]:
         choice["text"] = f"<s>{choice['text']}"
     equal(logs(form, answer), bos=True)
     del answer["usage"]
+    equal(logs(form, answer), bos=True)
+    edit(answer, lambda own: own.pop("tokens"))
     with refused(r"tokens that were generated, and usage\.prompt_tokens does not say which; send one prompt"):
         logs(form, answer)
 
@@ -81,6 +83,53 @@ def test_a_server_may_generate_although_nothing_was_asked_for():
     alone = copy.deepcopy(answered({**EchoedPrompt(generated=1).request(TEXTS[:1], model="tiny")}))
     one = EchoedPrompt().logs(alone, texts=TEXTS[:1], records=RECORDS.part(0, 1))
     equal([*one, *logs(EchoedPrompt(), asked(EchoedPrompt()))[1:]])
+
+
+@pytest.mark.parametrize("generated", [0, 1])
+def test_a_special_token_that_is_counted_but_not_listed_hides_no_generated_token(generated):
+    """llama-cpp-python lists no token in front, counts it, and generates: the names say which tokens are the prompt's."""
+    form = EchoedPrompt(generated=generated)
+    answer = unlisted(answered(EchoedPrompt(generated=1).request(TEXTS, model="tiny"), bos=True))
+    world.equal(logs(form, answer), [own[1:] for own in world.by_hand(TEXTS, bos=True)])
+    edit(answer, lambda own: own.pop("tokens"))
+    if generated:
+        with refused(r"row 40.*tokens that were generated, and usage\.prompt_tokens does not say which"):
+            logs(form, answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "strip"),
+    [("the cat\n", str), (" the cat \n", str), (" the cat \n", str.lstrip), (" \n", str)],
+)
+def test_spaces_at_the_end_of_a_prompt_are_its_own(text, strip):
+    """A generated token is distinguished from the spaces before it, also where the server strips those in front."""
+    form, records = EchoedPrompt(generated=1), Records("member", [text], np.zeros(1))
+    answer = unlisted(answered(form.request([text], model="tiny"), bos=True))
+    answer["choices"][0]["text"] = strip(answer["choices"][0]["text"])
+    found = form.logs(answer, texts=[text], records=records)
+    world.equal(found, [own[1:] for own in world.by_hand([text], bos=True)])
+    answer["choices"][0]["logprobs"].pop("tokens")
+    with refused(r"row 0, .*tokens that were generated, and usage\.prompt_tokens does not say which"):
+        form.logs(answer, texts=[text], records=records)
+
+
+NO_GENERATED = {"content": [{"id": 11, "token": " mat", "logprob": -0.125, "top_logprobs": []}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"text": " mat", "logprobs": NO_GENERATED}, "without token_logprobs"),  # llama.cpp
+        ({"text": " mat", "logprobs": None}, "without token_logprobs"),  # Ollama
+    ],
+    ids=["llama.cpp", "Ollama"],
+)
+def test_servers_without_the_log_probabilities_of_the_prompt_are_refused(changes, sentence):
+    """llama.cpp's server answers log-probabilities of generated tokens, Ollama none: the sentence says what is missing."""
+    answer = {"object": "text_completion", "model": "tiny", "choices": [], "usage": {"prompt_tokens": 9}}
+    answer["choices"] = [{"index": place, "finish_reason": "length", **changes} for place in range(3)]
+    with refused(rf"^member text \(row 40, .*{sentence}, so {NOT_EVALUABLE}"):
+        logs(EchoedPrompt(), answer)
 
 
 def choice(number, **changes):

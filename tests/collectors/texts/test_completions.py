@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from collectors.common import refused
 from collectors.texts import world
-from collectors.texts.completions_server import serving
+from collectors.texts.completions_server import serving, unlisted
 
 from auditor import RecordTable, Summary, collect_to, read_losses
 from auditor.collectors.base import Records
@@ -181,14 +181,34 @@ def test_what_cannot_be_checked_is_noted(changed):
     np.testing.assert_allclose(losses.member, [-logs.mean() for logs in world.by_hand()[:3]], rtol=1e-9)
 
 
-def test_one_prompt_at_a_time_is_no_list():
-    """For servers that refuse lists each text goes as a string of its own, and the losses are the same."""
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("most", [1, 16])
+def test_a_server_that_refuses_lists_gets_one_prompt_at_a_time(status, most):
+    """After its first refusal, or by the option, each text goes as a string of its own, and the losses are the same."""
+
+    def changed(answer):
+        return answer if len(answer["choices"]) == 1 else (status, {}, b"a list")
+
     texts = world.TEXTS[:4]
-    with serving() as (url, server):
-        scorer = text_scorer(endpoint(url, max_request_records=1, concurrency=1))
+    with serving(changed=changed) as (url, server):
+        scorer = text_scorer(endpoint(url, retries=0, concurrency=1, max_request_records=most))
         found = scorer.score(Records("member", texts, np.zeros(4)))
-    assert [request["prompt"] for request in server.posts] == texts
+        scorer.score(Records("member", texts[:2], np.zeros(2)))
+    lists = [texts] if most > 1 else []
+    assert [request["prompt"] for request in server.posts] == [*lists, *texts, *texts[:2]]
     np.testing.assert_allclose(found.loss, [-logs.mean() for logs in world.by_hand(texts)], rtol=1e-9)
+
+
+def test_llama_cpp_python_s_server_is_read_as_it_answers():
+    """It takes no list, and neither lists the token in front nor gives the next one a log-probability."""
+
+    def changed(answer):
+        return unlisted(answer) if len(answer["choices"]) == 1 else (500, {}, {"error": "AssertionError"})
+
+    with serving(changed=changed, bos=True) as (url, _):
+        losses = collect_texts(endpoint(url, form=EchoedPrompt(generated=1)), **GROUPS)
+    expected = [-logs[1:].mean() for logs in world.by_hand(world.TEXTS, bos=True)]
+    np.testing.assert_allclose([*losses.member, *losses.nonmember], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("score", [MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio()], ids=repr)
