@@ -71,7 +71,9 @@ def _file(path: Path) -> sources.Table:
         data = dataset.dataset(str(path), format="parquet", partitioning="hive")
         return arrow.ArrowTable(data, place=f"folder {str(path)!r}", path=path)
     if kind == sources.FOLDER:
-        return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
+        files = sources.parts(path)
+        several = csv.CsvFolder if sources.kind_of(files[0]) in sources.TEXTS else arrow.ParquetTable
+        return several(files, place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
@@ -91,7 +93,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
+            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
             predict, as for texts.

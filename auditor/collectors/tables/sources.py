@@ -194,7 +194,7 @@ class OnceOpened:
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather")
-FOLDER = "folder"  # of Parquet parts
+FOLDER = "folder"  # of parts
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of a path, in which // became /; a drive has one letter
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
@@ -279,18 +279,15 @@ def checked_kind(path: Path) -> str:
 
 
 def parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
-    files = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
+    """Return the Parquet files of a folder, or else its CSV files, in the order of their names; hidden ones, and those of Spark, are none."""
+    files = sorted(path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+    for kinds in ((".parquet",), TEXTS):
+        if found := [path for path in files if kind_of(path) in kinds]:
+            return found
+    raise InputError(
+        f"file {str(folder)!r} is a directory, and there is no .parquet or .csv file in it; name the file, or the folder that"
+        " holds the parts."
     )
-    if not files:
-        raise InputError(
-            f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
-            " holds the parts."
-        )
-    return files
 
 
 def is_partitioned(folder: Path) -> bool:
