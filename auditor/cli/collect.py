@@ -28,7 +28,8 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     Attributes:
         label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column.
         features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
-        members: Training records of the model (.csv, .parquet, .npz, .arrow, or a folder of .parquet or .csv). Needs --nonmembers.
+        members: Training records of the model (.csv, .parquet, .npz, .arrow, a folder of .parquet or .csv, or an address such as
+            s3://...). Needs --nonmembers.
         nonmembers: Records from the same population that the model has not seen. Needs --members.
         records: One table of both groups, with --member-column, instead of two tables.
         outputs: One table of both groups with the outputs of a model instead of MODEL and --records: a column for each class,

@@ -1,8 +1,9 @@
 """Conversion of any data into an open table; records to score come from one table, or from one for each group."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy.typing as npt
 from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.tables import arrays, sources
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import errors, validate
+from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.files import MEMORY
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
@@ -33,12 +34,44 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     if isinstance(data, sources.Table):
         return data
     path, memory = sources.path_of(data), validate.positive("memory", memory)
+    address = sources.address_of(data)
     if path is None:
         return _in_memory(data, name)
-    with sources.readable(path):
-        table = _file(path)
+    with sources.readable(address or path):
+        table = tables_at(address)[0] if address else _file(path)
     table.memory = memory
     return table
+
+
+def tables_at(address: str, *, apart: bool = False) -> Sequence[sources.Table]:
+    """Return the Parquet files at an address as one table, or each as a table, by fsspec: nothing else here looks beyond this machine."""
+    fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
+    if re.search("://[^/?#]*@", address):
+        raise InputError(
+            "an address must hold no user or password, got one with an @; fsspec takes them from the environment."
+        )
+    if errors.credentials(address) and errors.elsewhere(address, "http"):
+        raise InputError(
+            f"file {address!r} must be read over https, since any value of six or more characters in an address may be a"
+            " credential, which others can read over http; use its https address."
+        )
+    errors.keep_from_logs()
+    from pyarrow import dataset
+
+    from auditor.collectors.tables.arrow import AddressTable
+
+    try:
+        system, root = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"reading {address!r} needs a package of its file system: {validate.one_line(error)}."
+        ) from None
+    read = partial(dataset.dataset, filesystem=system, format="parquet")
+    files = read(root).files
+    if apart:
+        return [AddressTable(read(file), system.unstrip_protocol(file)) for file in files]
+    partitioned = any("=" in file.removeprefix(root) for file in files)
+    return [AddressTable(read(root, partitioning="hive" if partitioned else None), address)]
 
 
 def _in_memory(data: Any, name: str) -> sources.Table:
@@ -93,7 +126,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
+            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value`` and at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
             predict, as for texts.
@@ -225,7 +258,7 @@ class TableSource:
         member: Whether all records are members, or none of them is; none where a column says so.
         name: The table in error sentences.
         rows: How its rows are counted, in error sentences.
-        path: Its file or folder, whose damage may show only while it is read; none in memory.
+        origin: Its file, folder or address, whose damage may show only while it is read; none in memory.
     """
 
     reader: sources.Reader
@@ -234,7 +267,7 @@ class TableSource:
     member: bool | None
     name: str
     rows: str
-    path: Path | None = None
+    origin: Path | str | None = None
 
     def __len__(self) -> int:
         return len(self.reader)
@@ -246,7 +279,7 @@ class TableSource:
 
     def read(self, start: int, stop: int) -> Batch:
         """Return the records from ``start`` to before ``stop``."""
-        with sources.readable(self.path):
+        with sources.readable(self.origin):
             stop = max(start, min(stop, len(self)))
             stretch = self.reader.read(start, stop)
             features = self._features(stretch)
@@ -358,11 +391,11 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
             f" {', '.join(map(repr, opened.names[:_LISTED]))}."
         )
     roles = _roles(table, opened)
-    with sources.readable(opened.path):
+    with sources.readable(opened.origin):
         reader = opened.reader(roles.names, text=roles.text)
     if len(reader) == 0:
         raise InputError(f"{opened.place} must hold records, got none; write it again.")
-    source = TableSource(reader, roles, task, member, opened.place, opened.rows, opened.path)
+    source = TableSource(reader, roles, task, member, opened.place, opened.rows, opened.origin)
     vectors = [name for name, kind in source.kinds.items() if kind is sources.Kind.VECTOR]
     if isinstance(opened, arrays.ArrayTable) and table.features is None and vectors and len(source.kinds) > 1:
         raise InputError(

@@ -85,9 +85,17 @@ def polars(_):
     return pytest.importorskip("polars").from_arrow(arrow())
 
 
+def sent(folder):
+    """A file, or a folder of parts, copied to the memory that fsspec addresses."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.put(str(folder), f"/{folder.name}", recursive=True)
+    return f"memory://{folder.name}"
+
+
 KINDS = {
     "parquet": lambda folder: write(folder / "x.parquet", arrow(), rows=170),
     "folder": save_folder,
+    "address": lambda folder: sent(write(folder / "x.parquet", arrow(), rows=170)),
     "csv": save_csv,
     "csv folder": save_csv_folder,
     "arrow": lambda folder: write(folder / "x.arrow", arrow(), rows=170),
