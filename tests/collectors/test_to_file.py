@@ -181,3 +181,14 @@ def test_a_table_at_an_address_is_collected_like_one_here(tmp_path, partitioned)
     assert (losses.history, losses.scale, losses.attacks) == (true.history, true.scale, true.attacks)
     with pytest.raises(InputError, match=r"would need .* GB of memory once decoded"):
         read_losses("memory://losses.parquet", memory=1000)
+
+
+def test_every_file_at_an_address_has_all_columns(tmp_path):
+    """A file without a column is named, and its cells do not become missing values."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    frame = pd.DataFrame({"x": [1.0, 2.0], "k": [0, 1], "y": [0, 1], "member": [0, 1]})
+    for name, part in (("a", frame), ("b", frame.drop(columns="k"))):
+        part.to_parquet(tmp_path / f"{name}.parquet")
+        memory.put(str(tmp_path / f"{name}.parquet"), f"/uneven/{name}.parquet")
+    with pytest.raises(InputError, match=r"column 'k' is not in file '/uneven/b\.parquet'"):
+        open_groups(records=RecordTable("memory://uneven", label="y"), task=Classification())

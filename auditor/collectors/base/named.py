@@ -160,5 +160,5 @@ def class_columns(
     more = [name for name in names if name.startswith(prefix) and name not in own] if others else []
     if more and not prefix:
         raise InputError(f"{place} must have no columns that match no class, got {listed(more)}; {_ELSE}.")
-    rests = {name: name[len(prefix) :] for name in names if name in own or name in more}
-    return {name: rest for name, rest in rests.items() if name in own or isinstance(label(rest), str) == text}
+    alike = [name for name in more if isinstance(label(name[len(prefix) :]), str) == text]
+    return {name: name[len(prefix) :] for name in names if name in own or name in alike}

@@ -537,10 +537,7 @@ def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
     """Yield the tables: each part of a folder for itself, so that an error names its file."""
     if address := sources.address_of(data):
         with sources.readable(address):
-            tables = tables_at(address, apart=True)
-        for table in tables:
-            table.memory = memory
-        yield from tables
+            yield from tables_at(address, memory=memory, apart=True)
         return
     path = sources.path_of(data)
     whole = path is None or not path.is_dir() or sources.is_partitioned(path)

@@ -389,10 +389,13 @@ class ArrowTable(SchemaTable):
 class AddressTable(ArrowTable):
     """Parquet files at an address, as a Dataset."""
 
-    def __init__(self, data: Any, address: str) -> None:
+    def __init__(self, data: Any, address: str, memory: float) -> None:
         """Store the data."""
         super().__init__(data, place=without_credentials(f"file {address!r}"))
-        self.address = address
+        self.address, self.memory = address, memory
+        files = {f"file {part.path!r}": part.physical_schema for part in data.get_fragments()}
+        if {*next(iter(files.values())).names} == {*self.names}:  # no column comes from the names of folders
+            self._schemas = files
 
     def note(self, key: bytes) -> tuple[bytes | None, int]:
         """Return the file's metadata under a key, and its number of rows; None for several files."""

@@ -38,12 +38,12 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     if path is None:
         return _in_memory(data, name)
     with sources.readable(address or path):
-        table = tables_at(address)[0] if address else _file(path)
+        table = tables_at(address, memory=memory)[0] if address else _file(path)
     table.memory = memory
     return table
 
 
-def tables_at(address: str, *, apart: bool = False) -> Sequence[sources.Table]:
+def tables_at(address: str, *, memory: float, apart: bool = False) -> Sequence[sources.Table]:
     """Return the Parquet files at an address as one table, or each as a table, by fsspec: nothing else here looks beyond this machine."""
     fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
     if re.search("://[^/?#]*@", address):
@@ -69,9 +69,9 @@ def tables_at(address: str, *, apart: bool = False) -> Sequence[sources.Table]:
     read = partial(dataset.dataset, filesystem=system, format="parquet")
     files = read(root).files
     if apart:
-        return [AddressTable(read(file), system.unstrip_protocol(file)) for file in files]
+        return [AddressTable(read(file), system.unstrip_protocol(file), memory) for file in files]
     partitioned = any("=" in file.removeprefix(root) for file in files)
-    return [AddressTable(read(root, partitioning="hive" if partitioned else None), address)]
+    return [AddressTable(read(root, partitioning="hive" if partitioned else None), address, memory)]
 
 
 def _in_memory(data: Any, name: str) -> sources.Table:
