@@ -31,6 +31,7 @@ from auditor.collectors.streaming.collecting import (
 from auditor.collectors.streaming.scorers import (
     LanguageModelFile as LanguageModelFile,
     ModelFile as ModelFile,
+    OutputColumns as OutputColumns,
 )
 from auditor.collectors.streaming.summaries import Summary as Summary
 from auditor.collectors.tables.opening import RecordTable as RecordTable

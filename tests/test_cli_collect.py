@@ -188,3 +188,33 @@ def test_policies_are_collected_audited_and_reported(house, capsys):
         ("top1", "leave repeats out", ("--set", "repeats=3")),
     ):
         assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))
+
+
+def test_a_file_of_outputs_needs_no_model(house, capsys):
+    """Probabilities in one table, or in two, give the losses of the model; options of a model are refused."""
+    folder, model, tables = house
+    for name, frame in tables.items():
+        columns = [f".pred_{label}" for label in model.classes_]
+        p = pd.DataFrame(model.predict_proba(frame[["age", "job", "income"]]), columns=columns)
+        tables[name] = frame.join(p).assign(member=int(name == "in"))
+        tables[name].to_csv(folder / f"{name}.csv", index=False)
+    pd.concat(tables.values()).to_parquet(folder / "both.parquet")
+    out = ("--label", "answer", "--out", folder / "losses.parquet")
+    one = ("collect", "--outputs", folder / "both.parquet", *out)
+    two = ("collect", "--members", folder / "in.csv", "--nonmembers", folder / "out.csv", *out)
+    for command in (one, (*two, "--overwrite", "--classes", "no,yes")):
+        assert run(*command) == 0
+        losses = auditor.read_losses(folder / "losses.parquet")
+        np.testing.assert_allclose(losses.member, expected(model, tables["in"]), rtol=1e-7)
+        np.testing.assert_allclose(losses.nonmember, expected(model, tables["out"]), rtol=1e-7)
+        assert losses.id is not None
+    capsys.readouterr()
+    for more, sentence in (
+        (("model.skops",), "--outputs goes without MODEL, got 'model.skops' too"),
+        (("--factory", "a:b"), "--factory goes with the file of a model as MODEL"),
+        (("--protocol", "v2"), "--protocol goes with the address of a served model"),
+        (("--text-column", "job"), "--text-column goes with a language model as MODEL"),
+        (("--set", "repeats=2"), "--set repeats goes with MODEL"),
+        (("--records", folder / "both.parquet"), "or --records or --outputs with a column of membership"),
+    ):
+        assert sentence in refused(capsys, *one, *more)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from auditor.cli import console, options as shared, settings
 from auditor.cli.parsing import Of, Options, argument, option
 from auditor.core import options as choices
-from auditor.core.errors import AuditorError, ExitCode, InputError
+from auditor.core.errors import AuditorError, ExitCode, InputError, without_credentials
 from auditor.core.files import sweep, temporary
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
@@ -129,8 +129,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
     """One table of losses, or one table for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - reads
-            CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, a folder of .parquet or .csv, or an address such as s3://...) with
+            a membership column; - reads CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
             --members and --nonmembers, and --label.
         members: Table of member losses, instead of LOSSES; with a model as LOSSES, table of its training records. Needs
             --nonmembers.
@@ -182,11 +182,11 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         from auditor import collectors
 
         match self.files:
-            case (Path() as losses, None, None):
-                return losses.name, self.read_table(self.table)
+            case (Path(), None, None):
+                return self.table.title, self.read_table(self.table)
             case (None, Path() as members, Path() as nonmembers):
                 result = collectors.read_loss_pair(members, nonmembers, **self.columns())
-                return f"{members.name} (members), {nonmembers.name} (non-members)", result
+                return f"{_name(members)} (members), {_name(nonmembers)} (non-members)", result
         raise InputError("give either one LOSSES table, or both --members and --nonmembers.")
 
     def read_features(self, columns: str | None) -> Any:
@@ -203,6 +203,11 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
             return collectors.read_features(self.table, member_column=self.member_column, **options)
         pair: Any = self.files[1:]
         return collectors.read_feature_pair(*pair, **options)
+
+
+def _name(path: Path) -> str:
+    """Return the name of a file, of an address without its query."""
+    return Path(without_credentials(str(path))).name
 
 
 # No table ends so.
@@ -262,7 +267,7 @@ class _Scored(Options, title="A model as LOSSES"):
         own: dict[str, Any] = {name: getattr(tables, name) for name in names}
         own |= {"label": self.label, "features": features, "members": members, "nonmembers": nonmembers}
         records = RecordTables(**own).read_with(text_column=None)
-        source = f"{model.name} on {members.name} (members) and {nonmembers.name} (non-members)"
+        source = f"{model.name} on {_name(members)} (members) and {_name(nonmembers)} (non-members)"
         announce = console.announcer(quiet=quiet)
         announce(f"Collecting the losses of {source}, as auditor collect does ...")
         with temporary("losses.parquet") as path, console.progress(quiet=quiet) as move:

@@ -11,7 +11,7 @@ from auditor.cli.parsing import Of, Options, argument, option
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.tasks import TASKS
 from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile
+from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile, OutputColumns
 from auditor.collectors.texts.scores import SCORES
 from auditor.core.errors import InputError
 from auditor.core.options import from_text
@@ -28,10 +28,13 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     Attributes:
         label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column.
         features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
-        members: Training records of the model (.csv, .parquet, .npz, .arrow, or a folder of .parquet). Needs --nonmembers.
+        members: Training records of the model (.csv, .parquet, .npz, .arrow, a folder of .parquet or .csv, or an address such as
+            s3://...). Needs --nonmembers.
         nonmembers: Records from the same population that the model has not seen. Needs --members.
         records: One table of both groups, with --member-column, instead of two tables.
-        member_column: Column of membership in --records, 0 or 1.
+        outputs: One table of both groups with the outputs of a model instead of MODEL and --records: a column for each class,
+            named by the class or by a prefix and the class. Without MODEL also --members and --nonmembers hold outputs.
+        member_column: Column of membership in --records or --outputs, 0 or 1.
     """
 
     label: str | None = None
@@ -39,6 +42,7 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     members: Path | None = None
     nonmembers: Path | None = None
     records: Path | None = None
+    outputs: Path | None = None
     member_column: str = "member"
 
     def _columns(self, text_column: str | None) -> dict[str, Any]:
@@ -62,16 +66,16 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         from auditor.collectors import RecordTable
 
         columns = self._columns(text_column)
-        match self.members, self.nonmembers, self.records:
-            case (Path() as members, Path() as nonmembers, None):
+        match self.members, self.nonmembers, self.records, self.outputs:
+            case (Path() as members, Path() as nonmembers, None, None):
                 return {
                     "members": RecordTable(members, **columns),
                     "nonmembers": RecordTable(nonmembers, **columns),
                 }
-            case (None, None, Path() as records):
-                return {"records": RecordTable(records, member=self.member_column, **columns)}
+            case (None, None, Path() as both, None) | (None, None, None, Path() as both):
+                return {"records": RecordTable(both, member=self.member_column, **columns)}
         raise InputError(
-            "give either both --members and --nonmembers, or --records with a column of membership."
+            "give either both --members and --nonmembers, or --records or --outputs with a column of membership."
         )
 
 
@@ -94,7 +98,7 @@ class Scoring(Options, title="The model"):
 
     Attributes:
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
-            a served model (https://...).
+            a served model (https://...). Not with --outputs.
         task: Task of the model: classification (default), multi-label, regression, or gaussian for a model that returns
             mean and standard deviation (gaussian:1.5 for a fixed standard deviation).
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
@@ -105,7 +109,7 @@ class Scoring(Options, title="The model"):
         batch_size: Number of records in each call of the model and in each checkpoint.
     """
 
-    model: str = argument("MODEL")
+    model: str | None = argument("MODEL", default=None)
     task: str | None = None
     classes: str | None = None
     output: Output | None = None
@@ -116,7 +120,7 @@ class Scoring(Options, title="The model"):
     @property
     def is_served(self) -> bool:
         """Whether the model is served at an address."""
-        return self.model.lower().startswith(("http://", "https://"))
+        return (self.model or "").lower().startswith(("http://", "https://"))
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments for `collect_to`."""
@@ -260,13 +264,12 @@ def collect(
             --token-variable INCOME_TOKEN --members train.csv \
             --nonmembers holdout.csv --label income --out losses.parquet
 
-        Losses of a PyTorch state dict, with a function that builds the module:
-          auditor collect weights.pt --factory my_project:build --members train.csv \
-            --nonmembers holdout.csv --label y --out losses.parquet
-
         Losses of a language model on texts:
           auditor collect ./my-language-model --members seen.csv \
             --nonmembers unseen.csv --text-column text --out losses.parquet
+
+        Losses of probabilities in a file, with a column for each class:
+          auditor collect --outputs probabilities.parquet --label y --out losses.parquet
 
         Many records, in several processes:
           auditor collect model.onnx --records all.parquet --label y --engine ray \
@@ -282,6 +285,11 @@ def collect(
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "request_template", "response_path", goes=why)
         shared.refuse_values(connection, _CONNECTION, "output_name", goes=why)
+    if scoring.model is None:
+        refuse(texts, "text_column", goes="with a language model as MODEL; name its folder or address")
+        refuse(scoring, "repeats", goes="with MODEL; leave it out")
+    else:
+        refuse(records, "outputs", goes=f"without MODEL, got {scoring.model!r} too; leave one out")
     tables = records.read_with(text_column=texts.text_column)
     chosen = _model(scoring, file, texts, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
@@ -315,7 +323,7 @@ def _model(
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
         shared.refuse_values(language, _LANGUAGE, *language, goes=f"with {where}; leave it out")
-    if scoring.is_served:
+    if place is not None and scoring.is_served:
         shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
         if score is not None:
             return _completions(place, connection, served, scoring, score)
@@ -323,6 +331,9 @@ def _model(
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
     shared.refuse_values(connection, _CONNECTION, *connection, goes=goes)
+    if place is None:
+        shared.refuse_values(file, _FILE, *file, goes="with the file of a model as MODEL; leave it out")
+        return OutputColumns()
     if score is not None:
         shared.refuse_values(
             file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"

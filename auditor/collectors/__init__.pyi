@@ -17,6 +17,7 @@ from auditor.collectors.streaming.resume import CollectedReport as CollectedRepo
 from auditor.collectors.streaming.scorers import (
     LanguageModelFile as LanguageModelFile,
     ModelFile as ModelFile,
+    OutputColumns as OutputColumns,
 )
 from auditor.collectors.streaming.summaries import Summary as Summary
 from auditor.collectors.tables.opening import RecordTable as RecordTable

@@ -1,5 +1,9 @@
 """Advice in error sentences: each says what is true, and what it advises works."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from auditor import Losses, MultiLabel, RecordTable, SquaredError, Summary, collect, read_losses
 from auditor.collectors.tables.opening import open_groups
+from auditor.core.errors import MissingExtraError
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(200, 5))
@@ -147,13 +152,18 @@ def test_the_separator_that_a_spreadsheet_writes_first(tmp_path, name, ending):
         read_losses(path)
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/losses.parquet", "gs://bucket/folder"])
-def test_an_address_is_no_file_of_this_machine(address):
-    """Losses at an address are sent to what reads addresses, and not called missing."""
-    with refused(
-        rf"file '{address}' must lie on this machine, got an address; copy it here, or count it .*summarise"
-    ):
-        read_losses(address)
+@pytest.mark.parametrize("address", ["gs://bucket/losses.parquet", "hf://datasets/a/b/losses.parquet"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_address_names_the_package_that_reads_it(monkeypatch, address, kind):
+    """Without fsspec the extra is named, and without the package of a file system that package."""
+    packages = {"gs": "gcsfs", "hf": "huggingface_hub"}
+    for name in packages.values():
+        monkeypatch.setitem(sys.modules, name, None)
+    words = rf"^reading '{address}' needs a package of its file system: .*{packages[address[:2]]}.*\.$"
+    if importlib.util.find_spec("fsspec") is None:
+        words = r"^reading from an address needs fsspec, .* pip install 'privacy-auditor\[remote\]'"
+    with pytest.raises(MissingExtraError, match=words):
+        read_losses(kind(address))
 
 
 def test_a_summary_reads_an_address():

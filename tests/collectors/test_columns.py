@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 import auditor
-from auditor.collectors import Output, RecordTable
+from auditor.collectors import Output, OutputColumns, RecordTable
 from tests.collectors.common import from_logits, refused
 
 N = 400
@@ -151,6 +151,96 @@ def test_names_that_are_no_classes_change_nothing():
         at_hand(pd.DataFrame(P, columns=["cat", "dog", "wolf"]), CLASSES[Y], classes=CLASSES)
     with refused("member outputs must name every class"):
         at_hand(pd.DataFrame(P[:, :2], columns=["cat", "dog"]), CLASSES[Y], classes=CLASSES)
+
+
+# --- Tables that hold the outputs: a column for each class -----------------------------------------------
+
+
+def outputs(names, y=Y, order=(2, 0, 1), **more):
+    """A table of outputs in another order, with columns besides them."""
+    columns = {names[place]: P[:, place] for place in order}
+    return pd.DataFrame({"note": "text", **columns, **more, "y": y, "member": WAS.astype(int)})
+
+
+AUGMENTED = {".pred_class": CLASSES[Y], "age": np.arange(N) / 7}  # as tidymodels writes them beside
+TABLES = {
+    "tidymodels": outputs([".pred_cat", ".pred_dog", ".pred_fox"], CLASSES[Y], **AUGMENTED),
+    "caret": outputs(["cat", "dog", "fox"], CLASSES[Y]),
+    "numbers": outputs(["p.0", "p.1", "p.2"], **{"p.class": Y}),
+    "text of numbers": outputs(["P_10", "P_11", "P_12"], np.array(["10", "11", "12"])[Y]),
+    "no record of a class": outputs(["q1", "q2", "q3"], Y + 1)[Y != 1],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_the_columns_of_a_table_are_the_outputs(tmp_path, name, kind):
+    """Found by the classes behind a common prefix, they give the losses by definition, from one table and from two."""
+    table, true = TABLES[name], TRUE[Y != 1] if name.startswith("no") else TRUE
+
+    def saved(part, place):
+        if kind != "frame":
+            getattr(part, f"to_{kind}")(tmp_path / f"{place}.{kind}", index=False)
+        return part if kind == "frame" else tmp_path / f"{place}.{kind}"
+
+    both = auditor.collect(OutputColumns(), records=saved(table, "both"), label="y", policies="label")
+    pair = [saved(table[table.member == one], f"of {one}") for one in (1, 0)]
+    two = auditor.collect(OutputColumns(), members=pair[0], nonmembers=pair[1], label="y")
+    for losses in (both, two):
+        np.testing.assert_allclose(whole(losses), true, rtol=1e-7)
+        assert (losses.notes, losses.fingerprint) == ((), None)  # outputs are no features
+    assert (whole(both.policies["label"]) == (P.argmax(axis=1) != Y)[np.isin(TRUE, true)]).all()
+
+
+def test_columns_are_named_or_are_one():
+    """Named classes, features in the order of the classes, and one column for the second class give the same losses."""
+    table = outputs(["a", "b", "c"], CLASSES[Y], age=1.0)
+    named = OutputColumns(dict(zip("abc", CLASSES, strict=True)))
+    assert_true(auditor.collect(named, records=table, label="y"))
+    features = RecordTable(table, label="y", features=list("abc"))
+    assert_true(auditor.collect(OutputColumns(), records=features, classes=CLASSES))
+    two = pd.DataFrame({"p": P[:, 2], "y": Y == 2, "member": WAS})
+    p = np.where(two.y, two.p, 1 - two.p)
+    losses = auditor.collect(OutputColumns(), records=two, label="y")
+    np.testing.assert_allclose(whole(losses), np.log1p(-p) - np.log(p), rtol=1e-7)
+    squares = pd.DataFrame({".pred": P[:, 0], "y": P[:, 1], "member": WAS})
+    losses = auditor.collect(OutputColumns(), records=squares, label="y", task="regression")
+    np.testing.assert_allclose(whole(losses), (P[:, 0] - P[:, 1]) ** 2)
+
+
+def test_a_table_of_outputs_is_complete_or_refused_if_it_changed(tmp_path):
+    """A second call scores nothing; one changed probability, far from the first rows, is another collection."""
+    table, path = TABLES["caret"].copy(), tmp_path / "losses.parquet"
+    assert auditor.collect_to(path, OutputColumns(), records=table, label="y").scored_now == N
+    assert auditor.collect_to(path, OutputColumns(), records=table, label="y").scored_now == 0
+    table.loc[N - 5, ["cat", "dog", "fox"]] = [0.2, 0.3, 0.5]
+    with refused("holds other losses"):
+        auditor.collect_to(path, OutputColumns(), records=table, label="y")
+
+
+def test_swapped_columns_of_a_table_warn():
+    """Probabilities under the names of other classes are noticed."""
+    swapped = TABLES["caret"].rename(columns={"cat": "dog", "dog": "cat"})
+    with pytest.warns(UserWarning, match=ORDER):
+        losses = auditor.collect(OutputColumns(), records=swapped, label="y")
+    assert ORDER in losses.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "words"),
+    [
+        (TABLES["caret"].drop(columns="dog"), {}, "got none for 'dog' among 'fox', 'cat'; name the columns"),
+        (TABLES["caret"], {"classes": ["cat", "dog", "fox", "wolf"]}, "got none for 'wolf' among"),
+        (outputs(["a", "b", "c"], CLASSES[Y]), {}, "got none for .*'cat'.* or give the model if these are"),
+        (TABLES["caret"].assign(age=1), {}, "no columns that match no class, got 'age'; name the"),
+        (outputs(["p0", "p1", "q"], Y % 2, x0=0.5, x1=0.5), {}, "got several: .*'p0'.*'x1'.*features"),
+        (TABLES["tidymodels"].assign(**{".pred_fox": 0.5}), {}, "probabilities that sum to 1 in each row"),
+    ],
+)
+def test_tables_without_a_column_for_each_class_are_refused(table, more, words):
+    """The sentence names the classes without a column, or the columns without a class."""
+    with refused(words):
+        auditor.collect(OutputColumns(), records=table, label="y", **more)
 
 
 def test_scores_that_are_sorted_are_refused():

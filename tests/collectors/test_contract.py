@@ -27,15 +27,18 @@ def columns_of(mask):
     return whole if mask is None else {name: whole[name][mask] for name in whole if name != "member"}
 
 
+PARTS = {" parts": ".parquet", " of CSV": ".csv"}
+
+
 def saved(folder, kind, mask=None):
     """The columns in one file, or those of one group."""
     columns, path = columns_of(mask), folder / f"pertes d'été {'all' if mask is None else int(mask[0])}{kind}"
-    if kind != " parts":
+    if kind not in PARTS:
         return write(path, columns, rows=13)
     path.mkdir()
     (path / "_SUCCESS").touch()
     for name, rows in (("b", slice(7, None)), ("a", slice(7))):
-        write(path / f"part-{name}.parquet", {key: column[rows] for key, column in columns.items()})
+        write(path / f"part-{name}{PARTS[kind]}", {key: column[rows] for key, column in columns.items()})
     return path
 
 
@@ -99,8 +102,8 @@ def as_data(mask):
 COLLECTORS = {
     "columns": lambda _: from_columns(LOSS, member=MEMBER, **LABELS),
     "negated columns": lambda _: from_columns(-LOSS, member=MEMBER, **LABELS, higher_is_member=True),
-    **{f"one {kind}": one_file(kind) for kind in (*KINDS, " parts")},
-    **{f"two {kind}": two_files(kind) for kind in (*KINDS, " parts")},
+    **{f"one {kind}": one_file(kind) for kind in (*KINDS, *PARTS)},
+    **{f"two {kind}": two_files(kind) for kind in (*KINDS, *PARTS)},
     **{f"one {name}": one_table_in_memory(made) for name, made in TABLES.items()},
     "model": model,
     "callable": callable_,

@@ -146,7 +146,10 @@ READERS = {
         *((f"empty{kind}", b"", r"is empty; write it again\.$") for kind in KINDS),
         *((f"noise{kind}", NOISE, "is not .*(again|name it)") for kind in KINDS),
         *((f"{'x' * 300}{kind}", None, r"cannot be read: File name too long; check the") for kind in KINDS),
-        *((f"folder{kind}/", None, r"is a directory, and there is no .parquet file in it") for kind in KINDS),
+        *(
+            (f"folder{kind}/", None, r"is a directory, and there is no .parquet or .csv file in it")
+            for kind in KINDS
+        ),
         ("file/x.csv", None, "does not exist; check the name and the folder"),
         ("a\0b.csv", None, r"\\x00.* must have a name without NUL characters"),
         (os.fsdecode(b"\xff.npz"), None, r"\\udcff.* must have a name in UTF-8; rename it or its folder\.$"),

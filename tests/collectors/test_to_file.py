@@ -10,6 +10,7 @@ from pyarrow import csv
 from auditor.collectors import Classification, Output, RecordTable, collect, collect_to, read_losses
 from auditor.collectors.base import Records, sampled, sampled_groups, spread
 from auditor.collectors.tables import open_groups
+from auditor.core.errors import InputError
 
 
 def written(folder, frames, kind):
@@ -150,3 +151,44 @@ def test_hard_labels_are_written_only_if_all_are(tmp_path, outside, announced, w
     losses = collect(two, members=pairs[0], nonmembers=pairs[1])
     for history in (report.warnings, losses.history):
         assert sum("0/1-loss audit" in line for line in history) == written
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_table_at_an_address_is_collected_like_one_here(tmp_path, partitioned):
+    """An interrupted collection goes on, to the file that the local tables give, which is read at an address too."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    frame = pd.concat([part.assign(member=1 - place) for place, part in enumerate(sorted_frames(1000, 2))])
+    here = tmp_path / f"records {partitioned}.parquet"
+    frame.to_parquet(here, index=False, partition_cols=["word"] if partitioned else None)
+    memory.put(str(here), f"/{here.name}", recursive=True)
+    left = [3]
+
+    def model(table):
+        left[0] -= len(table) == 400
+        if len(table) == 400 and not left[0]:
+            raise KeyboardInterrupt
+        return 1 / (1 + np.exp(-table["x"].to_numpy() - (table["word"] == "a").to_numpy()))
+
+    options = {"records": f"memory://{here.name}", "label": "y", "batch_size": 400}
+    with pytest.raises(KeyboardInterrupt, match="800 of 2,000 records are scored and kept"):
+        collect_to(tmp_path / "away.parquet", model, **options)
+    assert collect_to(tmp_path / "away.parquet", model, **options).scored_now == 1200
+    collect_to(tmp_path / "here.parquet", model, **{**options, "records": here})
+    assert (tmp_path / "away.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
+    memory.put(str(tmp_path / "away.parquet"), "/losses.parquet")
+    losses, true = read_losses("memory://losses.parquet"), read_losses(tmp_path / "here.parquet")
+    np.testing.assert_array_equal(losses.member, true.member)
+    assert (losses.history, losses.scale, losses.attacks) == (true.history, true.scale, true.attacks)
+    with pytest.raises(InputError, match=r"would need .* GB of memory once decoded"):
+        read_losses("memory://losses.parquet", memory=1000)
+
+
+def test_every_file_at_an_address_has_all_columns(tmp_path):
+    """A file without a column is named, and its cells do not become missing values."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    frame = pd.DataFrame({"x": [1.0, 2.0], "k": [0, 1], "y": [0, 1], "member": [0, 1]})
+    for name, part in (("a", frame), ("b", frame.drop(columns="k"))):
+        part.to_parquet(tmp_path / f"{name}.parquet")
+        memory.put(str(tmp_path / f"{name}.parquet"), f"/uneven/{name}.parquet")
+    with pytest.raises(InputError, match=r"column 'k' is not in file '/uneven/b\.parquet'"):
+        open_groups(records=RecordTable("memory://uneven", label="y"), task=Classification())

@@ -1,5 +1,6 @@
-"""Outputs with names, as of a DataFrame or of a server's answers, ordered by class."""
+"""Outputs with names, as of a DataFrame, of a table or of a server's answers, ordered by class."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, Widened
-from auditor.collectors.base.records import Records, is_frame, listed, places
+from auditor.collectors.base.records import Records, is_frame, listed, places, spelled
 from auditor.core.errors import InputError
 
 _NAMED = "outputs must name every class, or be probabilities of some of classes="
@@ -96,3 +97,68 @@ def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, o
         left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(gone.sum(axis=1), 1)
         table += gone * left[:, None]
     return Widened(table, classes=options, shortest=int(sizes.min()) % len(options))
+
+
+# --- Columns of a table that hold outputs: each is named by its class, behind a prefix that all of them share ---
+
+_ELSE = "name the columns of outputs with features (--features), or all classes with classes= (--classes)"
+
+
+def class_columns(
+    names: Sequence[str], classes: Sequence[Any], *, place: str, others: bool, optional: bool = False
+) -> dict[str, str]:
+    """Return the class of each column of outputs, as its name spells it behind the common prefix; by the name of the column.
+
+    Args:
+        names: Columns of numbers.
+        classes: Classes, each of which must have a column; text is compared as text, other labels as `spelled`.
+        place: The table in error sentences.
+        others: Whether columns with the same prefix are of further classes.
+        optional: Whether names that match no class are accepted, of which none is returned.
+
+    Raises:
+        InputError: A class without a column, several prefixes that all classes have, or columns that match no class.
+
+    >>> class_columns(["age", ".pred_no", ".pred_yes"], ["yes"], place="table", others=True)
+    {'.pred_no': 'no', '.pred_yes': 'yes'}
+    >>> class_columns(["p.1", "p.0", "p.2"], [0, 1], place="table", others=False)
+    {'p.1': '1', 'p.0': '0'}
+    """
+    text = all(isinstance(item, str) for item in classes)
+    labels: dict[Any, Any] = dict(zip(classes if text else spelled(classes), classes, strict=True))
+
+    def label(rest: str) -> Any:
+        return rest if text else spelled([rest])[0]
+
+    prefixes = defaultdict[str, dict[str, str]](dict)
+    for name in names:
+        for cut in range(len(name)):
+            if label(name[cut:]) in labels:
+                prefixes[name[:cut]][name] = name[cut:]
+    # Of prefixes for the same columns the longest: 'p0' and not 'p' for 'p01' and 'p02'.
+    whole = {
+        tuple(columns): prefix
+        for prefix, columns in sorted(prefixes.items(), key=lambda item: len(item[0]))
+        if len(columns) == len({*map(label, columns.values())}) == len(labels)
+    }
+    if optional and not whole:
+        return {}
+    if not whole:
+        most = max(prefixes.values(), key=len, default={})
+        missing = [labels[item] for item in labels if item not in {*map(label, most.values())}]
+        raise InputError(
+            f"{place} must have a column of outputs for each class, named by the class, or by a prefix and the class, got none"
+            f" for {listed(missing)} among {listed(names) or 'no columns of numbers'}; {_ELSE}, or give the model if these"
+            " are features."
+        )
+    if len(whole) > 1:
+        raise InputError(
+            f"{place} must have one column of outputs for each class, got several: {listed([name for own in whole for name in own])};"
+            " name the columns of outputs with features (--features)."
+        )
+    [(own, prefix)] = whole.items()
+    more = [name for name in names if name.startswith(prefix) and name not in own] if others else []
+    if more and not prefix:
+        raise InputError(f"{place} must have no columns that match no class, got {listed(more)}; {_ELSE}.")
+    alike = [name for name in more if isinstance(label(name[len(prefix) :]), str) == text]
+    return {name: name[len(prefix) :] for name in names if name in own or name in alike}

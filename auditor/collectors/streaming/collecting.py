@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.named import NamedOutputs, column_names
+from auditor.collectors.base.named import NamedOutputs, class_columns, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, labels_beside
 from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
@@ -19,6 +19,7 @@ from auditor.collectors.base.tasks import Classification, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
 from auditor.collectors.streaming.scorers import (
+    OutputColumns,
     ScorerRecipe,
     ScoringOptions,
     hushed,
@@ -27,9 +28,9 @@ from auditor.collectors.streaming.scorers import (
     opened_scorer,
 )
 from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
-from auditor.collectors.tables.opening import RecordTable, open_groups
+from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
-from auditor.collectors.tables.sources import marks, path_of
+from auditor.collectors.tables.sources import Kind, marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, temporary
@@ -67,8 +68,9 @@ def collect(
     Args:
         model: A fitted scikit-learn style classifier (with ``predict_proba`` and ``classes_``; pipelines, searches,
             XGBoost and LightGBM too) or regressor, a PyTorch, Keras or ONNX model, the path of a model's file (see
-            `load_model`; a `ModelFile` where it needs more than the path), an `Endpoint` or its address, or any
-            callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
+            `load_model`; a `ModelFile` where it needs more than the path), an `Endpoint` or its address, any
+            callable from features to outputs of shape (n, K), or (n,) for class 1 of two, or `OutputColumns` if the tables
+            hold the outputs.
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
             a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`, or with
             ``label`` the data of one: a DataFrame, a dictionary of arrays, or the path of a file. Or a loader, which is
@@ -148,7 +150,7 @@ def collect(
         noticed = () if tried is None else tried.warnings
         member, nonmember = (in_batches(scorer, group, size=options.batch_size) for group in both)
         losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
-        losses = replace(losses, fingerprint=hashed.result())
+        losses = replace(losses, fingerprint=None if isinstance(model, OutputColumns) else hashed.result())
     if tried is None:
         noticed = columns_noticed(scorer, both)
         losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
@@ -229,6 +231,40 @@ def _tables(label: str | Sequence[str] | None, **given: Any) -> dict[str, Any]:
         name: value if isinstance(value, as_they_are) else RecordTable(value, label=label)
         for name, value in given.items()
     }
+
+
+_ROWS = 2**16  # whose labels are read at once
+
+
+def _with_outputs(
+    model: OutputColumns, sources: Sequence[TableSource], options: ScoringOptions, *, listed: bool
+) -> tuple[OutputColumns, tuple[TableSource, ...]]:
+    """Return the classes of the columns of outputs, and the tables with these columns as features.
+
+    Args:
+        model: Classes, if they are known.
+        sources: The tables.
+        options: Scoring options.
+        listed: Whether the features of the tables were named.
+    """
+    place, features = sources[0].name, sources[0].roles.features
+    names = [name for name, kind in sources[0].kinds.items() if kind in (Kind.NUMBER, Kind.VECTOR)]
+    classes = {
+        validate.column_name(name, what="outputs", file=place, options=features): value
+        for name, value in model.classes.items()
+    }
+    if not classes and isinstance(options.task, Classification):
+        seen = options.classes or dict.fromkeys(
+            label
+            for source in sources
+            for start in range(0, len(source), _ROWS)
+            for label in source.read(start, start + _ROWS).records.labels.tolist()
+        )
+        positional, others = listed or len(names) == 1, options.classes is None
+        classes = class_columns(names, [*seen], place=place, others=others, optional=positional)
+    chosen = tuple(classes) or (features if listed else tuple(names))
+    own = (replace(source, roles=replace(source.roles, features=chosen)) for source in sources)
+    return OutputColumns(classes), tuple(own)
 
 
 def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
@@ -320,6 +356,9 @@ def collect_to(
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
     refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
     sources = open_groups(**tables, task=task)
+    if isinstance(model, OutputColumns):
+        listed = all(table.features is not None for table in tables.values() if table is not None)
+        model, sources = _with_outputs(model, sources, options, listed=listed)
 
     # As text, since it goes into the file's metadata; the batches stand there by themselves.
     setting: dict[str, Any] = {
@@ -341,6 +380,8 @@ def collect_to(
         sources=sources,
         batch_size=options.batch_size,
         setting=setting,
+        # Outputs are no features: records that look alike to the model need not be the same.
+        without=("fingerprint",) if isinstance(model, OutputColumns) else (),
         trial=trial,
         engine=LocalEngine() if engine is None else engine,
         overwrite=overwrite,

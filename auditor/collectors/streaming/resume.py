@@ -82,6 +82,7 @@ class Collection:
         batch_size: Records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
         engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
+        without: Columns that the file does not get.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
         trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
             scored; not called when going on.
@@ -95,6 +96,7 @@ class Collection:
     batch_size: int | None = None
     engine: Engine = LocalEngine()  # noqa: RUF009 - a frozen value
     setting: Mapping[str, Any] = field(default_factory=dict)
+    without: Sequence[str] = ()
     overwrite: bool = False
     trial: Callable[[Scorer, Sequence[Records]], Preflight] | None = None
     announce: Callable[[str], None] = lambda _: None
@@ -213,7 +215,7 @@ class Collection:
                 for unit in results:
                     scored += len(unit)
                     self.progress("Scoring", scored, total)
-            merging = _Merging(work)
+            merging = _Merging(work, self.without)
         if pending:
             _refuse_other_model(scorer, work, manifest)
             if answer and manifest.deterministic:
@@ -374,7 +376,7 @@ class _Merging:
         OutputError: A part is damaged.
     """
 
-    def __init__(self, work: Scoring) -> None:
+    def __init__(self, work: Scoring, without: Sequence[str]) -> None:
         self._work, self.digests = work, Digests()
         self._saturated, self._facts = np.zeros(2, dtype=np.int64), list[Any]()
         # The range of the finite losses with 0, and of each other score.
@@ -394,7 +396,7 @@ class _Merging:
                     self._ranges[name] = float(finite.min(initial=low)), float(finite.max(initial=high))
         self._eps = max(item["eps"] for item in self._facts)
         self._left = [name for name, kinds in types.items() if len(kinds) < len(work.units)]
-        shared = [name for name in types if name not in self._left]
+        shared = [name for name in types if name not in (*self._left, *without)]
         self._schema = pa.schema([(name, _common(types[name])) for name in shared])
 
     def write(

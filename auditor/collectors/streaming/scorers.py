@@ -2,9 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,36 @@ class LanguageModelFile:
         return text_scorer(model, tokenizer=tokenizer, **options)
 
 
+# --- Outputs that are at hand, in place of a model ---
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """Outputs of a model that are columns of the tables, in place of the model.
+
+    Without classes, the columns of a classification are those named by a class, or by a prefix and a class: ``.pred_yes`` or
+    ``p.1``. Columns that match no class, or are of another task, are taken in their order if they are the
+    features of the `RecordTable`; a single one holds the probability of the second of two classes.
+
+    Attributes:
+        classes: Class of each column, by the name of the column.
+
+    >>> OutputColumns({"p_no": "no", "p_yes": "yes"}).classes["p_no"]
+    'no'
+    """
+
+    classes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        distinct_classes("classes", list(self.classes.values()))
+
+    def outputs(self, features: Any) -> Any:
+        """Return the outputs of records, named by class if the classes are known."""
+        if not self.classes:
+            return features
+        return features[list(self.classes)].set_axis(list(self.classes.values()), axis=1)
+
+
 # --- A model of any kind becomes a predictor ---
 
 
@@ -119,6 +149,9 @@ def predictor(
         )
     if isinstance(model, endpoint.Endpoint):
         return endpoint.predictor(model, task=task, output=output)
+    if isinstance(model, OutputColumns):
+        result = _of_callable(model.outputs, output=output, task=task)
+        return replace(result, source=f"the {result.output or 'predictions'} in columns of the tables")
     makes = _maker(model)
     if makes is not None:
         with quietly():

@@ -42,9 +42,8 @@ is refused.
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,14 +52,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.scorer import import_optional
 from auditor.collectors.streaming.engines import Engine, LocalEngine, Work
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
-from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.opening import open_table, tables_at
 from auditor.collectors.tables.reading import facts_of_all
-from auditor.core import errors, validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core import validate
+from auditor.core.errors import InputError
 from auditor.core.facts import Attacks, attack_states
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale, Merged
@@ -484,7 +482,7 @@ class _Counting(Work):
         for table in self.tables:
             loss = table.named(self.loss, what="losses", argument="loss_column")
             member = table.named(self.member, what="membership", argument="member_column")
-            with _readable(table):
+            with sources.readable(table.origin):
                 readers.append(table.reader([loss, member], text=()))
         return readers
 
@@ -506,7 +504,7 @@ class _Counting(Work):
             InputError: A loss or a membership that cannot be counted.
         """
         table = self.tables[unit[0]]
-        with _readable(table):
+        with sources.readable(table.origin):
             counted = _counted(self._stretches(*unit), self.bits)
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
         first, collected = unit[1] == 0, read_metadata(table.path)
@@ -537,49 +535,11 @@ class _Counting(Work):
 
 def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
     """Yield the tables: each part of a folder for itself, so that an error names its file."""
-    if isinstance(data, str) and "://" in data:
-        yield from _remote(data)
+    if address := sources.address_of(data):
+        with sources.readable(address):
+            yield from tables_at(address, memory=memory, apart=True)
         return
     path = sources.path_of(data)
     whole = path is None or not path.is_dir() or sources.is_partitioned(path)
     for part in [data] if whole else sources.parts(path):  # type: ignore[arg-type]  # there is a path
         yield open_table(part, memory=memory)
-
-
-def _remote(address: str) -> Iterator[sources.Table]:
-    """Yield the Parquet tables at an address, by fsspec: nothing else here looks beyond this machine."""
-    fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
-    if re.search("://[^/?#]*@", address):
-        raise InputError(
-            "an address must hold no user or password, got one with an @; fsspec takes them from the environment."
-        )
-    if errors.credentials(address) and errors.elsewhere(address, "http"):
-        raise InputError(
-            f"file {address!r} must be read over https, since any value of six or more characters in an address may be a"
-            " credential, which others can read over http; use its https address."
-        )
-    errors.keep_from_logs()
-    from pyarrow import dataset
-
-    with _reachable(f"file {address!r}"):
-        system, root = fsspec.core.url_to_fs(address)
-        files = dataset.dataset(root, filesystem=system, format="parquet").files
-        for file in files:
-            data = dataset.dataset(file, filesystem=system, format="parquet")
-            yield open_table(data, name=errors.without_credentials(f"file {system.unstrip_protocol(file)!r}"))
-
-
-@contextmanager
-def _reachable(place: str) -> Iterator[None]:
-    """Turn an error about something missing into one sentence."""
-    try:
-        yield
-    except (AuditorError, ImportError):
-        raise
-    except Exception as error:  # noqa: BLE001 - each file system has errors of its own, which quote the address
-        words = re.sub(r"[?#;]\S+", "", errors.without_credentials(validate.one_line(error)))
-        raise InputError(f"{place} cannot be read ({words}); check the address.") from None
-
-
-def _readable(table: sources.Table) -> AbstractContextManager[None]:
-    return _reachable(table.place) if table.path is None else sources.readable(table.path)

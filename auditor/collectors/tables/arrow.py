@@ -21,7 +21,7 @@ from pyarrow import ipc, types
 
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table, readable
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, without_credentials
 
 _TEXTS = types.is_string, types.is_large_string
 _BYTES = types.is_binary, types.is_large_binary
@@ -384,6 +384,23 @@ class ArrowTable(SchemaTable):
         few = {"batch_size": _ROWS, "batch_readahead": 1, "fragment_readahead": 1}
         batches: Iterator[Any] = self._data.scanner(columns=list(names), **few).to_batches()
         return batches
+
+
+class AddressTable(ArrowTable):
+    """Parquet files at an address, as a Dataset."""
+
+    def __init__(self, data: Any, address: str, memory: float) -> None:
+        """Store the data."""
+        super().__init__(data, place=without_credentials(f"file {address!r}"))
+        self.address, self.memory = address, memory
+        files = {f"file {part.path!r}": part.physical_schema for part in data.get_fragments()}
+        if {*next(iter(files.values())).names} == {*self.names}:  # no column comes from the names of folders
+            self._schemas = files
+
+    def note(self, key: bytes) -> tuple[bytes | None, int]:
+        """Return the file's metadata under a key, and its number of rows; None for several files."""
+        found = (self._data.schema.metadata or {}).get(key) if len(self._data.files) == 1 else None
+        return found, sum(self.sizes())
 
 
 # --- Parquet files ---

@@ -63,15 +63,7 @@ class CsvTable(BatchTable):
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
-        plans: dict[str, ColumnPlan] = {
-            name: ColumnPlan(pa.string()) if name in text else _Cells() for name in names
-        }
-        rows = 0
-        for batch in self.batches(names):
-            for name, plan in plans.items():
-                plan.look(batch[name])
-            rows += batch.num_rows
-        return BatchReader(self, plans, [rows])
+        return _reader(self, [self], names, text)
 
     def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
         """Return all rows of some columns, in one pass where all cells outside ``text`` are numbers."""
@@ -133,6 +125,10 @@ class CsvTable(BatchTable):
             ),
         }
 
+    def close(self) -> None:
+        """Close the file, which is opened again when it is read."""
+        self._file = OnceOpened(self.path)
+
     def _bytes(self) -> Any:
         """Return the file from its beginning, as it was before it was compressed."""
         stream = self._file.stream()
@@ -150,6 +146,58 @@ class CsvTable(BatchTable):
         return InputError(
             f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
         )
+
+
+def _reader(
+    table: BatchTable, files: Sequence[CsvTable], names: Sequence[str], text: Sequence[str]
+) -> BatchReader:
+    """Return a reader of some columns of a table, after one look at all of their cells in its files."""
+    plans: dict[str, ColumnPlan] = {
+        name: ColumnPlan(pa.string()) if name in text else _Cells() for name in names
+    }
+    sizes = [0] * len(files)
+    for at, file in enumerate(files):
+        with readable(file.path):
+            for batch in file.batches(names):
+                for name, plan in plans.items():
+                    plan.look(batch[name])
+                sizes[at] += batch.num_rows
+        if file is not table:
+            file.close()
+    return BatchReader(table, plans, sizes)
+
+
+class CsvFolder(BatchTable):
+    """CSV files of a folder, one after another, which have the columns of the first in any order; each is a block."""
+
+    blank = np.nan
+
+    def __init__(self, files: Sequence[Path], *, place: str, path: Path) -> None:
+        """Read the names."""
+        self._files = []
+        for file in files:
+            with readable(file):
+                self._files.append(CsvTable(file, place=f"file {str(file)!r}"))
+            self._files[-1].close()
+        first = self._files[0]
+        super().__init__(first.names, place=place, path=path)
+        self.asides = first.asides
+        self.later = frozenset(name for file in self._files for name in file.names) - {*first.names}
+
+    def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
+        """Return a reader of some columns, which every file must have."""
+        hint = f"Every part must have the columns of {self._files[0].place}."
+        for file in self._files:
+            for name in names:
+                validate.column_name(name, what="records", file=file.place, options=file.names, hint=hint)
+        return _reader(self, self._files, names, text)
+
+    def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
+        """Yield the rows of some columns, from those of a file on."""
+        for file in self._files[first:]:
+            with readable(file.path):
+                yield from file.batches(names)
+            file.close()
 
 
 # --- Cells of text as the values that they spell ---

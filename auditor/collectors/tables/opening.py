@@ -1,8 +1,9 @@
 """Conversion of any data into an open table; records to score come from one table, or from one for each group."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.scorer import is_a
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.tables import arrays, sources
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import errors, validate
+from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.files import MEMORY
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
@@ -34,12 +35,44 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     if isinstance(data, sources.Table):
         return data
     path, memory = sources.path_of(data), validate.positive("memory", memory)
+    address = sources.address_of(data)
     if path is None:
         return _in_memory(data, name)
-    with sources.readable(path):
-        table = _file(path)
+    with sources.readable(address or path):
+        table = tables_at(address, memory=memory)[0] if address else _file(path)
     table.memory = memory
     return table
+
+
+def tables_at(address: str, *, memory: float, apart: bool = False) -> Sequence[sources.Table]:
+    """Return the Parquet files at an address as one table, or each as a table, by fsspec: nothing else here looks beyond this machine."""
+    fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
+    if re.search("://[^/?#]*@", address):
+        raise InputError(
+            "an address must hold no user or password, got one with an @; fsspec takes them from the environment."
+        )
+    if errors.credentials(address) and errors.elsewhere(address, "http"):
+        raise InputError(
+            f"file {address!r} must be read over https, since any value of six or more characters in an address may be a"
+            " credential, which others can read over http; use its https address."
+        )
+    errors.keep_from_logs()
+    from pyarrow import dataset
+
+    from auditor.collectors.tables.arrow import AddressTable
+
+    try:
+        system, root = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"reading {address!r} needs a package of its file system: {validate.one_line(error)}."
+        ) from None
+    read = partial(dataset.dataset, filesystem=system, format="parquet")
+    files = read(root).files
+    if apart:
+        return [AddressTable(read(file), system.unstrip_protocol(file), memory) for file in files]
+    partitioned = any("=" in file.removeprefix(root) for file in files)
+    return [AddressTable(read(root, partitioning="hive" if partitioned else None), address, memory)]
 
 
 def _in_memory(data: Any, name: str) -> sources.Table:
@@ -80,7 +113,9 @@ def _file(path: Path) -> sources.Table:
         data = dataset.dataset(str(path), format="parquet", partitioning="hive")
         return arrow.ArrowTable(data, place=f"folder {str(path)!r}", path=path)
     if kind == sources.FOLDER:
-        return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
+        files = sources.parts(path)
+        several = csv.CsvFolder if sources.kind_of(files[0]) in sources.TEXTS else arrow.ParquetTable
+        return several(files, place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
@@ -100,7 +135,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
+            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value`` and at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
             data with an Arrow stream, such as a DuckDB relation; a ``datasets.Dataset`` of Hugging Face;
             or a dictionary of arrays by name, also memory maps and zarr arrays, which are read in stretches.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
@@ -233,7 +268,7 @@ class TableSource:
         member: Whether all records are members, or none of them is; none where a column says so.
         name: The table in error sentences.
         rows: How its rows are counted, in error sentences.
-        path: Its file or folder, whose damage may show only while it is read; none in memory.
+        origin: Its file, folder or address, whose damage may show only while it is read; none in memory.
     """
 
     reader: sources.Reader
@@ -242,7 +277,7 @@ class TableSource:
     member: bool | None
     name: str
     rows: str
-    path: Path | None = None
+    origin: Path | str | None = None
 
     def __len__(self) -> int:
         return len(self.reader)
@@ -254,7 +289,7 @@ class TableSource:
 
     def read(self, start: int, stop: int) -> Batch:
         """Return the records from ``start`` to before ``stop``."""
-        with sources.readable(self.path):
+        with sources.readable(self.origin):
             stop = max(start, min(stop, len(self)))
             stretch = self.reader.read(start, stop)
             features = self._features(stretch)
@@ -366,11 +401,11 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
             f" {', '.join(map(repr, opened.names[:_LISTED]))}."
         )
     roles = _roles(table, opened)
-    with sources.readable(opened.path):
+    with sources.readable(opened.origin):
         reader = opened.reader(roles.names, text=roles.text)
     if len(reader) == 0:
         raise InputError(f"{opened.place} must hold records, got none; write it again.")
-    source = TableSource(reader, roles, task, member, opened.place, opened.rows, opened.path)
+    source = TableSource(reader, roles, task, member, opened.place, opened.rows, opened.origin)
     vectors = [name for name, kind in source.kinds.items() if kind is sources.Kind.VECTOR]
     if isinstance(opened, arrays.ArrayTable) and table.features is None and vectors and len(source.kinds) > 1:
         raise InputError(

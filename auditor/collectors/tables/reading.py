@@ -182,7 +182,7 @@ def read_losses(
 
     Args:
         path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
-            arrays are the columns; never pickled), or a folder of ``.parquet`` parts. Or a pandas or polars
+            arrays are the columns; never pickled), a folder of ``.parquet`` or CSV files, or the address of Parquet that fsspec knows (``s3://...``). Or a pandas or polars
             DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
         loss_column: The losses, finite numbers; smaller means more like a member.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.

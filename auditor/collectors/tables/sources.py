@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core.errors import AuditorError, InputError, without_credentials
 from auditor.core.files import MEMORY
 from auditor.core.values import Floats
 from auditor.records.labels import is_missing
@@ -83,12 +83,14 @@ class Table(ABC):
         names: The names of all columns, in order.
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
         path: Its file or folder, whose damage may show only while it is read; none in memory.
+        address: Its address, if it lies elsewhere.
         memory: Largest memory in bytes for the decoded part of a file.
         later: Columns that only a later part of a folder has.
     """
 
     rows = validate.FROM_ZERO
     memory = MEMORY
+    address: str | None = None
     asides: frozenset[str] = frozenset()
     later: frozenset[str] = frozenset()
 
@@ -98,7 +100,7 @@ class Table(ABC):
 
     def hold(self, needed: float) -> None:
         """Refuse, before it is decoded, a table that would take too much memory; data in memory takes none."""
-        if self.path is not None and needed > self.memory:
+        if self.origin is not None and needed > self.memory:
             raise InputError(
                 f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
                 f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (in bytes; --set memory=N), or"
@@ -106,9 +108,14 @@ class Table(ABC):
             )
 
     @property
+    def origin(self) -> Path | str | None:
+        """Its file, folder or address; none in memory."""
+        return self.path or self.address
+
+    @property
     def title(self) -> str:
         """The table in a history, which may leave the house."""
-        return self.path.name if self.path else "a table in memory"
+        return Path(without_credentials(str(self.origin))).name if self.origin else "a table in memory"
 
     def note(self, key: bytes) -> tuple[bytes | None, int]:  # noqa: ARG002 - only a Parquet file has notes
         """Return the file's metadata under a key, and its number of rows."""
@@ -146,7 +153,7 @@ class Table(ABC):
         Raises:
             InputError: Columns that cannot be read, or whose cells are vectors.
         """
-        with readable(self.path):
+        with readable(self.origin):
             reader = self.whole_reader(list(dict.fromkeys(names)), text=text)
             for name, kind in reader.kinds.items():
                 if kind is Kind.VECTOR:
@@ -194,8 +201,21 @@ class OnceOpened:
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather")
-FOLDER = "folder"  # of Parquet parts
+FOLDER = "folder"  # of parts
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of a path, in which // became /; a drive has one letter
+
+
+def address_of(data: Any) -> str | None:
+    """Return the address of data that lie elsewhere; None of a place on this machine, or of data in memory.
+
+    >>> address_of("s3://bucket/a.parquet"), address_of(Path("s3://bucket/a.parquet")), address_of("a.parquet")
+    ('s3://bucket/a.parquet', 's3://bucket/a.parquet', None)
+    """
+    place = os.fsdecode(data) if isinstance(data, str | os.PathLike) else ""
+    if not ("://" in place or _ADDRESS.match(place)) or os.path.lexists(place):
+        return None
+    return place if "://" in place else place.replace(":/", ":///" if place.startswith("file:") else "://", 1)
+
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
@@ -261,11 +281,6 @@ def checked_kind(path: Path) -> str:
         status = None
     if status is not None and stat.S_ISDIR(status.st_mode):
         return FOLDER
-    if status is None and _ADDRESS.match(str(path)):
-        raise InputError(
-            f"file {str(path).replace(':/', '://', 1)!r} must lie on this machine, got an address; copy it here, or count it at"
-            " its address with auditor summarise (Summary.from_files) and audit the summary."
-        )
     if suffix not in _SUFFIXES:
         extension = repr(suffix) if suffix else "no extension"
         raise InputError(
@@ -279,18 +294,15 @@ def checked_kind(path: Path) -> str:
 
 
 def parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
-    files = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
+    """Return the Parquet files of a folder, or else its CSV files, in the order of their names; hidden ones, and those of Spark, are none."""
+    files = sorted(path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+    for kinds in ((".parquet",), TEXTS):
+        if found := [path for path in files if kind_of(path) in kinds]:
+            return found
+    raise InputError(
+        f"file {str(folder)!r} is a directory, and there is no .parquet or .csv file in it; name the file, or the folder that"
+        " holds the parts."
     )
-    if not files:
-        raise InputError(
-            f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
-            " holds the parts."
-        )
-    return files
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -301,8 +313,8 @@ def is_partitioned(folder: Path) -> bool:
 
 
 @contextmanager
-def readable(path: Path | None) -> Iterator[None]:
-    """Turn a reader's error about a damaged or mislabelled file into one sentence; leave errors about data in memory."""
+def readable(path: Path | str | None) -> Iterator[None]:
+    """Turn a reader's error about a damaged or mislabelled file, or an address, into one sentence; leave errors about data in memory."""
     try:
         yield
     except (AuditorError, ImportError):
@@ -310,6 +322,9 @@ def readable(path: Path | None) -> Iterator[None]:
     except Exception as error:  # damaged bytes make the readers raise nearly everything
         if path is None:
             raise
+        if isinstance(path, str):  # each file system has errors of its own, which quote the address
+            words = re.sub(r"[?#;]\S+", "", without_credentials(validate.one_line(error)))
+            raise InputError(f"file {path!r} cannot be read ({words}); check the address.") from None
         raise _damaged(path, error) from error
 
 

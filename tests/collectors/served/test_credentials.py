@@ -192,6 +192,28 @@ def test_a_presigned_link_is_summarised_and_never_shown(tmp_path, capfd, caplog,
     assert auditor.Summary.read(tmp_path / "s.parquet").n_member == 2
 
 
+def test_a_presigned_link_is_audited_and_never_shown(tmp_path, capfd, caplog, tables, require_extra):
+    """Losses, and a table of outputs, at a presigned link are read there; no output, log or result has the signature."""
+    require_extra("remote")
+    pytest.importorskip("aiohttp")
+    base, handler, seen = tables
+    p = np.linspace(0.1, 0.9, 40)
+    frame = pd.DataFrame(
+        {"loss": p, "p_0": 1 - p, "p_1": p, "y": np.arange(40) % 2, "member": np.arange(40) // 20}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    handler.content = (tmp_path / "t.parquet").read_bytes()
+    link, result = address(f"{base}/t.parquet", "sig"), tmp_path / "r.json"
+    collect = ["collect", "--outputs", link, "--label", "y", "--out", tmp_path / "l.parquet"]
+    for line in (["audit", link, "--json", result, "--html", tmp_path / "r.html"], collect):
+        assert SECRET not in told(capfd, caplog, tmp_path, *line, "--debug", code=(0,))
+    assert any(SECRET in path for path in seen)
+    assert "t.parquet" in result.read_text()
+    own = np.where(frame.y, p, 1 - p)[frame.member == 1]
+    losses = auditor.read_losses(tmp_path / "l.parquet").member
+    np.testing.assert_allclose(losses, np.log1p(-own) - np.log(own))
+
+
 @pytest.mark.parametrize("name", ["sig", "X-Amz-Signature", "session", "whatever"])
 @pytest.mark.parametrize("key", ["members", "reference", "html", "model", "strategy"])
 def test_an_address_in_a_file_of_settings_is_never_shown(files, capfd, caplog, key, name):

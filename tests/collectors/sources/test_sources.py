@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from collectors.common import refused, write
+from collectors.common import refused, text, write
 from pyarrow import dataset
 
 from auditor import Classification
@@ -55,6 +55,18 @@ def save_folder(folder):
     return folder / "parts"
 
 
+def save_csv_folder(folder):
+    """Parts of different separators and orders of columns, one packed; only the last has a gap among the ages."""
+    (folder / "parts").mkdir()
+    for part, (start, stop) in enumerate(((0, 400), (400, 401), (401, 990), (990, N))):
+        rows = FRAME.iloc[start:stop].assign(age=FRAME["age"].astype("Int64"))
+        rows = rows[rows.columns[::-1]] if part == 1 else rows
+        kind, mark = [("csv", ","), ("tsv", "\t"), ("csv.gz", ","), ("CSV", ",")][part]
+        rows.to_csv(folder / "parts" / f"part-{part}.{kind}", sep=mark, index=False)
+    (folder / "parts" / "_SUCCESS").touch()
+    return folder / "parts"
+
+
 def save_csv(folder):
     """Ages as integers, gaps as blanks."""
     table = FRAME.assign(age=[f"{age:.0f}" if age == age else "" for age in FRAME["age"]])  # noqa: PLR0124
@@ -73,10 +85,19 @@ def polars(_):
     return pytest.importorskip("polars").from_arrow(arrow())
 
 
+def sent(folder):
+    """A file, or a folder of parts, copied to the memory that fsspec addresses."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.put(str(folder), f"/{folder.name}", recursive=True)
+    return f"memory://{folder.name}"
+
+
 KINDS = {
     "parquet": lambda folder: write(folder / "x.parquet", arrow(), rows=170),
     "folder": save_folder,
+    "address": lambda folder: sent(write(folder / "x.parquet", arrow(), rows=170)),
     "csv": save_csv,
+    "csv folder": save_csv_folder,
     "arrow": lambda folder: write(folder / "x.arrow", arrow(), rows=170),
     "stream": lambda folder: write(folder / "x.feather", arrow(), rows=170),
     "npz": lambda folder: write(folder / "x.npz", arrays()),
@@ -179,3 +200,26 @@ def test_names_that_do_not_fit_are_one_sentence(data, names, words):
     table = RecordTable(data, **{"label": "y", **names})
     with refused(words):
         open_source(table, task=Classification(), member=True, name="members")
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (
+            "age,job\n3,cook\n",
+            r"column 'y' is not in file '.*b\.csv', .*must have the columns of file '.*a\.csv'",
+        ),
+        ("age,y\n3,1\n4,1,5\n", r"file '.*b\.csv' must have 2 fields in each row, got 3 in row 3"),
+        (b"\xff\xfe", r"file '.*b\.csv' is not UTF-8 text"),
+        ("age,y\n3,1\n4,\n", r"'y' of folder '.*' must have a label in each row.*first at row 3"),
+    ],
+)
+def test_a_fault_in_one_of_many_csv_files_names_the_file(tmp_path, second, words):
+    """Columns, rows and text that are wrong name the file; cells are counted over the whole folder."""
+    text(tmp_path / "a.csv", "age,y\n1,0\n2,1\n")
+    text(tmp_path / "b.csv", second)
+    with refused(words):
+        source = open_source(
+            RecordTable(tmp_path, label="y", features=["age"]), task=Classification(), member=True, name="x"
+        )
+        source.read(0, 9)
