@@ -26,7 +26,8 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     """The tables of records of each group.
 
     Attributes:
-        label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column.
+        label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column
+            and --task confidence.
         features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
         members: Training records of the model (.csv, .parquet, .npz, .arrow, or a folder of .parquet). Needs --nonmembers.
         nonmembers: Records from the same population that the model has not seen. Needs --members.
@@ -41,7 +42,7 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     records: Path | None = None
     member_column: str = "member"
 
-    def _columns(self, text_column: str | None) -> dict[str, Any]:
+    def _columns(self, text_column: str | None, task: str | None) -> dict[str, Any]:
         """Return the columns of a `RecordTable`, as its arguments."""
         columns: dict[str, Any] = {
             "id": self.id_column or None,  # '' means none
@@ -52,16 +53,17 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         if text_column is not None:
             refuse(self, "label", "features", goes="without --text-column: the text is the whole record")
             return {**columns, "features": text_column}
-        if self.label is None:
+        if self.label is None and from_text("task", task or "classification", TASKS).needs_labels:
             raise InputError("--label must name the column of labels (or --text-column the column of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
-        return {**columns, "label": shared.names("--label", self.label), "features": features}
+        label = None if self.label is None else shared.names("--label", self.label)
+        return {**columns, "label": label, "features": features}
 
-    def read_with(self, *, text_column: str | None) -> dict[str, Any]:
+    def read_with(self, *, text_column: str | None = None, task: str | None = None) -> dict[str, Any]:
         """Return the tables of records of each group, as arguments of `collect_to`."""
         from auditor.collectors import RecordTable
 
-        columns = self._columns(text_column)
+        columns = self._columns(text_column, task)
         match self.members, self.nonmembers, self.records:
             case (Path() as members, Path() as nonmembers, None):
                 return {
@@ -96,7 +98,8 @@ class Scoring(Options, title="The model"):
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
             a served model (https://...).
         task: Task of the model: classification (default), multi-label, regression, or gaussian for a model that returns
-            mean and standard deviation (gaussian:1.5 for a fixed standard deviation).
+            mean and standard deviation (gaussian:1.5 for a fixed standard deviation). confidence scores a classifier
+            without labels, by its largest probability (also confidence:entropy and confidence:margin).
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
         output: Kind of the model outputs; default: inferred.
         policies: Alternative output policies, separated by commas: digits=N, topK, label. The same outputs are also scored
@@ -282,7 +285,7 @@ def collect(
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "request_template", "response_path", goes=why)
         shared.refuse_values(connection, _CONNECTION, "output_name", goes=why)
-    tables = records.read_with(text_column=texts.text_column)
+    tables = records.read_with(text_column=texts.text_column, task=scoring.task)
     chosen = _model(scoring, file, texts, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
         report = collectors.collect_to(

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base import tasks
-from auditor.collectors.base.named import in_order
+from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Records, listed, places
-from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
+from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
 from auditor.core.facts import Attack, AttackState
@@ -144,8 +144,10 @@ class ModelScorer:
 
     def answer(self, records: Records) -> Any:
         """Return one answer of the model about a batch; columns with names in the order of the classes."""
-        outputs = self.predictor.predict(records)
-        return in_order(outputs, records=records, classes=self.known_classes, output=self.predictor.output)
+        outputs, classes = self.predictor.predict(records), self.known_classes
+        if not self.task.needs_labels and isinstance(outputs, NamedOutputs) and not np.any(outputs.absent):
+            classes = outputs.names if classes is None else classes  # in any order
+        return in_order(outputs, records=records, classes=classes, output=self.predictor.output)
 
     def outputs(self, records: Records) -> Any:
         """Return the outputs of the model for a batch, averaged over its answers."""
@@ -366,7 +368,7 @@ def recognised_output(
     values = outputs.astype(np.float64)
     if np.isnan(values).any():
         return Output.LOGITS, ""
-    classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(outputs)
+    classes, tolerance = values.ndim > 1 and isinstance(task, Classifier), sum_tolerance(outputs)
     labels = outputs.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))
     if in_range(values):
         sums = values.sum(axis=1) if classes and not labels else np.ones(1)

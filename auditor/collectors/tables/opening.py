@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -250,7 +250,7 @@ class TableSource:
             features = self._features(stretch)
             none = np.zeros(stop - start)
             target = self._target(stretch, start) if self.roles.labels else none
-            labels = self.task.labels(self.name, target) if self.task else none
+            labels = self.task.labels(self.name, target) if self.task and self.roles.labels else none
             columns = {
                 part: sources.plain_labels(
                     stretch.column(name),
@@ -260,7 +260,7 @@ class TableSource:
                 )
                 for part, name in self.roles.beside.items()
             }
-            if isinstance(self.task, Classification | None) and self.roles.labels:
+            if isinstance(self.task, Classifier | None) and self.roles.labels:
                 columns["label"] = labels if self.task else target
             return Batch(
                 records=Records(self.name, features, labels, first_row=start),
@@ -350,7 +350,7 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
         opened.named(str(table.member), what="membership", hint=hint)
-    if task is not None and table.label is None:
+    if task is not None and task.needs_labels and table.label is None:
         raise InputError(
             f"label must name the column of true labels of {opened.place}, got none; its columns are"
             f" {', '.join(map(repr, opened.names[:_LISTED]))}."
