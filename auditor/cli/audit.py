@@ -129,7 +129,7 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
     """One table of losses, or one table for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - reads
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, .jsonl, or a folder of .parquet) with a membership column; - reads
             CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
             --members and --nonmembers, and --label.
         members: Table of member losses, instead of LOSSES; with a model as LOSSES, table of its training records. Needs

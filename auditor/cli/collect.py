@@ -29,7 +29,7 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column
             and --task confidence.
         features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
-        members: Training records of the model (.csv, .parquet, .npz, .arrow, or a folder of .parquet). Needs --nonmembers.
+        members: Training records of the model (.csv, .parquet, .npz, .arrow, .jsonl, or a folder of .parquet). Needs --nonmembers.
         nonmembers: Records from the same population that the model has not seen. Needs --members.
         records: One table of both groups, with --member-column, instead of two tables.
         member_column: Column of membership in --records, 0 or 1.

@@ -36,7 +36,7 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     if path is None:
         return _in_memory(data, name)
     with sources.readable(path):
-        table = _file(path)
+        table = _file(path, memory)
     table.memory = memory
     return table
 
@@ -59,7 +59,7 @@ def _in_memory(data: Any, name: str) -> sources.Table:
     )
 
 
-def _file(path: Path) -> sources.Table:
+def _file(path: Path, memory: float) -> sources.Table:
     kind, place = sources.checked_kind(path), f"file {str(path)!r}"
     if kind == ".npz":
         return arrays.NpzTable(path, place=place)
@@ -74,6 +74,8 @@ def _file(path: Path) -> sources.Table:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
+    if kind == ".jsonl":
+        return arrow.JsonTable(path, place=place, memory=memory)
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
 
 
@@ -90,7 +92,7 @@ class RecordTable:
     pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and data subjects of a CSV stay text.
 
     Attributes:
-        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
+        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow``, ``.feather`` or ``.jsonl`` (an object on each line) file or of a folder of
             ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
