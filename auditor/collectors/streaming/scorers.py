@@ -69,7 +69,7 @@ class LanguageModelFile:
         path: A folder that transformers wrote.
         score: Score that becomes the loss of a text.
         longest: The most tokens of a text; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut.
+        long_texts: Whether texts of more tokens are refused, cut, or scored in windows that move by half their length.
     """
 
     path: str | os.PathLike[str]

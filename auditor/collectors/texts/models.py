@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -370,6 +370,7 @@ class LongTexts(StrEnum):
 
     REFUSE = "refuse"
     CUT = "cut"
+    WINDOWS = "windows"
 
 
 @quietly()
@@ -382,7 +383,7 @@ def causal_model(
         model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
         tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
         longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether longer texts are refused or cut after that many tokens.
+        long_texts: Whether longer texts are refused, cut after that many tokens, or scored in windows of that many.
 
     Raises:
         InputError: No causal model or no tokenizer.
@@ -395,6 +396,14 @@ def causal_model(
         longest = validate.at_least("longest", longest, least=_LEAST)
     limits = [item for item in (longest, network.longest, encoder.longest) if item is not None]
     return CausalModel(network=network, encoder=encoder, longest=min(limits, default=None), long_texts=choice)
+
+
+class _Window(NamedTuple):
+    """Tokens of a text that the network reads at once, from ``start`` to before ``stop``; those from ``first`` on are scored."""
+
+    start: int
+    stop: int
+    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,6 +427,8 @@ class CausalModel:
     def source(self) -> str:
         """The source of the log-probabilities."""
         limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
+        if self.long_texts is LongTexts.WINDOWS and self.longest is not None:
+            limit = f", longer texts in windows of {self.longest:,} tokens at steps of {self._step:,}"
         return f"{self.network.name} (PyTorch){limit}"
 
     @property
@@ -430,9 +441,14 @@ class CausalModel:
         """Whether long texts are cut."""
         return self.long_texts is LongTexts.CUT and self.longest is not None
 
+    @property
+    def _step(self) -> int:
+        """Tokens from one window to the next: half a window, so that the other half is context."""
+        return max(1, (self.longest or 0) // 2)
+
     @quietly()
     def check(self, records: Records) -> int:
-        """Refuse texts that are too short or too long; return how many will be cut."""
+        """Refuse texts that are too short or too long; return how many will be cut, or scored in windows."""
         cut = 0
         for start in range(0, len(records), _CHECKED):
             part = records.part(start, start + _CHECKED)
@@ -448,16 +464,31 @@ class CausalModel:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)
-        scored = [ids[: self.longest] for ids in self._encoded(records, texts)]
+        encoded = self._encoded(records, texts)
+        windows = [(row, window) for row, ids in enumerate(encoded) for window in self._windows(len(ids))]
+        inputs = [encoded[row][window.start : window.stop] for row, window in windows]
         logs: dict[int, Floats] = {}
-        for rows in self._batches(list(map(len, scored))):
+        for places in self._batches(list(map(len, inputs))):
             with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
-                part = self.network.log_probabilities([scored[row] for row in rows])
-            logs |= dict(zip(rows, part, strict=True))
+                part = self.network.log_probabilities([inputs[place] for place in places])
+            logs |= dict(zip(places, part, strict=True))
+        parts: list[list[Floats]] = [[] for _ in texts]
+        for place, (row, window) in enumerate(windows):
+            parts[row].append(logs[place][window.first - window.start - 1 :])
         return [
-            ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
+            ScoredText(checked_log_probabilities(np.concatenate(parts[row]), records=records, row=row), text)
             for row, text in enumerate(texts)
         ]
+
+    def _windows(self, count: int) -> list[_Window]:
+        """Return the windows of a text of so many tokens, in which each token but the first is scored once.
+
+        A window ends one step after the window before, or at the end of the text, and begins as far back as the limit allows.
+        """
+        most = min(count, self.longest or count)
+        stops = [*range(most, count, self._step), count] if self.long_texts is LongTexts.WINDOWS else [most]
+        firsts = [1, *stops[:-1]]
+        return [_Window(stop - most, stop, first) for stop, first in zip(stops, firsts, strict=True)]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
         """Return batches of texts of similar length, as many as keep their logits within the limit."""
@@ -480,10 +511,10 @@ class CausalModel:
                 f"{place} must have at least 2 tokens, got {count}: the first token has no log-probability; leave that"
                 " record out, or use a tokenizer that begins every text with a special token."
             )
-        if self._too_long(tokens) and not self.cuts:
+        if self._too_long(tokens) and self.long_texts is LongTexts.REFUSE:
             raise InputError(
                 f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
-                " that record out, or cut long texts with long_texts=LongTexts.CUT."
+                " that record out, or score long texts with long_texts='windows' or 'cut'."
             )
         low, high = min(tokens), max(tokens)
         if low < 0 or high >= self.network.vocabulary:

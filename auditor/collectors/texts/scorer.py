@@ -42,7 +42,7 @@ def text_scorer(
         score: Score that becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
         also: Other scores of the same texts, in columns beside it; default all four kinds, as far as they can be had.
         longest: The most tokens of a text, for a model in this process; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut, for a model in this process.
+        long_texts: Whether texts of more tokens are refused, cut, or scored in windows, for a model in this process.
 
     Raises:
         InputError: A model or tokenizer that is not supported, or a choice that does not suit it.
@@ -158,7 +158,8 @@ def collect_texts(
         score: Score that becomes the loss: ``mean`` (`MeanTokenLoss`), ``sum`` (`SumTokenLoss`), ``min-k`` or ``min-k:20``
             (`MinK`), or ``zlib`` (`ZlibRatio`).
         longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut.
+        long_texts: Whether texts of more tokens are refused (``refuse``), cut (``cut``), or scored in windows (``windows``)
+            that move by half their length: each token is scored once, after half a window of context at least.
         ids: Optional record ids, a pair (members, non-members).
         groups: Optional slices to report by, as a pair.
         persons: Optional data subject of each text, as a pair.

@@ -143,6 +143,26 @@ def test_long_texts_may_be_cut_and_are_counted():
     assert "texts cut after 12 tokens (1 member and 1 non-member texts were)" in losses.history[0]
 
 
+@pytest.mark.parametrize("longest", [2, 5, 12])
+def test_windows_score_each_token_of_a_long_text_once(longest):
+    """The sum is that of a loop over the tokens, each after the tokens of its window, and the history states the step."""
+    long, step = "日本" * 9 + "cat", max(1, longest // 2)
+    groups = {"members": [long, "hello z"], "nonmembers": ["hello q", "z" * (longest + 1)]}
+    choices = {"score": "sum", "longest": longest, "long_texts": "windows"}
+    losses = collect_texts(world.model(), tokenizer=world.tokenizer(), **groups, **choices)
+    for text, loss in zip(
+        [*groups["members"], *groups["nonmembers"]], [*losses.member, *losses.nonmember], strict=True
+    ):
+        ids, total, stop = world.tokenizer()(text)["input_ids"], 0.0, longest
+        for place in range(1, len(ids)):
+            while place >= stop:
+                stop = min(stop + step, len(ids))
+            start = max(0, min(stop, len(ids)) - longest)
+            total += world.logs_by_hand(world.model(), ids[start : place + 1])[-1]
+        assert loss == pytest.approx(-total, rel=1e-12)
+    assert f"longer texts in windows of {longest} tokens at steps of {step} (" in losses.history[0]
+
+
 def test_a_zlib_ratio_needs_whole_texts():
     """Where texts are cut it is refused as the score, and left out of what is computed by default."""
     kwargs = {"tokenizer": letters, "longest": 3, "long_texts": LongTexts.CUT}
