@@ -52,7 +52,8 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         }
         if text_column is not None:
             refuse(self, "label", "features", goes="without --text-column: the text is the whole record")
-            return {**columns, "features": text_column}
+            names = shared.names("--text-column", text_column)
+            return {**columns, "features": names if len(names) > 1 else names[0]}
         if self.label is None and from_text("task", task or "classification", TASKS).needs_labels:
             raise InputError("--label must name the column of labels (or --text-column the column of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
@@ -142,12 +143,15 @@ class Texts(Options, title="A language model"):
     """The texts, and their score.
 
     Attributes:
-        text_column: Column of texts, for a language model as MODEL.
+        text_column: Column of texts, or of lists of chat messages, for a language model as MODEL; or two columns, separated
+            by a comma, of prompts and their completions. Of chats and completions only the responses are scored.
         score: Score of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores are written as further columns.
+        reference: Base model, whose score of the same text is subtracted: its folder, or its name at the address of MODEL.
     """
 
     text_column: str | None = None
     score: str | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -208,7 +212,7 @@ _CONNECTION = Of(
     renamed=(("model", "served_model"),),
 )
 _FILE = Of(ModelFile, common=("factory", "trust_pickle"), without=("path",), title="The model")
-_LANGUAGE = Of(LanguageModelFile, without=("path", "score"), title="A language model")
+_LANGUAGE = Of(LanguageModelFile, without=("path", "score", "reference"), title="A language model")
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,7 @@ def _model(
     """Return the model: a file, an endpoint, or a scorer of texts."""
     place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
     if texts.text_column is None:
-        refuse(texts, "score", goes="with --text-column, for the score of a text")
+        refuse(texts, "score", "reference", goes="with --text-column, for the score of a text")
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
@@ -321,7 +325,7 @@ def _model(
     if scoring.is_served:
         shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
         if score is not None:
-            return _completions(place, connection, served, scoring, score)
+            return _completions(place, connection, served, scoring, score, texts.reference)
         return Endpoint(place, **{**connection, **served.arguments(scoring)})
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
@@ -330,14 +334,22 @@ def _model(
         shared.refuse_values(
             file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"
         )
-        return LanguageModelFile(place, score=score, **language)
+        base = None if texts.reference is None else Path(texts.reference)
+        return LanguageModelFile(place, score=score, reference=base, **language)
     if Path(place).suffix.lower() not in _TAKE_FACTORY:
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
         shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")
     return ModelFile(place, **file)
 
 
-def _completions(place: str, connection: dict[str, Any], served: Served, scoring: Scoring, score: Any) -> Any:
+def _completions(
+    place: str,
+    connection: dict[str, Any],
+    served: Served,
+    scoring: Scoring,
+    score: Any,
+    reference: str | None,
+) -> Any:
     from auditor.collectors.texts.endpoints import CompletionsEndpoint
     from auditor.collectors.texts.scorer import text_scorer
 
@@ -345,7 +357,8 @@ def _completions(place: str, connection: dict[str, Any], served: Served, scoring
     protocol, model = chosen.pop("protocol", "completions"), chosen.pop("model", "")
     if protocol != "completions":
         raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
-    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score)
+    base = None if reference is None else CompletionsEndpoint(place, model=reference, **chosen)
+    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score, reference=base)
 
 
 def _summary(report: Any, *, name: str) -> str:

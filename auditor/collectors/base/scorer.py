@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from auditor.collectors.base.records import Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, AttackState
+from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
@@ -97,6 +97,9 @@ class ModelScorer:
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
+    attacks: ClassVar[Attacks] = {
+        Attack.EXTRACTION: AttackState.NOT_APPLICABLE
+    }  # which needs a model that generates records
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
@@ -247,10 +250,7 @@ def facts_of(
     noticed: Sequence[str],
     aside: str = "",
 ) -> dict[str, Any]:
-    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
-
-    A classifier or a regression generates no records, which an extraction needs.
-    """
+    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are."""
     some = (
         f"some answers name only some of the classes, {shortest} at least, and are scored as under the policy top{shortest}: what"
         " is left of 1 is spread evenly over the others"
@@ -262,7 +262,7 @@ def facts_of(
             f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
         )
-    attacks = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE} if isinstance(scorer, ModelScorer) else {}
+    attacks = getattr(scorer, "attacks", {})
     return {
         "scale": scorer.scale,
         "saturated": saturated,

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import reprlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,39 +18,45 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import explained, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
-from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
+from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core.errors import InputError, import_optional, shown_place
 from auditor.core.values import Floats
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 
 
 @quietly()
-def load_language_model(path: str | Path) -> tuple[Any, Any]:
-    """Load a causal language model and its tokenizer from a folder that transformers saved.
+def load_language_model(path: str | Path, *, base: str | Path | None = None) -> tuple[Any, Any]:
+    """Load a causal language model and its tokenizer from a folder that transformers saved, or peft a LoRA adapter.
 
     Only weights in safetensors files in the folder are read, only classes that transformers itself has are built, nothing is
     downloaded, and settings that name code of a hub or other files are refused.
 
     Args:
-        path: A folder with config.json, the weights as .safetensors and the files of the tokenizer.
+        path: A folder with config.json, the weights as .safetensors and the files of the tokenizer; or with
+            adapter_config.json and adapter_model.safetensors.
+        base: The folder of the model that the adapter is for; default as the adapter declares.
 
     Returns:
         The model, in evaluation mode, and its tokenizer, for `collect_texts`.
 
     Raises:
         InputError: No such folder, weights in files that can run code when loaded, or a model that brings its own code.
-        MissingExtraError: PyTorch or transformers is not installed.
+        MissingExtraError: PyTorch, transformers or (for an adapter) peft is not installed.
     """
     folder = Path(path)
     _refuse_folder(folder)
     _refuse_code(folder)
+    whole = base_folder(folder, base)
+    if whole is not None:
+        return _adapted(folder, *load_language_model(whole))
     purpose = "loading a language model"
     import_optional("torch", purpose=purpose, extra="language")  # without which transformers loads nothing
     library = import_optional("transformers", purpose=purpose, extra="language")
@@ -103,15 +110,60 @@ def _refuse_folder(folder: Path) -> None:
             f"folder {folder.name!r} must be there and hold a model saved by transformers"
             " (model.save_pretrained and tokenizer.save_pretrained); models are not downloaded."
         )
-    if (folder / "adapter_config.json").exists():
+
+
+def base_folder(folder: Path, base: str | Path | None = None) -> Path | None:
+    """Return the folder of the model that an adapter in a folder is for; None of a whole model.
+
+    Raises:
+        InputError: An adapter of another kind than LoRA, or no folder of its model here; or a base of a whole model.
+    """
+    file = folder / _ADAPTER
+    if not file.is_file():
+        if base is None:
+            return None
+        raise InputError(f"base must be left out for {named(folder)}, which holds no {_ADAPTER}.")
+    with readable(file, kind="JSON"):
+        settings = dict(json.loads(file.read_text(encoding="utf-8")))
+    if settings.get("peft_type") != "LORA":
         raise InputError(
-            f"{named(folder)} holds an adapter for another model; merge them (merge_and_unload) and save the whole."
+            f"{named(folder)} holds an adapter that must be of LoRA, got {settings.get('peft_type')!r}; merge it with its model"
+            " (merge_and_unload) and save the whole."
         )
+    result = base or settings.get("base_model_name_or_path") or ""
+    if not isinstance(result, str | Path) or not Path(result).is_dir() or not str(result):
+        raise InputError(
+            f"{named(folder)} holds an adapter for a model that must be in a folder here, got {shown_place(str(result))!r}; name its"
+            " folder with base= (--set base=FOLDER)."
+        )
+    return Path(result)
+
+
+_ADAPTER, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+
+
+def _adapted(folder: Path, model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """Return a model with a LoRA adapter, and the tokenizer of the adapter's folder if there is one."""
+    peft = import_optional("peft", purpose="loading an adapter", extra="peft ")
+    library = importlib.import_module("transformers")
+    if not (folder / _WEIGHTS).is_file():  # else others that can run code
+        raise InputError(
+            f"{named(folder)} must hold {_WEIGHTS}, got none; save the adapter with save_pretrained."
+        )
+    with readable(folder, kind="an adapter of this base model"), _quiet(library), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "error", message="Found missing adapter keys"
+        )  # which stay at their initial values
+        if (folder / "tokenizer_config.json").is_file():
+            tokenizer = library.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+        return peft.PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
 
 
 # Settings that name classes that come with the model, code of a hub, or other files of settings and weights; and ways to
 # compute that need no code of a hub.
-_NAMING = r"auto_map|quantization_config|configuration_files|fast_tokenizer_files|transformers_weights"
+_NAMING = r"auto_map|quantization_config|configuration_files|fast_tokenizer_files|transformers_weights|megatron_config"
 _BUILT_IN = r"None|False|True|eager|sdpa|(batched|grouped)_mm"
 
 
@@ -150,7 +202,8 @@ def _refuse_settings(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
 _MOST = 10**9  # transformers writes 1e30 where a tokenizer knows no limit
 
 
-_Encode = Callable[[list[str]], list[list[int]]]
+_Encode = Callable[..., list[list[int]]]
+_BARE = {"add_special_tokens": False}  # of a chat, whose template writes them
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +213,12 @@ class _Encoder:
     Attributes:
         encode: From texts to token ids, whole and without padding, special ones that the tokenizer adds included.
         longest: The most tokens of a text, where the tokenizer knows.
+        render: From chat messages to a text, where the tokenizer has a chat template.
     """
 
     encode: _Encode
     longest: int | None = None
+    render: Callable[..., str] | None = None
 
 
 def _encoder(tokenizer: Any) -> _Encoder:
@@ -183,18 +238,24 @@ def _encoder(tokenizer: Any) -> _Encoder:
     if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
         most = getattr(tokenizer, "model_max_length", None)
         longest = int(most) if most is not None and 0 < most < _MOST else None
+        template = getattr(tokenizer, "chat_template", None)
+        render = partial(tokenizer.apply_chat_template, tokenize=False) if template else None
         if getattr(tokenizer, "is_fast", False):
-            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest)
-        options = {"padding": False, "truncation": False, "verbose": False}
-        return replace(_encoder(lambda texts: tokenizer(texts, **options)["input_ids"]), longest=longest)
+            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest, render=render)
+        whole = partial(tokenizer, padding=False, truncation=False, verbose=False)
+        return replace(_encoder(whole), longest=longest, render=render)
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
         # A copy, whose padding and truncation are switched off.
         own = type(tokenizer).from_str(tokenizer.to_str())
         own.no_padding()
         own.no_truncation()
-        return _Encoder(_guarded(lambda texts: [text.ids for text in own.encode_batch(texts)]))
+        return _Encoder(
+            _guarded(lambda texts, **special: [text.ids for text in own.encode_batch(texts, **special)])
+        )
     if callable(tokenizer) and not isinstance(tokenizer, type):
-        return _Encoder(_guarded(lambda texts: list(map(_ids, _rows(tokenizer(texts))))))
+        return _Encoder(
+            _guarded(lambda texts, **special: list(map(_ids, _rows(tokenizer(texts, **special)))))
+        )
     raise InputError(
         "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
         f" token ids, got {type(tokenizer).__name__}."
@@ -219,9 +280,9 @@ def _ids(row: Any) -> list[int]:
 def _guarded(encode: _Encode) -> _Encode:
     """Return the encoder of texts; any exception becomes one sentence, and a wrong number of rows is refused."""
 
-    def encoded(texts: list[str]) -> list[list[int]]:
+    def encoded(texts: list[str], **special: bool) -> list[list[int]]:
         with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
-            tokens = encode(texts)
+            tokens = encode(texts, **special)
         if len(tokens) != len(texts):
             raise InputError(
                 f"tokenizer must return one list of token ids for each of {len(texts)} texts, got {len(tokens)}."
@@ -398,6 +459,18 @@ def causal_model(
     return CausalModel(network=network, encoder=encoder, longest=min(limits, default=None), long_texts=choice)
 
 
+class _Encoded(NamedTuple):
+    """The scored part of a text, the tokens of all of it, and which of the tokens but the first are scored.
+
+    A token is of the response unless the text up to the response begins with the same tokens: one that holds the end of the
+    prompt and the beginning of the response is of the response.
+    """
+
+    text: str
+    tokens: list[int]
+    scored: npt.NDArray[np.bool_]
+
+
 class _Window(NamedTuple):
     """Tokens of a text that the network reads at once, from ``start`` to before ``stop``; those from ``first`` on are scored."""
 
@@ -452,8 +525,7 @@ class CausalModel:
         cut = 0
         for start in range(0, len(records), _CHECKED):
             part = records.part(start, start + _CHECKED)
-            encoded = self._encoded(part, plain_texts(part))
-            cut += sum(self._too_long(tokens) for tokens in encoded)
+            cut += sum(self._too_long(text.tokens) for text in self._encoded(part))
         return cut
 
     def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
@@ -463,10 +535,11 @@ class CausalModel:
     @quietly()
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
-        texts = plain_texts(records)
-        encoded = self._encoded(records, texts)
-        windows = [(row, window) for row, ids in enumerate(encoded) for window in self._windows(len(ids))]
-        inputs = [encoded[row][window.start : window.stop] for row, window in windows]
+        texts = self._encoded(records)
+        windows = [
+            (row, window) for row, text in enumerate(texts) for window in self._windows(len(text.tokens))
+        ]
+        inputs = [texts[row].tokens[window.start : window.stop] for row, window in windows]
         logs: dict[int, Floats] = {}
         for places in self._batches(list(map(len, inputs))):
             with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
@@ -475,10 +548,11 @@ class CausalModel:
         parts: list[list[Floats]] = [[] for _ in texts]
         for place, (row, window) in enumerate(windows):
             parts[row].append(logs[place][window.first - window.start - 1 :])
-        return [
-            ScoredText(checked_log_probabilities(np.concatenate(parts[row]), records=records, row=row), text)
-            for row, text in enumerate(texts)
-        ]
+        scored = []
+        for row, text in enumerate(texts):
+            own = checked_log_probabilities(np.concatenate(parts[row]), records=records, row=row)
+            scored.append(ScoredText(own[text.scored[: own.size]], text.text))
+        return scored
 
     def _windows(self, count: int) -> list[_Window]:
         """Return the windows of a text of so many tokens, in which each token but the first is scored once.
@@ -498,11 +572,26 @@ class CausalModel:
             yield order[:room]
             order = order[room:]
 
-    def _encoded(self, records: Records, texts: list[str]) -> list[list[int]]:
-        encoded = self.encoder.encode(texts)
-        for row, tokens in enumerate(encoded):
-            self._refuse(tokens, place=f"{records.name} text ({records.row(row)})")
-        return encoded
+    def _encoded(self, records: Records) -> list[_Encoded]:
+        texts = passages(records, render=self.encoder.render)
+        special = _BARE if any(text.is_chat for text in texts) else {}
+        ends = [text.text[:end] for text in texts for part in text.responses or () for end in part]
+        encoded = self.encoder.encode([text.text for text in texts], **special)
+        heads, result = iter(self.encoder.encode(ends, **special) if ends else ()), []
+        for row, (text, tokens) in enumerate(zip(texts, encoded, strict=True)):
+            place = f"{records.name} text ({records.row(row)})"
+            self._refuse(tokens, place=place)
+            scored = np.full(len(tokens), text.responses is None)
+            for _, stop in text.responses or ():
+                first, last = (shared(tokens, next(heads)) for _ in range(2))
+                scored[first : None if stop == len(text.text) else last] = True
+            if not scored[1 : self.longest if self.cuts else None].any():
+                raise InputError(
+                    f"{place} must have a token of the response that follows another, got none; leave that record out, or do"
+                    " not cut it."
+                )
+            result.append(_Encoded(text.scored, tokens, scored[1:]))
+        return result
 
     def _refuse(self, tokens: list[int], *, place: str) -> None:
         count = len(tokens)
