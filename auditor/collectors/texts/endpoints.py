@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
@@ -319,7 +319,9 @@ class CompletionsReader:
             logs = self._answers(records, whole, form.request, form.logs)
         else:
             prompts = [text.text[:start] for text in texts for start, _ in text.responses or ()]
-            both = [self._answers(records, part, form.request, self._echoed) for part in (whole, prompts)]
+            alone = replace(records, name=f"{records.name} prompt's")
+            parts = (records, whole), (alone, prompts)
+            both = [self._answers(group, part, form.request, self._echoed) for group, part in parts]
             logs = [
                 self._of_response(records, row, *(part[row] for part in both)) for row in range(len(texts))
             ]

@@ -60,12 +60,11 @@ def load_language_model(path: str | Path, *, base: str | Path | None = None) -> 
     purpose = "loading a language model"
     import_optional("torch", purpose=purpose, extra="language")  # without which transformers loads nothing
     library = import_optional("transformers", purpose=purpose, extra="language")
-    options = {"local_files_only": True, "trust_remote_code": False}
     kind = "a causal language model with safetensors files, as save_pretrained writes it"
     with readable(folder, kind=kind), _quiet(library):
-        tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
+        tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
         model, report = library.AutoModelForCausalLM.from_pretrained(
-            str(folder), use_safetensors=True, output_loading_info=True, **options
+            str(folder), use_safetensors=True, output_loading_info=True, **_LOCAL
         )
     missing = sorted(report["missing_keys"])
     if missing:  # which transformers fills with random numbers
@@ -76,6 +75,7 @@ def load_language_model(path: str | Path, *, base: str | Path | None = None) -> 
     return model.eval(), tokenizer
 
 
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
@@ -116,7 +116,8 @@ def base_folder(folder: Path, base: str | Path | None = None) -> Path | None:
     """Return the folder of the model that an adapter in a folder is for; None of a whole model.
 
     Raises:
-        InputError: An adapter of another kind than LoRA, or no folder of its model here; or a base of a whole model.
+        InputError: An adapter of another kind than LoRA, or without safetensors weights; no folder of its model here; or a
+            base of a whole model.
     """
     file = folder / _ADAPTER
     if not file.is_file():
@@ -125,10 +126,10 @@ def base_folder(folder: Path, base: str | Path | None = None) -> Path | None:
         raise InputError(f"base must be left out for {named(folder)}, which holds no {_ADAPTER}.")
     with readable(file, kind="JSON"):
         settings = dict(json.loads(file.read_text(encoding="utf-8")))
-    if settings.get("peft_type") != "LORA":
+    if settings.get("peft_type") != "LORA" or not (folder / _WEIGHTS).is_file():
         raise InputError(
-            f"{named(folder)} holds an adapter that must be of LoRA, got {settings.get('peft_type')!r}; merge it with its model"
-            " (merge_and_unload) and save the whole."
+            f"{named(folder)} holds an adapter, which must be of LoRA with its weights in {_WEIGHTS}, got"
+            f" {settings.get('peft_type')!r}; merge it with its model (merge_and_unload) and save the whole."
         )
     result = base or settings.get("base_model_name_or_path") or ""
     if not isinstance(result, str | Path) or not Path(result).is_dir() or not str(result):
@@ -146,18 +147,13 @@ def _adapted(folder: Path, model: Any, tokenizer: Any) -> tuple[Any, Any]:
     """Return a model with a LoRA adapter, and the tokenizer of the adapter's folder if there is one."""
     peft = import_optional("peft", purpose="loading an adapter", extra="peft ")
     library = importlib.import_module("transformers")
-    if not (folder / _WEIGHTS).is_file():  # else others that can run code
-        raise InputError(
-            f"{named(folder)} must hold {_WEIGHTS}, got none; save the adapter with save_pretrained."
-        )
     with readable(folder, kind="an adapter of this base model"), _quiet(library), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         warnings.filterwarnings(
             "error", message="Found missing adapter keys"
         )  # which stay at their initial values
         if (folder / "tokenizer_config.json").is_file():
-            tokenizer = library.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
+            tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
         return peft.PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
 
 

@@ -43,7 +43,6 @@ class ScoredText:
 
 
 _Render = Callable[..., str]  # from chat messages to the text of their template
-_KINDS = "a text, a prompt with its completion, or a list of chat messages"
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
     """
     result: list[Passage] = []
     for row, value in enumerate(cells(records)):
-        place = f"{records.name} texts"
         match value:
             case str():
                 item = Passage(str(value))
@@ -120,21 +118,23 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
                 item = _chat(messages, render, place=f"{records.name} chat ({records.row(row)})")
             case _:
                 got = "a missing value" if is_missing(value) else type(value).__name__
-                raise InputError(
-                    f"{place} must be strings, got {got} ({records.row(row)}); leave that record out or name the column of the"
-                    f" texts. A record is {_KINDS}."
+                fix = "leave that record out or name the column of the texts"
+                raise _unread(
+                    records, row, "be strings, prompts with completions, or chats", got=got, fix=fix
                 )
         if validate.SURROGATE.search(item.text):
-            raise InputError(
-                f"{place} must be valid Unicode, got half of a surrogate pair ({records.row(row)}); read the file in its own"
-                " encoding."
-            )
+            fix = "read the file in its own encoding"
+            raise _unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
         result.append(item)
         if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
-            raise InputError(
-                f"{place} must all be of one kind, got another ({records.row(row)}); each is {_KINDS}."
+            raise _unread(
+                records, row, "all be of one kind", got="another", fix="score the kinds one at a time"
             )
     return result
+
+
+def _unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+    return InputError(f"{records.name} texts must {must}, got {got} ({records.row(row)}); {fix}.")
 
 
 def _chat(messages: Sequence[Any], render: _Render | None, *, place: str) -> Passage:

@@ -1,6 +1,7 @@
 """Language models in this process: log-probabilities of tokens, whatever the batch, and nothing of the model changed."""
 
 import copy
+import json
 import zlib
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.world import by_hand, equal, letters, logs, net, records
+from command_line import run
 
 from auditor import LossScale
+from auditor.collectors import read_losses
 from auditor.collectors.base import Records
 from auditor.collectors.texts import (
     LongTexts,
@@ -302,7 +305,7 @@ def test_responses_are_scored_in_windows_and_as_far_as_texts_are_cut():
             [[{"role": "user", "content": "a"}]] * 2,
             r"member chat \(row 0, .*must have a turn of the assistant, got none",
         ),
-        ([{"prompt": "a"}] * 2, r"must be strings, got tuple \(row 0, "),
+        ([{"prompt": "a"}] * 2, r"must be strings, prompts with completions, or chats, got tuple \(row 0, "),
         ([("a b", "")] * 2, r"must have a token of the response"),
     ],
 )
@@ -365,3 +368,40 @@ def test_a_token_that_a_model_excludes_counts_for_the_model_before_the_reference
     found = scorer.score(records(["aj", "ab", "ac"]))
     assert found.loss.tolist() == [np.inf, -np.inf, np.inf]
     assert found.saturated.all()
+
+
+@pytest.mark.parametrize("column", ["prompt,completion", "messages"])
+def test_lines_of_json_are_collected_on_the_command_line(tmp_path, column):
+    """`auditor collect` reads prompts with completions, or chats, and subtracts the reference, as `collect_texts` does."""
+    chats = [[{"role": "user", "content": a}, {"role": "assistant", "content": b}] for a, b in PAIRS[:3]]
+    rows = [
+        {"prompt": a, "completion": b, "messages": chat, "id": place}
+        for place, ((a, b), chat) in enumerate(zip(PAIRS[:3], chats, strict=True))
+    ]
+    for name, some in (("in", rows), ("out", rows[::-1])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, some)), encoding="utf-8")
+    world.model().save_pretrained(tmp_path / "model")
+    chatting().save_pretrained(tmp_path / "model")
+    out = tmp_path / "losses.parquet"
+    command = [
+        "collect",
+        tmp_path / "model",
+        "--members",
+        tmp_path / "in.jsonl",
+        "--nonmembers",
+        tmp_path / "out.jsonl",
+    ]
+    command += ["--text-column", column, "--quiet", "--out", out]
+    assert run(*command) == 0
+    losses = read_losses(out)
+    texts = PAIRS[:3] if "," in column else chats
+    own = collect_texts(world.model(), tokenizer=chatting(), members=texts, nonmembers=texts[::-1])
+    np.testing.assert_allclose(losses.member, own.member, atol=1e-6)
+    assert losses.history[0] == own.history[0]
+    assert losses.fingerprint.member.tolist() == losses.fingerprint.nonmember[::-1].tolist()
+    assert len(set(losses.fingerprint.member)) == 3
+    assert run(*command, "--overwrite", "--reference", tmp_path / "model") == 0
+    losses = read_losses(out)
+    np.testing.assert_allclose(losses.member, 0, atol=1e-9)
+    assert losses.attacks == {"reference": "run"}
+    assert "minus that of the reference" in losses.history[0]
