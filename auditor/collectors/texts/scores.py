@@ -119,17 +119,14 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
             case _:
                 got = "a missing value" if is_missing(value) else type(value).__name__
                 fix = "leave that record out or name the column of the texts"
-                raise _unread(
-                    records, row, "be strings, prompts with completions, or chats", got=got, fix=fix
-                )
+                raise _unread(records, row, "be strings", got=got, fix=fix)
         if validate.SURROGATE.search(item.text):
             fix = "read the file in its own encoding"
             raise _unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
         result.append(item)
         if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
-            raise _unread(
-                records, row, "all be of one kind", got="another", fix="score the kinds one at a time"
-            )
+            fix = "score one kind at a time"
+            raise _unread(records, row, "be of one kind", got="another", fix=fix)
     return result
 
 

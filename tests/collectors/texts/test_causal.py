@@ -300,12 +300,12 @@ def test_responses_are_scored_in_windows_and_as_far_as_texts_are_cut():
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        (["one", ("a", "b")], r"must all be of one kind, got another \(row 1, "),
+        (["one", ("a", "b")], r"must be of one kind, got another \(row 1, "),
         (
             [[{"role": "user", "content": "a"}]] * 2,
             r"member chat \(row 0, .*must have a turn of the assistant, got none",
         ),
-        ([{"prompt": "a"}] * 2, r"must be strings, prompts with completions, or chats, got tuple \(row 0, "),
+        ([{"prompt": "a"}] * 2, r"must be strings, got tuple \(row 0, "),
         ([("a b", "")] * 2, r"must have a token of the response"),
     ],
 )
