@@ -109,8 +109,8 @@ class TextScorer:
     identity: str | None = None
 
     def __post_init__(self) -> None:
-        needed = any(isinstance(item, ZlibRatio) for item in (self.loss, *self.also))
-        if needed and self.reader.cuts:
+        ratios = [isinstance(item, ZlibRatio) for item in (self.loss, *self.also)]
+        if (any(ratios) and self.reader.cuts) or (ratios[0] and self.readers[-1].cuts):
             raise InputError(
                 "ZlibRatio needs the text that the tokens make up, which is unknown where long texts are cut; shorten the"
                 " texts, or refuse long ones."
@@ -154,6 +154,11 @@ class TextScorer:
     def long(self, records: Records) -> int:
         """Return how many texts the model takes in parts, after the same check."""
         counts = [reader.check(records) for reader in self.readers]
+        if self.of(records).responses != self.responses:
+            raise InputError(
+                f"{records.name} texts must be of the kind of the members, got whole texts and responses; score one kind at a"
+                " time."
+            )
         return counts[0]
 
     def trial(self, records: Records) -> tuple[str, ...]:

@@ -310,7 +310,9 @@ def test_responses_are_scored_in_windows_and_as_far_as_texts_are_cut():
     ],
 )
 def test_records_that_are_no_responses_are_refused(form, words):
-    """One sentence names the record and what it lacks."""
+    """One sentence names the record and what it lacks; members and non-members are of one kind."""
+    with refused(r"nonmember texts must be of the kind of the members, got whole texts and responses"):
+        collect_texts(world.model(), tokenizer=chatting(), members=PAIRS[:2], nonmembers=TEXTS[:2])
     with refused(words):
         collect_texts(world.model(), tokenizer=chatting(), members=form, nonmembers=form)
 
