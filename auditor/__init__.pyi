@@ -17,6 +17,7 @@ from auditor._version import __version__ as __version__
 from auditor.api import assert_gates as assert_gates, audit as audit, read_result as read_result
 from auditor.collectors.base.tasks import (
     Classification as Classification,
+    Confidence as Confidence,
     GaussianLogLoss as GaussianLogLoss,
     MultiLabel as MultiLabel,
     SquaredError as SquaredError,

@@ -134,6 +134,16 @@ def test_served_models_are_refused_before_anything_is_sent(house, capsys, place,
     assert sentence in refused(capsys, command[0], place, *command[2:])
 
 
+def test_a_table_without_labels_is_scored_by_confidence(house):
+    """`--task confidence` needs no `--label`: the losses are minus the model's largest probabilities."""
+    folder, model, tables = house
+    command = arguments(folder, "--features", "age,job,income", "--task", "confidence", "--quiet")
+    place = command.index("--label")
+    assert run(*command[:place], *command[place + 2 :]) == 0
+    largest = model.predict_proba(tables["in"][["age", "job", "income"]]).max(axis=1)
+    np.testing.assert_allclose(auditor.read_losses(folder / "losses.parquet").member, -largest, atol=1e-9)
+
+
 def test_an_empty_name_reads_no_ids(house):
     """`--set id-column=''` reads no ids."""
     folder, _, _ = house

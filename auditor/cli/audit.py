@@ -129,8 +129,8 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
     """One table of losses, or one table for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, a folder of .parquet or .csv, or an address such as s3://...) with
-            a membership column; - reads CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, .jsonl, a folder of .parquet or .csv, or an address such as
+            s3://...) with a membership column; - reads CSV from standard input. Or a summary (auditor summarise). Or a model (.skops, .onnx, .keras), with its records in
             --members and --nonmembers, and --label.
         members: Table of member losses, instead of LOSSES; with a model as LOSSES, table of its training records. Needs
             --nonmembers.
@@ -219,8 +219,8 @@ class _Scored(Options, title="A model as LOSSES"):
     """Options for a model whose losses are collected and audited in one step; `auditor collect` has more.
 
     Attributes:
-        label: Column of true labels in both tables of records; required if LOSSES is a model.
-        task: Task of the model: classification (default), multi-label, regression or gaussian.
+        label: Column of true labels in both tables of records; required if LOSSES is a model, except for the task confidence.
+        task: Task of the model: classification (default), multi-label, regression, gaussian, or confidence (without labels).
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
         trust_pickle: Whether the file of the model may run code here, as a pickle can.
         trusted_types: Type that a .skops or .keras file may contain besides the trusted ones; repeatable.
@@ -266,7 +266,7 @@ class _Scored(Options, title="A model as LOSSES"):
         names = ("id_column", "group_column", "person_column", "memory")
         own: dict[str, Any] = {name: getattr(tables, name) for name in names}
         own |= {"label": self.label, "features": features, "members": members, "nonmembers": nonmembers}
-        records = RecordTables(**own).read_with(text_column=None)
+        records = RecordTables(**own).read_with(task=self.task)
         source = f"{model.name} on {_name(members)} (members) and {_name(nonmembers)} (non-members)"
         announce = console.announcer(quiet=quiet)
         announce(f"Collecting the losses of {source}, as auditor collect does ...")

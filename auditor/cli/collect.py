@@ -26,10 +26,11 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     """The tables of records of each group.
 
     Attributes:
-        label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column.
+        label: Column of true labels; several, separated by commas, for --task multi-label. Required without --text-column
+            and --task confidence.
         features: Feature columns, separated by commas; default: all columns without another role, in the order of the file.
-        members: Training records of the model (.csv, .parquet, .npz, .arrow, a folder of .parquet or .csv, or an address such as
-            s3://...). Needs --nonmembers.
+        members: Training records of the model (.csv, .parquet, .npz, .arrow, .jsonl, a folder of .parquet or .csv, or an address
+            such as s3://...). Needs --nonmembers.
         nonmembers: Records from the same population that the model has not seen. Needs --members.
         records: One table of both groups, with --member-column, instead of two tables.
         outputs: One table of both groups with the outputs of a model instead of MODEL and --records: a column for each class,
@@ -45,7 +46,7 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
     outputs: Path | None = None
     member_column: str = "member"
 
-    def _columns(self, text_column: str | None) -> dict[str, Any]:
+    def _columns(self, text_column: str | None, task: str | None) -> dict[str, Any]:
         """Return the columns of a `RecordTable`, as its arguments."""
         columns: dict[str, Any] = {
             "id": self.id_column or None,  # '' means none
@@ -55,17 +56,19 @@ class RecordTables(shared.Columns, shared.InMemory, title="The records"):
         }
         if text_column is not None:
             refuse(self, "label", "features", goes="without --text-column: the text is the whole record")
-            return {**columns, "features": text_column}
-        if self.label is None:
+            names = shared.names("--text-column", text_column)
+            return {**columns, "features": names if len(names) > 1 else names[0]}
+        if self.label is None and from_text("task", task or "classification", TASKS).needs_labels:
             raise InputError("--label must name the column of labels (or --text-column the column of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
-        return {**columns, "label": shared.names("--label", self.label), "features": features}
+        label = None if self.label is None else shared.names("--label", self.label)
+        return {**columns, "label": label, "features": features}
 
-    def read_with(self, *, text_column: str | None) -> dict[str, Any]:
+    def read_with(self, *, text_column: str | None = None, task: str | None = None) -> dict[str, Any]:
         """Return the tables of records of each group, as arguments of `collect_to`."""
         from auditor.collectors import RecordTable
 
-        columns = self._columns(text_column)
+        columns = self._columns(text_column, task)
         match self.members, self.nonmembers, self.records, self.outputs:
             case (Path() as members, Path() as nonmembers, None, None):
                 return {
@@ -100,7 +103,8 @@ class Scoring(Options, title="The model"):
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
             a served model (https://...). Not with --outputs.
         task: Task of the model: classification (default), multi-label, regression, or gaussian for a model that returns
-            mean and standard deviation (gaussian:1.5 for a fixed standard deviation).
+            mean and standard deviation (gaussian:1.5 for a fixed standard deviation). confidence scores a classifier
+            without labels, by its largest probability (also confidence:entropy and confidence:margin).
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
         output: Kind of the model outputs; default: inferred.
         policies: Alternative output policies, separated by commas: digits=N, topK, label. The same outputs are also scored
@@ -143,12 +147,15 @@ class Texts(Options, title="A language model"):
     """The texts, and their score.
 
     Attributes:
-        text_column: Column of texts, for a language model as MODEL.
+        text_column: Column of texts, or of lists of chat messages, for a language model as MODEL; or two columns, separated
+            by a comma, of prompts and their completions. Of chats and completions only the responses are scored.
         score: Score of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores are written as further columns.
+        reference: Base model, whose score of the same text is subtracted: its folder, or its name at the address of MODEL.
     """
 
     text_column: str | None = None
     score: str | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,7 @@ _CONNECTION = Of(
     renamed=(("model", "served_model"),),
 )
 _FILE = Of(ModelFile, common=("factory", "trust_pickle"), without=("path",), title="The model")
-_LANGUAGE = Of(LanguageModelFile, without=("path", "score"), title="A language model")
+_LANGUAGE = Of(LanguageModelFile, without=("path", "score", "reference"), title="A language model")
 
 
 @dataclass(frozen=True)
@@ -290,7 +297,7 @@ def collect(
         refuse(scoring, "repeats", goes="with MODEL; leave it out")
     else:
         refuse(records, "outputs", goes=f"without MODEL, got {scoring.model!r} too; leave one out")
-    tables = records.read_with(text_column=texts.text_column)
+    tables = records.read_with(text_column=texts.text_column, task=scoring.task)
     chosen = _model(scoring, file, texts, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
         report = collectors.collect_to(
@@ -318,7 +325,7 @@ def _model(
     """Return the model: a file, an endpoint, or a scorer of texts."""
     place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
     if texts.text_column is None:
-        refuse(texts, "score", goes="with --text-column, for the score of a text")
+        refuse(texts, "score", "reference", goes="with --text-column, for the score of a text")
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
@@ -326,7 +333,7 @@ def _model(
     if place is not None and scoring.is_served:
         shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
         if score is not None:
-            return _completions(place, connection, served, scoring, score)
+            return _completions(place, connection, served, scoring, score, texts.reference)
         return Endpoint(place, **{**connection, **served.arguments(scoring)})
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
@@ -338,14 +345,22 @@ def _model(
         shared.refuse_values(
             file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"
         )
-        return LanguageModelFile(place, score=score, **language)
+        base = None if texts.reference is None else Path(texts.reference)
+        return LanguageModelFile(place, score=score, reference=base, **language)
     if Path(place).suffix.lower() not in _TAKE_FACTORY:
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
         shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")
     return ModelFile(place, **file)
 
 
-def _completions(place: str, connection: dict[str, Any], served: Served, scoring: Scoring, score: Any) -> Any:
+def _completions(
+    place: str,
+    connection: dict[str, Any],
+    served: Served,
+    scoring: Scoring,
+    score: Any,
+    reference: str | None,
+) -> Any:
     from auditor.collectors.texts.endpoints import CompletionsEndpoint
     from auditor.collectors.texts.scorer import text_scorer
 
@@ -353,7 +368,8 @@ def _completions(place: str, connection: dict[str, Any], served: Served, scoring
     protocol, model = chosen.pop("protocol", "completions"), chosen.pop("model", "")
     if protocol != "completions":
         raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
-    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score)
+    base = None if reference is None else CompletionsEndpoint(place, model=reference, **chosen)
+    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score, reference=base)
 
 
 def _summary(report: Any, *, name: str) -> str:

@@ -1,6 +1,7 @@
 from auditor.collectors.base.outputs import Output as Output
 from auditor.collectors.base.tasks import (
     Classification as Classification,
+    Confidence as Confidence,
     GaussianLogLoss as GaussianLogLoss,
     MultiLabel as MultiLabel,
     SquaredError as SquaredError,

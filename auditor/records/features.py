@@ -4,6 +4,7 @@ Importing it loads numpy only. Nothing here looks at a loss, so no statement abo
 """
 
 import hashlib
+import json
 import numbers
 import warnings
 from collections.abc import Callable
@@ -550,8 +551,11 @@ def _word(value: Any, place: str) -> int:
         return _digest("b", value.hex())
     if hasattr(value, "isoformat"):
         return _digest("t", value.isoformat())
-    if type(value).__name__ in {"timedelta", "Timedelta", "Decimal", "Period", "Interval", "UUID"}:
-        return _digest(type(value).__name__.lower(), str(value))
+    kind, words = type(value).__name__.lower(), str(value)
+    if isinstance(value, list | np.ndarray) and len(value) and isinstance(value[0], dict):
+        kind, words = "messages", json.dumps(list(value), sort_keys=True, default=str)  # of a chat
+    if kind in {"timedelta", "decimal", "period", "interval", "uuid", "messages"}:
+        return _digest(kind, words)
     raise InputError(
         f"{place}: cells must be numbers, text or dates, got {type(value).__name__}; leave the column out."
     )

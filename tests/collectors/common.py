@@ -1,5 +1,6 @@
 """Shared parts of the tests of collectors: how a refusal is expected, and tables in files of every kind."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ QUIET = [
     pytest.mark.filterwarnings("ignore:all outputs for"),
     pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
 ]
-KINDS = [".csv", ".parquet", ".npz", ".arrow", ".feather"]
+KINDS = [".csv", ".parquet", ".npz", ".arrow", ".feather", ".jsonl"]
 
 
 class Trap:
@@ -41,6 +42,9 @@ def write(path, columns, *, rows=3):
         np.savez(path, **{name: np.asarray(columns[name]) for name in columns})
     elif path.suffix == ".csv":
         pd.DataFrame(columns).to_csv(path, index=False)
+    elif path.suffix == ".jsonl":
+        lines = map(json.dumps, pa.table(columns).to_pylist())  # without rounding
+        path.write_text("\n".join(lines), encoding="utf-8")
     elif path.suffix == ".parquet":
         parquet.write_table(pa.table(columns), path, row_group_size=rows, write_page_checksum=True)
     else:

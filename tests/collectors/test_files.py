@@ -117,7 +117,7 @@ HOLED, ENDLESS = [0.1, 0.2, 0.3, np.nan, np.nan], [0.1, 0.2, 0.3, np.inf, -np.in
         ({"loss": FOUR, "member": [1.0, 0.0, np.nan, 0.0]}, "must hold only 0 .*got nan .*row 2,"),
         ({"loss": FOUR, "member": [0] * 4}, rf"got 4 records and no member \(1\); {FIX}, or give the two"),
         ({"loss": [0.1, 0.2, 0.3], "member": [0, 1, 1]}, "at least 2 records, got 1"),
-        ({"loss": np.array([], float), "member": np.array([], int)}, "column 'loss' of .* is empty"),
+        ({"loss": np.array([], float), "member": np.array([], int)}, "(column 'loss' of|file) .* is empty"),
     ],
 )
 def test_columns_that_are_no_losses_are_one_sentence(tmp_path, kind, columns, words):

@@ -54,6 +54,13 @@ def _lines(path, columns):
     text(path, gzip.compress(f"{','.join(columns)}\n{rows}".encode()))
 
 
+def test_lines_of_json_count_twice_against_the_memory_that_a_table_may_take(tmp_path):
+    """A file of JSON lines is read whole, so one of more than half the memory is refused before it is parsed."""
+    path = text(tmp_path / "x.jsonl", '{"loss": 0.5, "member": 1}\n' * 30_000)
+    with refused(r"^file '.*x\.jsonl' would need 0\.0016 GB .*, more than the 0\.001 GB"):
+        read_losses(path, memory=MEGABYTE)
+
+
 WRITERS = {
     "a.npz": _zipped,
     "a.arrow": _stream,

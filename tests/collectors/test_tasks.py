@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from collectors.common import QUIET, refused
 from scipy import sparse
-from scipy.stats import bernoulli, norm
+from scipy.stats import bernoulli, entropy, norm
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auditor import LossScale
+from auditor import LossScale, audit, losses_from_probabilities
 from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
 from auditor.collectors.base import Records
 
@@ -43,6 +43,44 @@ def by_label(p, y):
             own = bernoulli.logpmf(y[row, label], p[row, label])
             total[row] += bernoulli.logpmf(1 - y[row, label], p[row, label]) - own
     return total
+
+
+# --- No labels -------------------------------------------------------------------------------------
+
+
+DOUBTS = {
+    "confidence": lambda p: -np.sort(p, axis=1)[:, -1],
+    "confidence:entropy": lambda p: entropy(p, axis=1),
+    "confidence:margin": lambda p: np.sort(p, axis=1)[:, -2] - np.sort(p, axis=1)[:, -1],
+}
+
+
+@pytest.mark.parametrize("task", DOUBTS)
+def test_the_doubt_of_an_answer_needs_no_labels(task, monkeypatch):
+    """Every kind of output gives the score of its probabilities, whole or in blocks, and the page names the score."""
+    monkeypatch.setattr("auditor.collectors.base.tasks._BLOCK", 21)
+    z = RNG.normal(size=(2 * N, 3), scale=3)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    for output, values in zip(Output, (p, np.log(p), z), strict=True):
+        groups = (values[:N], None), (values[N:], None)
+        losses = collect(lambda x: x, *groups, task=task, output=output)
+        np.testing.assert_allclose(losses.member, DOUBTS[task](p)[:N], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(losses.nonmember, DOUBTS[task](p)[N:], rtol=1e-9, atol=1e-12)
+    assert losses.label is None
+    assert losses.scale is LossScale.UNKNOWN
+    assert losses.history[0] in audit(losses).to_html()
+    two = losses_from_probabilities(p[:, 1], member=np.arange(2 * N) < N, task=task)
+    np.testing.assert_allclose(
+        two.member, DOUBTS[task](np.stack([1 - p[:N, 1], p[:N, 1]], axis=1)), atol=1e-12
+    )
+
+
+def test_labels_beside_a_confidence_are_kept_as_classes():
+    """The true classes change no score, may be none of the model's, and give the slices of the report."""
+    model, y = RandomForestClassifier(20, random_state=0).fit(X[:N], SETS[:N, 0]), np.repeat(["a", "b"], N)
+    losses = losses_of(model, y, "confidence")
+    np.testing.assert_allclose(losses.nonmember, -model.predict_proba(X[N:]).max(axis=1))
+    assert set(losses.label.nonmember) == {"b"}
 
 
 # --- Several labels --------------------------------------------------------------------------------

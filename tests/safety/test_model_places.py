@@ -471,6 +471,61 @@ def test_what_is_no_whole_model_is_one_sentence(folder, name, content, words):
     assert str(folder.parent) not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"peft_type": "XLORA"},
+            "must be of LoRA with its weights in adapter_model.safetensors, got 'XLORA'",
+        ),
+        (
+            {"base_model_name_or_path": "org/gone"},
+            "holds an adapter for a model that must be in a folder here, got 'gone'",
+        ),
+        ({"base_model_name_or_path": None}, "must be in a folder here, got ''; name its folder with base="),
+        ({"megatron_config": {"a": 1}}, "makes transformers look for code or files elsewhere"),
+        ({"base_model_name_or_path": "whole"}, "loading an adapter needs peft"),
+    ],
+)
+def test_an_adapter_names_a_model_in_a_folder_here(saved, house, monkeypatch, settings, words):
+    """An adapter of another kind, without its model, or with code, and a missing package, are one sentence each."""
+    folder, _ = house
+    monkeypatch.chdir(saved)
+    monkeypatch.setitem(sys.modules, "peft", None)
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", **settings}))
+    (folder / "adapter_model.safetensors").touch()
+    with pytest.raises((InputError, MissingExtraError), match=words):
+        load_language_model(folder)
+    with refused("base must be left out for folder 'whole', which holds no adapter_config.json"):
+        load_language_model(saved / "whole", base=folder)
+
+
+@pytest.mark.filterwarnings("ignore:fan_in_fan_out", "ignore:`is_gradient_checkpointing`")
+def test_an_adapter_is_scored_as_the_model_that_it_is_merged_into(saved, house, capsys):
+    """In memory, from its folder and merged, a LoRA adapter gives the same losses; one without some weights is refused."""
+    peft = pytest.importorskip("peft")
+    from safetensors.numpy import load_file, save_file
+
+    folder, _ = house
+    model, tokenizer = load_language_model(saved / "whole")
+    config = peft.LoraConfig(r=2, target_modules=["c_attn"], init_lora_weights=False, task_type="CAUSAL_LM")
+    adapted = peft.get_peft_model(model, config)
+    adapted.save_pretrained(folder)
+    capsys.readouterr()
+    both = [(adapted, tokenizer), load_language_model(folder, base=saved / "whole")]
+    assert capsys.readouterr() == ("", "")
+    groups = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}
+    found = [collect_texts(item, tokenizer=own, **groups).member for item, own in both]
+    merged = collect_texts(adapted.merge_and_unload(), tokenizer=tokenizer, **groups).member
+    np.testing.assert_allclose(found, [merged, merged], atol=1e-4)
+    assert np.abs(merged - losses_of(saved / "whole")).max() > 0.01
+    weights = load_file(folder / "adapter_model.safetensors")
+    weights.pop(min(weights))
+    save_file(weights, folder / "adapter_model.safetensors")
+    with refused("must be an adapter of this base model.*missing adapter keys"):
+        load_language_model(folder, base=saved / "whole")
+
+
 def test_weights_that_do_not_fit_are_refused(folder):
     """A file without some of the model's weights is no model: random numbers would be audited in their place."""
     from safetensors.numpy import load_file, save_file

@@ -4,19 +4,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base import tasks
-from auditor.collectors.base.named import in_order
+from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Records, listed, places
-from auditor.collectors.base.tasks import BatchLosses, Classification, Names, Policies, Task
+from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, AttackState
+from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
@@ -97,6 +97,9 @@ class ModelScorer:
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
+    attacks: ClassVar[Attacks] = {
+        Attack.EXTRACTION: AttackState.NOT_APPLICABLE
+    }  # which needs a model that generates records
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
@@ -144,8 +147,10 @@ class ModelScorer:
 
     def answer(self, records: Records) -> Any:
         """Return one answer of the model about a batch; columns with names in the order of the classes."""
-        outputs = self.predictor.predict(records)
-        return in_order(outputs, records=records, classes=self.known_classes, output=self.predictor.output)
+        outputs, classes = self.predictor.predict(records), self.known_classes
+        if not self.task.needs_labels and isinstance(outputs, NamedOutputs) and not np.any(outputs.absent):
+            classes = outputs.names if classes is None else classes  # in any order
+        return in_order(outputs, records=records, classes=classes, output=self.predictor.output)
 
     def outputs(self, records: Records) -> Any:
         """Return the outputs of the model for a batch, averaged over its answers."""
@@ -244,10 +249,7 @@ def facts_of(
     noticed: Sequence[str],
     aside: str = "",
 ) -> dict[str, Any]:
-    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
-
-    A classifier or a regression generates no records, which an extraction needs.
-    """
+    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are."""
     some = (
         f"some answers name only some of the classes, {shortest} at least, and are scored as under the policy top{shortest}: what"
         " is left of 1 is spread evenly over the others"
@@ -259,7 +261,7 @@ def facts_of(
             f"{about(saturated[0])} member and {about(saturated[1])} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
         )
-    attacks = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE} if isinstance(scorer, ModelScorer) else {}
+    attacks = getattr(scorer, "attacks", {})
     return {
         "scale": scorer.scale,
         "saturated": saturated,
@@ -365,7 +367,7 @@ def recognised_output(
     values = outputs.astype(np.float64)
     if np.isnan(values).any():
         return Output.LOGITS, ""
-    classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(outputs)
+    classes, tolerance = values.ndim > 1 and isinstance(task, Classifier), sum_tolerance(outputs)
     labels = outputs.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))
     if in_range(values):
         sums = values.sum(axis=1) if classes and not labels else np.ones(1)

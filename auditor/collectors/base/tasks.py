@@ -6,12 +6,14 @@ MultiLabel
     Each label is a problem of two classes; the negative log-odds of the true side are summed over the labels.
 SquaredError, GaussianLogLoss
     The model predicts numbers.
+Confidence
+    Classes without labels: the doubt of the model's own answer.
 
 In every one of them a smaller loss means a better prediction.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -281,6 +283,7 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
 #
 # scale        Scale of the loss.
 # words        The loss in words, for the history.
+# needs_labels Whether the loss depends on the labels.
 # has_output   Whether the model returns one of the kinds of `Output` (a regression returns plain numbers).
 # labels       The labels of a group as an array with one row for each record, checked as far as they can be alone.
 # check        Refuses labels that the classes do not have, before the model spends any time.
@@ -294,17 +297,10 @@ _RESCALE = "rescale y, or fix the model's outputs"
 
 
 @dataclass(frozen=True)
-class Classification:
-    """Each record has one true class of two or more.
+class Classifier:
+    """Each record has one class of two or more; the model returns a score for each class."""
 
-    >>> Classification().words
-    'negative log-odds of the true class'
-    """
-
-    scale = LossScale.LOG_ODDS
-    words = "negative log-odds of the true class"
     has_output = True
-    answers = ("digits", "top", "label")
 
     def labels(self, name: str, target: Any) -> Array:
         """Return one label for each record."""
@@ -315,6 +311,20 @@ class Classification:
                 fix = "each row is one-hot: pass np.argmax(y, 1), the class of each record, or the names of the classes"
             raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}; {fix}.")
         return labels
+
+
+@dataclass(frozen=True)
+class Classification(Classifier):
+    """Each record has one true class of two or more.
+
+    >>> Classification().words
+    'negative log-odds of the true class'
+    """
+
+    scale = LossScale.LOG_ODDS
+    words = "negative log-odds of the true class"
+    needs_labels = True
+    answers = ("digits", "top", "label")
 
     def check(self, records: Records, *, classes: Names) -> None:
         """Refuse labels that are no class."""
@@ -337,6 +347,76 @@ class Classification:
         return replace(batch, shortest=getattr(raw, "shortest", 0))
 
 
+# --- Classes without labels: the doubt of the model's own answer, for an attacker who does not know the true class ---
+#
+#     largest    -max p
+#     entropy    -(p_1 log p_1 + ... + p_K log p_K), in nats
+#     margin     -(the largest p - the second largest)
+#
+# Probabilities that round to 1 are ties of the first and the last; the entropy separates them.
+
+
+def _entropies(probabilities: Floats) -> Floats:
+    from scipy.special import entr
+
+    return np.asarray(entr(probabilities).sum(axis=1))
+
+
+_DOUBTS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
+    "largest": ("minus the largest probability", lambda p: -p.max(axis=1)),
+    "entropy": ("entropy of the probabilities", _entropies),
+    "margin": (
+        "minus the margin between the two largest probabilities",
+        lambda p: -np.diff(np.partition(p, -2, axis=1)[:, -2:])[:, 0],
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Confidence(Classifier):
+    """Each record has one class of two or more, and the labels are not at hand: a record with a confident answer looks like a member.
+
+    Attributes:
+        score: ``largest`` (minus the largest probability), ``entropy`` (in nats), or ``margin`` (minus the difference of the
+            two largest probabilities).
+
+    Source: Salem et al. 2019, Section V, for the first two.
+
+    >>> Confidence("entropy").words
+    'entropy of the probabilities'
+    """
+
+    score: str = "largest"
+    scale = LossScale.UNKNOWN
+    needs_labels = False
+    answers = ()
+
+    def __post_init__(self) -> None:
+        validate.one_of("score", self.score, _DOUBTS)
+
+    @property
+    def words(self) -> str:
+        """The loss in words."""
+        return _DOUBTS[self.score][0]
+
+    def check(self, records: Records, *, classes: Names) -> None:
+        """Accept any labels: the loss does not depend on them."""
+
+    def losses(
+        self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
+    ) -> BatchLosses:
+        """Return the doubt of each answer."""
+        raw = shaped_outputs(outputs, n=len(records), place=records.name)
+        width = 2 if raw.ndim == 1 else raw.shape[1]
+        _refuse_width(getattr(raw, "classes", ()) or classes, width)
+        step, parts = max(1, _BLOCK // width), []
+        for start in range(0, len(raw), step):
+            part = checked_outputs(raw[start : start + step], output=output, records=records, start=start)
+            parts.append(_DOUBTS[self.score][1](class_probabilities(part, output)))
+        batch = _finite_losses(np.concatenate(parts), records)
+        return replace(batch, eps=resolution(raw), shortest=getattr(raw, "shortest", 0))
+
+
 @dataclass(frozen=True)
 class MultiLabel:
     """Each record has several labels of 0 or 1, a column for each; the model returns a column for each.
@@ -347,6 +427,7 @@ class MultiLabel:
 
     scale = LossScale.UNKNOWN
     words = "sum over the labels of the negative log-odds of the true side"
+    needs_labels = True
     has_output = True
     answers = ("digits",)
 
@@ -447,6 +528,7 @@ class _Regression:
     """Each record has one number or more to predict."""
 
     scale = LossScale.UNKNOWN
+    needs_labels = True
     has_output = False
     answers = ("digits",)
 
@@ -573,7 +655,7 @@ def _finite_losses(loss: Floats, records: Records) -> BatchLosses:
     return BatchLosses(loss=loss, saturated=np.zeros(loss.size, dtype=np.bool_))
 
 
-Task = Classification | MultiLabel | SquaredError | GaussianLogLoss
+Task = Classification | MultiLabel | SquaredError | GaussianLogLoss | Confidence
 
 
 # --- Are the output columns in the order of the classes? Labels that another order explains far better say no ---
@@ -630,7 +712,10 @@ def records_of(name: str, argument: str, pair: Any, task: Task, *, least: int = 
         fix = "with a table give label=, its column of true labels"
         raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}; {fix}.")
     features, target = pair
-    labels = task.labels(name, target)
+    if target is None and task.needs_labels:
+        fix = 'give them, or score the model without labels with task="confidence" (--task confidence)'
+        raise InputError(f"{argument} must hold the true labels y beside X, got None; {fix}.")
+    labels = np.zeros(count_records(name, features)) if target is None else task.labels(name, target)
     validate.same_length((f"{name} X", f"{name} y"), (count_records(name, features), labels.shape[0]))
     if labels.shape[0] < least:
         raise InputError(f"{argument} must hold at least {least} records, got {labels.shape[0]}; is X empty?")
@@ -642,4 +727,5 @@ TASKS = {
     "multi-label": MultiLabel,
     "regression": SquaredError,
     "gaussian": GaussianLogLoss,
+    "confidence": Confidence,
 }

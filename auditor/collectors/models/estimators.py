@@ -24,7 +24,7 @@ import numpy as np
 from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor, explained, is_a
-from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
+from auditor.collectors.base.tasks import Classifier, GaussianLogLoss, MultiLabel, Task
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Array
@@ -340,7 +340,7 @@ def booster_predictor(
     plain, margin = asking(margin=False), asking(margin=True)
     if not task.has_output:
         return Predictor(predict=plain, source=f"predictions of {name}")
-    if not isinstance(task, Classification):
+    if not isinstance(task, Classifier):
         raise InputError(f"task {type(task).__name__} is not supported for {name}.")
     if output is None:
         true = (of_xgboost and _only_labels(model)) or reproduces(margin, plain, spread(sample))

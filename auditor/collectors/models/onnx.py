@@ -16,7 +16,7 @@ import numpy as np
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
 from auditor.collectors.base.scorer import Predictor, explained, recognised_output
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.values import Array
@@ -186,7 +186,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     session, graph = _Session(model), _graph(model)
     tried = spread(sample)
     answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
-    if graph is not None and isinstance(task, Classification) and _two_halves(answers, graph):
+    if graph is not None and isinstance(task, Classifier) and _two_halves(answers, graph):
         session.halved = True
         answers = [values[:, 1] for values in answers]
     kind, remark = recognised_output(answers, task=task, output=output)
@@ -194,7 +194,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         predict=session,
         source=f"{answers[0].dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
-        classes=_classes(session, graph, answers) if isinstance(task, Classification) else None,
+        classes=_classes(session, graph, answers) if isinstance(task, Classifier) else None,
     )
 
 

@@ -10,7 +10,7 @@ from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import Predictor, distinct_classes
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload, unanswered
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
@@ -136,7 +136,7 @@ class ServedModel:
     def __init__(self, endpoint: Endpoint, *, task: Task, output: Output | None) -> None:
         self.endpoint = endpoint
         self.output = (output or endpoint.output or Output.PROBABILITIES) if task.has_output else None
-        self._classifies = isinstance(task, Classification)
+        self._classifies = isinstance(task, Classifier)
         self._wanted = Wanted(endpoint.output_name, probabilities=task.has_output)
         self._transport = Transport(endpoint)
         target = protocols.located(self._transport, self._wanted, model=endpoint.model)

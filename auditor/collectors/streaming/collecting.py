@@ -15,7 +15,7 @@ from auditor.collectors.base.named import NamedOutputs, class_columns, column_na
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, labels_beside
 from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
-from auditor.collectors.base.tasks import Classification, Task, records_of
+from auditor.collectors.base.tasks import Classification, Classifier, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
 from auditor.collectors.streaming.scorers import (
@@ -82,7 +82,8 @@ def collect(
         records: A `RecordTable` of both groups with a column of membership, instead of the two.
         label: Column of true labels in tables, or key of them in batches that are dictionaries.
         task: Task that the model was trained for: ``classification`` (`Classification`, the default), ``multi-label``
-            (`MultiLabel`), ``regression`` (`SquaredError`) or ``gaussian`` (`GaussianLogLoss`).
+            (`MultiLabel`), ``regression`` (`SquaredError`) or ``gaussian`` (`GaussianLogLoss`). Without labels it is
+            ``confidence`` (`Confidence`), also ``confidence:entropy`` or ``confidence:margin``; y may then be None.
         classes: The label of each output column; default those that the model knows or the names of the columns that it
             returns, or else 0, 1, ...
         output: Kind of output that the model returns; default probabilities for a callable, and detected for any other model.
@@ -139,10 +140,11 @@ def collect(
             warnings.warn(sentence, stacklevel=3)
         return losses
     of: Any = options.task
+    pairs: Any = (members, nonmembers)
     both = records_of("member", "members", members, of), records_of("nonmember", "nonmembers", nonmembers, of)
     labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
-    is_classifier = isinstance(of, Classification)
-    labels["label"] = PerGroup(both[0].labels, both[1].labels) if is_classifier else None
+    classified = isinstance(of, Classifier) and all(pair[1] is not None for pair in pairs)
+    labels["label"] = PerGroup(both[0].labels, both[1].labels) if classified else None
     model = opened_model(model)
     with hushed(model), ThreadPoolExecutor(1) as beside:
         hashed = beside.submit(_pair_fingerprint, *both)  # while the model computes
@@ -162,9 +164,10 @@ def collect(
 @alike
 def losses_from_probabilities(
     probabilities: npt.ArrayLike,
-    y: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
     *,
     member: npt.ArrayLike,
+    task: Task | str | None = None,
     classes: Sequence[Any] | None = None,
     output: Output | str = Output.PROBABILITIES,
     id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
@@ -172,14 +175,15 @@ def losses_from_probabilities(
     person: npt.ArrayLike | None = None,
     policies: str | Iterable[str] = (),
 ) -> Losses:
-    """Return the losses of outputs that are at hand: the negative log-odds of the true class.
+    """Return the losses of outputs that are at hand: the negative log-odds of the true class, or another task's loss.
 
     Args:
         probabilities: Outputs of one model for members and non-members, shape (n, K), or (n,) for class 1 of two. The
             names of a DataFrame's columns are the classes where the labels are among them.
-        y: The true labels, shape (n,).
+        y: The true labels, shape (n,); None with ``task="confidence"``.
         member: 1 for a record that this very model was trained on and 0 for one that it never saw, shape (n,). Of a
             cross-validation each fold has a model of its own, with the records of its fold as non-members.
+        task: Task that the model was trained for, as for `collect`.
         classes: The label of each column; default the names of the columns, or else 0, 1, ...
         output: `Output.LOGITS` where they are logits, which lose no precision; or log-probabilities.
         id: Optional record ids, shape (n,).
@@ -197,7 +201,8 @@ def losses_from_probabilities(
     >>> losses.member.round(3), losses.nonmember.round(3)
     (array([-0.405, -2.197]), array([-1.386,  0.405]))
     """
-    rows, target = validate.array("probabilities", probabilities), validate.array("y", y)
+    rows = validate.array("probabilities", probabilities)
+    target = {} if y is None else {"y": validate.array("y", y)}
     names = column_names(probabilities)
 
     def asarray(part: Any) -> Any:
@@ -209,12 +214,13 @@ def losses_from_probabilities(
         for name, column in (("id", id), ("group", group), ("person", person))
         if column is not None
     }
-    columns = {"probabilities": rows, "y": target, "member": mask, **labels}
+    columns = {"probabilities": rows, **target, "member": mask, **labels}
     validate.same_length(list(columns), [len(np.atleast_1d(column)) for column in columns.values()])
+    pairs = [(rows[side], target["y"][side] if target else None) for side in (mask, ~mask)]
     result = collect(
         asarray,
-        members=(rows[mask], target[mask]),
-        nonmembers=(rows[~mask], target[~mask]),
+        *pairs,
+        task=task,
         classes=classes,
         output=output,
         policies=policies,

@@ -25,7 +25,7 @@ from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
 from auditor.collectors.served import endpoint
 from auditor.collectors.streaming.trial import Preflight, caching, preflight
-from auditor.collectors.texts.models import LongTexts, load_language_model
+from auditor.collectors.texts.models import LongTexts, base_folder, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.core import validate
@@ -69,7 +69,9 @@ class LanguageModelFile:
         path: A folder that transformers wrote.
         score: Score that becomes the loss of a text.
         longest: The most tokens of a text; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut.
+        long_texts: Whether texts of more tokens are refused, cut, or scored in windows that move by half their length.
+        base: Folder of the model that an adapter in the folder is for; default as the adapter declares.
+        reference: Folder of a base model, whose score of the same text is subtracted.
     """
 
     path: str | os.PathLike[str]
@@ -77,12 +79,21 @@ class LanguageModelFile:
     score: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
     longest: int | None = None
     long_texts: LongTexts = LongTexts.REFUSE
+    base: Path | None = None
+    reference: Path | None = None
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders that are read."""
+        path = Path(self.path)
+        places = (path, base_folder(path, self.base), self.reference)
+        return tuple(Path(place) for place in places if place is not None)
 
     def load(self) -> TextScorer:
         """Return the scorer of texts."""
         options = {**vars(self)}
-        model, tokenizer = load_language_model(Path(options.pop("path")))
-        return text_scorer(model, tokenizer=tokenizer, **options)
+        model = load_language_model(Path(options.pop("path")), base=options.pop("base"))
+        return text_scorer(model, **options)
 
 
 # --- Outputs that are at hand, in place of a model ---
@@ -294,7 +305,9 @@ class ScorerRecipe:
         model = opened_model(self.model)
         identity = _identity(model if isinstance(model, endpoint.Endpoint) else self.model)
         scorer: Any = model
-        if not is_scorer(model):
+        if is_scorer(model):
+            scorer = model.of(self.sources[0].read(0, 1).records)
+        else:
             scorer = self.options.scorer(model, [sampled(source)[0] for source in self.sources])
         result: Scorer = scorer if identity is None else replace(scorer, identity=identity)
         return result
@@ -306,11 +319,11 @@ def _identity(model: Any) -> str | None:
     if isinstance(model, endpoint.Endpoint):
         digest.update(f"{model.display_url} {model.model}".encode())  # for no result shows the address
         return digest.hexdigest()
-    place = model.path if isinstance(model, ModelFile | LanguageModelFile) else model
-    if not isinstance(place, str | os.PathLike):
+    place = model.path if isinstance(model, ModelFile) else model
+    if not isinstance(place, str | os.PathLike | LanguageModelFile):
         return None
-    path = Path(place)
-    for file in filter(Path.is_file, sorted(path.rglob("*")) if path.is_dir() else [path]):
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
+    for path in place.places if isinstance(place, LanguageModelFile) else [Path(place)]:
+        for file in filter(Path.is_file, sorted(path.rglob("*")) if path.is_dir() else [path]):
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()

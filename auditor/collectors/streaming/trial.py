@@ -126,7 +126,7 @@ def preflight(
     alone = tried(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [tried(group) for group in some] if more else [first]
-    of_texts = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
+    of_texts = scorer.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     if _server(scorer) is not None:
         _refuse_other_rows(first, scorer)

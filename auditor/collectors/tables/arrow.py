@@ -403,6 +403,23 @@ class AddressTable(ArrowTable):
         return found, sum(self.sizes())
 
 
+_LINES = 2**24  # bytes of lines that are parsed at a time; no line may be longer
+_PARSED = 2  # times the size of a file that its text and its columns take in memory
+
+
+class JsonTable(ArrowTable):
+    """A ``.jsonl`` file, an object on each line; read whole, because the type of a column depends on every line."""
+
+    def __init__(self, path: Path, *, place: str, memory: float) -> None:
+        """Read the file."""
+        from pyarrow import json
+
+        self.path, self.place, self.memory = path, place, memory
+        self.hold(_PARSED * path.stat().st_size)
+        options = json.ReadOptions(use_threads=False, block_size=_LINES)
+        super().__init__(json.read_json(OnceOpened(path).stream(), options), place=place, path=path)
+
+
 # --- Parquet files ---
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.scorer import is_a
-from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import errors, validate
 from auditor.core.errors import InputError, MissingExtraError, import_optional
@@ -39,7 +39,7 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
     if path is None:
         return _in_memory(data, name)
     with sources.readable(address or path):
-        table = tables_at(address, memory=memory)[0] if address else _file(path)
+        table = tables_at(address, memory=memory)[0] if address else _file(path, memory)
     table.memory = memory
     return table
 
@@ -101,7 +101,7 @@ def _in_memory(data: Any, name: str) -> sources.Table:
     )
 
 
-def _file(path: Path) -> sources.Table:
+def _file(path: Path, memory: float) -> sources.Table:
     kind, place = sources.checked_kind(path), f"file {str(path)!r}"
     if kind == ".npz":
         return arrays.NpzTable(path, place=place)
@@ -118,6 +118,8 @@ def _file(path: Path) -> sources.Table:
         return several(files, place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
+    if kind == ".jsonl":
+        return arrow.JsonTable(path, place=place, memory=memory)
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
 
 
@@ -134,7 +136,7 @@ class RecordTable:
     pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and data subjects of a CSV stay text.
 
     Attributes:
-        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
+        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow``, ``.feather`` or ``.jsonl`` (an object on each line) file or of a folder of
             ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value`` and at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
             data with an Arrow stream, such as a DuckDB relation; a ``datasets.Dataset`` of Hugging Face;
             or a dictionary of arrays by name, also memory maps and zarr arrays, which are read in stretches.
@@ -295,7 +297,7 @@ class TableSource:
             features = self._features(stretch)
             none = np.zeros(stop - start)
             target = self._target(stretch, start) if self.roles.labels else none
-            labels = self.task.labels(self.name, target) if self.task else none
+            labels = self.task.labels(self.name, target) if self.task and self.roles.labels else none
             columns = {
                 part: sources.plain_labels(
                     stretch.column(name),
@@ -305,7 +307,7 @@ class TableSource:
                 )
                 for part, name in self.roles.beside.items()
             }
-            if isinstance(self.task, Classification | None) and self.roles.labels:
+            if isinstance(self.task, Classifier | None) and self.roles.labels:
                 columns["label"] = labels if self.task else target
             return Batch(
                 records=Records(self.name, features, labels, first_row=start),
@@ -395,7 +397,7 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
         opened.named(str(table.member), what="membership", hint=hint)
-    if task is not None and table.label is None:
+    if task is not None and task.needs_labels and table.label is None:
         raise InputError(
             f"label must name the column of true labels of {opened.place}, got none; its columns are"
             f" {', '.join(map(repr, opened.names[:_LISTED]))}."

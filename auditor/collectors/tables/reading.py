@@ -181,7 +181,7 @@ def read_losses(
     ``attack.reference`` scores of that attack, as `Losses.to_frame` writes them.
 
     Args:
-        path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
+        path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather``, ``.jsonl`` or ``.npz`` file (the
             arrays are the columns; never pickled), a folder of ``.parquet`` or CSV files, or the address of Parquet that fsspec knows (``s3://...``). Or a pandas or polars
             DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
         loss_column: The losses, finite numbers; smaller means more like a member.

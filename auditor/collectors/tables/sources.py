@@ -200,7 +200,7 @@ class OnceOpened:
 
 
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather")
+_SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather", ".jsonl")
 FOLDER = "folder"  # of parts
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of a path, in which // became /; a drive has one letter
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.served.transport import Connection, StatusError, Transport
-from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
+from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.core import validate
 from auditor.core.errors import InputError, shown_place
 from auditor.core.values import Floats
@@ -323,8 +323,8 @@ class CompletionsReader:
 
     def check(self, records: Records) -> int:
         """Refuse a value that is not a text, or an empty text; no text is cut."""
-        for row, text in enumerate(plain_texts(records)):
-            if not text:
+        for row, text in enumerate(passages(records)):
+            if not text.scored:
                 raise InputError(
                     f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got an empty text; leave"
                     " that record out."
@@ -334,9 +334,28 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        texts = plain_texts(records)
-        logs = self._answers(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
-        return [ScoredText(own, text) for own, text in zip(logs, texts, strict=True)]
+        texts, form = passages(records), self.endpoint.form
+        whole = [text.text for text in texts]
+        if texts[0].responses is None:
+            logs = self._answers(records, whole, form.request, form.logs)
+        else:
+            prompts = [text.text[:start] for text in texts for start, _ in text.responses or ()]
+            alone = replace(records, name=f"{records.name} prompt's")
+            parts = (records, whole), (alone, prompts)
+            both = [self._answers(group, part, form.request, self._echoed) for group, part in parts]
+            logs = [
+                self._of_response(records, row, *(part[row] for part in both)) for row in range(len(texts))
+            ]
+        return [ScoredText(own, text.scored) for own, text in zip(logs, texts, strict=True)]
+
+    def _of_response(self, records: Records, row: int, whole: list[Any], prompt: list[Any]) -> Floats:
+        """Return the log-probabilities of the tokens of a text that do not begin its prompt, which was sent alone."""
+        names = [[name for name, _ in tokens] for tokens in (whole, prompt)]
+        logs = [value for _, value in whole[shared(*names) :]]
+        if not (logs and all(isinstance(name, str) for name in chain(*names))):
+            words = "without the names of its tokens, or without a token of the response"
+            raise _Row({}, "", records, row).unread(f"{words}; leave that record out, or score whole texts")
+        return np.array(logs)
 
     def trial(self, records: Records) -> tuple[str, ...]:
         """Check on a few texts that the log-probabilities of the prompt are those of its tokens.
@@ -347,7 +366,8 @@ class CompletionsReader:
         Raises:
             InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
         """
-        matches = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
+        whole = [text.text for text in passages(records)]
+        matches = [_LAST_WORD.fullmatch(text) for text in whole]
         rows = np.array([row for row, match in enumerate(matches) if match][:_TRIED], dtype=np.intp)
         some, cuts = records.take(rows), [match[1] for match in matches if match][:_TRIED]
         try:
@@ -358,7 +378,10 @@ class CompletionsReader:
             return (_UNCHECKED,)
         longer = [cut + added for cut, (added, _, _) in zip(cuts, new, strict=True)]
         asking = self.endpoint.form.request
-        echoes = [self._answers(some, texts, asking, self._echoed) for texts in (longer, plain_texts(some))]
+        echoes = [
+            self._answers(some, texts, asking, self._echoed)
+            for texts in (longer, [whole[row] for row in rows])
+        ]
         checked = False
         for row, ((added, token, most), after, text) in enumerate(zip(new, *echoes, strict=True)):
             names = [name for name, _ in after]

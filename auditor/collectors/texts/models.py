@@ -8,57 +8,63 @@ import math
 import os
 import re
 import reprlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import explained, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
-from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
+from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core.errors import InputError, import_optional, shown_place
 from auditor.core.values import Floats
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 
 
 @quietly()
-def load_language_model(path: str | Path) -> tuple[Any, Any]:
-    """Load a causal language model and its tokenizer from a folder that transformers saved.
+def load_language_model(path: str | Path, *, base: str | Path | None = None) -> tuple[Any, Any]:
+    """Load a causal language model and its tokenizer from a folder that transformers saved, or peft a LoRA adapter.
 
     Only weights in safetensors files in the folder are read, only classes that transformers itself has are built, nothing is
     downloaded, and settings that name code of a hub or other files are refused.
 
     Args:
-        path: A folder with config.json, the weights as .safetensors and the files of the tokenizer.
+        path: A folder with config.json, the weights as .safetensors and the files of the tokenizer; or with
+            adapter_config.json and adapter_model.safetensors.
+        base: The folder of the model that the adapter is for; default as the adapter declares.
 
     Returns:
         The model, in evaluation mode, and its tokenizer, for `collect_texts`.
 
     Raises:
         InputError: No such folder, weights in files that can run code when loaded, or a model that brings its own code.
-        MissingExtraError: PyTorch or transformers is not installed.
+        MissingExtraError: PyTorch, transformers or (for an adapter) peft is not installed.
     """
     folder = Path(path)
     _refuse_folder(folder)
     _refuse_code(folder)
+    whole = base_folder(folder, base)
+    if whole is not None:
+        return _adapted(folder, *load_language_model(whole))
     purpose = "loading a language model"
     import_optional("torch", purpose=purpose, extra="language")  # without which transformers loads nothing
     library = import_optional("transformers", purpose=purpose, extra="language")
-    options = {"local_files_only": True, "trust_remote_code": False}
     kind = "a causal language model with safetensors files, as save_pretrained writes it"
     with readable(folder, kind=kind), _quiet(library):
-        tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
+        tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
         model, report = library.AutoModelForCausalLM.from_pretrained(
-            str(folder), use_safetensors=True, output_loading_info=True, **options
+            str(folder), use_safetensors=True, output_loading_info=True, **_LOCAL
         )
     missing = sorted(report["missing_keys"])
     if missing:  # which transformers fills with random numbers
@@ -69,6 +75,7 @@ def load_language_model(path: str | Path) -> tuple[Any, Any]:
     return model.eval(), tokenizer
 
 
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
@@ -103,15 +110,56 @@ def _refuse_folder(folder: Path) -> None:
             f"folder {folder.name!r} must be there and hold a model saved by transformers"
             " (model.save_pretrained and tokenizer.save_pretrained); models are not downloaded."
         )
-    if (folder / "adapter_config.json").exists():
+
+
+def base_folder(folder: Path, base: str | Path | None = None) -> Path | None:
+    """Return the folder of the model that an adapter in a folder is for; None of a whole model.
+
+    Raises:
+        InputError: An adapter of another kind than LoRA, or without safetensors weights; no folder of its model here; or a
+            base of a whole model.
+    """
+    file = folder / _ADAPTER
+    if not file.is_file():
+        if base is None:
+            return None
+        raise InputError(f"base must be left out for {named(folder)}, which holds no {_ADAPTER}.")
+    with readable(file, kind="JSON"):
+        settings = dict(json.loads(file.read_text(encoding="utf-8")))
+    if settings.get("peft_type") != "LORA" or not (folder / _WEIGHTS).is_file():
         raise InputError(
-            f"{named(folder)} holds an adapter for another model; merge them (merge_and_unload) and save the whole."
+            f"{named(folder)} holds an adapter, which must be of LoRA with its weights in {_WEIGHTS}, got"
+            f" {settings.get('peft_type')!r}; merge it with its model (merge_and_unload) and save the whole."
         )
+    result = base or settings.get("base_model_name_or_path") or ""
+    if not isinstance(result, str | Path) or not Path(result).is_dir() or not str(result):
+        raise InputError(
+            f"{named(folder)} holds an adapter for a model that must be in a folder here, got {shown_place(str(result))!r}; name its"
+            " folder with base= (--set base=FOLDER)."
+        )
+    return Path(result)
+
+
+_ADAPTER, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+
+
+def _adapted(folder: Path, model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """Return a model with a LoRA adapter, and the tokenizer of the adapter's folder if there is one."""
+    peft = import_optional("peft", purpose="loading an adapter", extra="peft ")
+    library = importlib.import_module("transformers")
+    with readable(folder, kind="an adapter of this base model"), _quiet(library), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings(
+            "error", message="Found missing adapter keys"
+        )  # which stay at their initial values
+        if (folder / "tokenizer_config.json").is_file():
+            tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
+        return peft.PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
 
 
 # Settings that name classes that come with the model, code of a hub, or other files of settings and weights; and ways to
 # compute that need no code of a hub.
-_NAMING = r"auto_map|quantization_config|configuration_files|fast_tokenizer_files|transformers_weights"
+_NAMING = r"auto_map|quantization_config|configuration_files|fast_tokenizer_files|transformers_weights|megatron_config"
 _BUILT_IN = r"None|False|True|eager|sdpa|(batched|grouped)_mm"
 
 
@@ -150,7 +198,8 @@ def _refuse_settings(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
 _MOST = 10**9  # transformers writes 1e30 where a tokenizer knows no limit
 
 
-_Encode = Callable[[list[str]], list[list[int]]]
+_Encode = Callable[..., list[list[int]]]
+_BARE = {"add_special_tokens": False}  # of a chat, whose template writes them
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +209,12 @@ class _Encoder:
     Attributes:
         encode: From texts to token ids, whole and without padding, special ones that the tokenizer adds included.
         longest: The most tokens of a text, where the tokenizer knows.
+        render: From chat messages to a text, where the tokenizer has a chat template.
     """
 
     encode: _Encode
     longest: int | None = None
+    render: Callable[..., str] | None = None
 
 
 def _encoder(tokenizer: Any) -> _Encoder:
@@ -183,18 +234,24 @@ def _encoder(tokenizer: Any) -> _Encoder:
     if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
         most = getattr(tokenizer, "model_max_length", None)
         longest = int(most) if most is not None and 0 < most < _MOST else None
+        template = getattr(tokenizer, "chat_template", None)
+        render = partial(tokenizer.apply_chat_template, tokenize=False) if template else None
         if getattr(tokenizer, "is_fast", False):
-            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest)
-        options = {"padding": False, "truncation": False, "verbose": False}
-        return replace(_encoder(lambda texts: tokenizer(texts, **options)["input_ids"]), longest=longest)
+            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest, render=render)
+        whole = partial(tokenizer, padding=False, truncation=False, verbose=False)
+        return replace(_encoder(whole), longest=longest, render=render)
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
         # A copy, whose padding and truncation are switched off.
         own = type(tokenizer).from_str(tokenizer.to_str())
         own.no_padding()
         own.no_truncation()
-        return _Encoder(_guarded(lambda texts: [text.ids for text in own.encode_batch(texts)]))
+        return _Encoder(
+            _guarded(lambda texts, **special: [text.ids for text in own.encode_batch(texts, **special)])
+        )
     if callable(tokenizer) and not isinstance(tokenizer, type):
-        return _Encoder(_guarded(lambda texts: list(map(_ids, _rows(tokenizer(texts))))))
+        return _Encoder(
+            _guarded(lambda texts, **special: list(map(_ids, _rows(tokenizer(texts, **special)))))
+        )
     raise InputError(
         "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
         f" token ids, got {type(tokenizer).__name__}."
@@ -219,9 +276,9 @@ def _ids(row: Any) -> list[int]:
 def _guarded(encode: _Encode) -> _Encode:
     """Return the encoder of texts; any exception becomes one sentence, and a wrong number of rows is refused."""
 
-    def encoded(texts: list[str]) -> list[list[int]]:
+    def encoded(texts: list[str], **special: bool) -> list[list[int]]:
         with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
-            tokens = encode(texts)
+            tokens = encode(texts, **special)
         if len(tokens) != len(texts):
             raise InputError(
                 f"tokenizer must return one list of token ids for each of {len(texts)} texts, got {len(tokens)}."
@@ -370,6 +427,7 @@ class LongTexts(StrEnum):
 
     REFUSE = "refuse"
     CUT = "cut"
+    WINDOWS = "windows"
 
 
 @quietly()
@@ -382,7 +440,7 @@ def causal_model(
         model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
         tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
         longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether longer texts are refused or cut after that many tokens.
+        long_texts: Whether longer texts are refused, cut after that many tokens, or scored in windows of that many.
 
     Raises:
         InputError: No causal model or no tokenizer.
@@ -395,6 +453,26 @@ def causal_model(
         longest = validate.at_least("longest", longest, least=_LEAST)
     limits = [item for item in (longest, network.longest, encoder.longest) if item is not None]
     return CausalModel(network=network, encoder=encoder, longest=min(limits, default=None), long_texts=choice)
+
+
+class _Encoded(NamedTuple):
+    """The scored part of a text, the tokens of all of it, and which of the tokens but the first are scored.
+
+    A token is of the response unless the text up to the response begins with the same tokens: one that holds the end of the
+    prompt and the beginning of the response is of the response.
+    """
+
+    text: str
+    tokens: list[int]
+    scored: npt.NDArray[np.bool_]
+
+
+class _Window(NamedTuple):
+    """Tokens of a text that the network reads at once, from ``start`` to before ``stop``; those from ``first`` on are scored."""
+
+    start: int
+    stop: int
+    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,6 +496,8 @@ class CausalModel:
     def source(self) -> str:
         """The source of the log-probabilities."""
         limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
+        if self.long_texts is LongTexts.WINDOWS and self.longest is not None:
+            limit = f", longer texts in windows of {self.longest:,} tokens at steps of {self._step:,}"
         return f"{self.network.name} (PyTorch){limit}"
 
     @property
@@ -430,14 +510,18 @@ class CausalModel:
         """Whether long texts are cut."""
         return self.long_texts is LongTexts.CUT and self.longest is not None
 
+    @property
+    def _step(self) -> int:
+        """Tokens from one window to the next: half a window, so that the other half is context."""
+        return max(1, (self.longest or 0) // 2)
+
     @quietly()
     def check(self, records: Records) -> int:
-        """Refuse texts that are too short or too long; return how many will be cut."""
+        """Refuse texts that are too short or too long; return how many will be cut, or scored in windows."""
         cut = 0
         for start in range(0, len(records), _CHECKED):
             part = records.part(start, start + _CHECKED)
-            encoded = self._encoded(part, plain_texts(part))
-            cut += sum(self._too_long(tokens) for tokens in encoded)
+            cut += sum(self._too_long(text.tokens) for text in self._encoded(part))
         return cut
 
     def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
@@ -447,17 +531,34 @@ class CausalModel:
     @quietly()
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
-        texts = plain_texts(records)
-        scored = [ids[: self.longest] for ids in self._encoded(records, texts)]
-        logs: dict[int, Floats] = {}
-        for rows in self._batches(list(map(len, scored))):
-            with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
-                part = self.network.log_probabilities([scored[row] for row in rows])
-            logs |= dict(zip(rows, part, strict=True))
-        return [
-            ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
-            for row, text in enumerate(texts)
+        texts = self._encoded(records)
+        windows = [
+            (row, window) for row, text in enumerate(texts) for window in self._windows(len(text.tokens))
         ]
+        inputs = [texts[row].tokens[window.start : window.stop] for row, window in windows]
+        logs: dict[int, Floats] = {}
+        for places in self._batches(list(map(len, inputs))):
+            with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
+                part = self.network.log_probabilities([inputs[place] for place in places])
+            logs |= dict(zip(places, part, strict=True))
+        parts: list[list[Floats]] = [[] for _ in texts]
+        for place, (row, window) in enumerate(windows):
+            parts[row].append(logs[place][window.first - window.start - 1 :])
+        scored = []
+        for row, text in enumerate(texts):
+            own = checked_log_probabilities(np.concatenate(parts[row]), records=records, row=row)
+            scored.append(ScoredText(own[text.scored[: own.size]], text.text))
+        return scored
+
+    def _windows(self, count: int) -> list[_Window]:
+        """Return the windows of a text of so many tokens, in which each token but the first is scored once.
+
+        A window ends one step after the window before, or at the end of the text, and begins as far back as the limit allows.
+        """
+        most = min(count, self.longest or count)
+        stops = [*range(most, count, self._step), count] if self.long_texts is LongTexts.WINDOWS else [most]
+        firsts = [1, *stops[:-1]]
+        return [_Window(stop - most, stop, first) for stop, first in zip(stops, firsts, strict=True)]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
         """Return batches of texts of similar length, as many as keep their logits within the limit."""
@@ -467,11 +568,26 @@ class CausalModel:
             yield order[:room]
             order = order[room:]
 
-    def _encoded(self, records: Records, texts: list[str]) -> list[list[int]]:
-        encoded = self.encoder.encode(texts)
-        for row, tokens in enumerate(encoded):
-            self._refuse(tokens, place=f"{records.name} text ({records.row(row)})")
-        return encoded
+    def _encoded(self, records: Records) -> list[_Encoded]:
+        texts = passages(records, render=self.encoder.render)
+        special = _BARE if any(text.is_chat for text in texts) else {}
+        ends = [text.text[:end] for text in texts for part in text.responses or () for end in part]
+        encoded = self.encoder.encode([text.text for text in texts], **special)
+        heads, result = iter(self.encoder.encode(ends, **special) if ends else ()), []
+        for row, (text, tokens) in enumerate(zip(texts, encoded, strict=True)):
+            place = f"{records.name} text ({records.row(row)})"
+            self._refuse(tokens, place=place)
+            scored = np.full(len(tokens), text.responses is None)
+            for _, stop in text.responses or ():
+                first, last = (shared(tokens, next(heads)) for _ in range(2))
+                scored[first : None if stop == len(text.text) else last] = True
+            if not scored[1 : self.longest if self.cuts else None].any():
+                raise InputError(
+                    f"{place} must have a token of the response that follows another, got none; leave that record out, or do"
+                    " not cut it."
+                )
+            result.append(_Encoded(text.scored, tokens, scored[1:]))
+        return result
 
     def _refuse(self, tokens: list[int], *, place: str) -> None:
         count = len(tokens)
@@ -480,10 +596,10 @@ class CausalModel:
                 f"{place} must have at least 2 tokens, got {count}: the first token has no log-probability; leave that"
                 " record out, or use a tokenizer that begins every text with a special token."
             )
-        if self._too_long(tokens) and not self.cuts:
+        if self._too_long(tokens) and self.long_texts is LongTexts.REFUSE:
             raise InputError(
                 f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
-                " that record out, or cut long texts with long_texts=LongTexts.CUT."
+                " that record out, or score long texts with long_texts='windows' or 'cut'."
             )
         low, high = min(tokens), max(tokens)
         if low < 0 or high >= self.network.vocabulary:

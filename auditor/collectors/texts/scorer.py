@@ -1,7 +1,11 @@
 """Scores texts by the log-probabilities that a language model gives to their tokens."""
 
+import json
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -11,10 +15,11 @@ from auditor.collectors.base.records import Records, count_records, labels_besid
 from auditor.collectors.base.scorer import in_batches, losses_of
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
-from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model
-from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, TextScore, ZlibRatio, plain_texts
+from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
+from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, TextScore, ZlibRatio, cells
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.options import from_text
 from auditor.core.values import Floats, Losses, LossScale
 from auditor.core.verb import alike
@@ -31,18 +36,20 @@ def text_scorer(
     also: Sequence[TextScore] | None = None,
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
+    reference: Any = None,
 ) -> "TextScorer":
     """Return a scorer of texts by a causal language model; a smaller score looks more like a member.
 
     Args:
-        model: A causal language model of transformers, any PyTorch module from token ids of shape (n, T) to logits of
-            shape (n, T, V), or a `CompletionsEndpoint`.
+        model: A causal language model of transformers (or peft), any PyTorch module from token ids of shape (n, T) to logits of
+            shape (n, T, V), the folder of a saved one (see `load_language_model`), or a `CompletionsEndpoint`.
         tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
-            texts to a list of lists of token ids. An endpoint has its own.
+            texts to a list of lists of token ids. An endpoint and a folder have their own.
         score: Score that becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
         also: Other scores of the same texts, in columns beside it; default all four kinds, as far as they can be had.
         longest: The most tokens of a text, for a model in this process; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut, for a model in this process.
+        long_texts: Whether texts of more tokens are refused, cut, or scored in windows, for a model in this process.
+        reference: A base model, whose score is subtracted; see `collect_texts`.
 
     Raises:
         InputError: A model or tokenizer that is not supported, or a choice that does not suit it.
@@ -51,20 +58,31 @@ def text_scorer(
     score = from_text("score", score, SCORES)
     for name, value in (("score", score), *(("also", other) for other in also or ())):
         validate.instance(name, value, get_args(TextScore))
-    reader: TokenReader
-    if isinstance(model, CompletionsEndpoint):
-        if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
-            raise InputError(
-                "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
-                " CompletionsEndpoint, which cuts texts into tokens by itself; leave them out."
-            )
-        reader = CompletionsReader(model)
-    else:
-        reader = causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+    options: dict[str, Any] = {"longest": longest, "long_texts": long_texts}
+    reader, base = _reader(model, tokenizer, **options), None
+    if reference is not None:
+        served = isinstance(reference, CompletionsEndpoint)
+        base = _reader(reference, None if served else tokenizer, **options)
     if also is None:
         also = [kind() for kind in SCORES.values() if kind is not ZlibRatio or not reader.cuts]
     others = {other.name: other for other in also if other.name != score.name}
-    return TextScorer(reader=reader, loss=score, also=tuple(others.values()))
+    return TextScorer(reader=reader, loss=score, also=tuple(others.values()), reference=base)
+
+
+def _reader(model: Any, tokenizer: Any, *, longest: int | None, long_texts: LongTexts) -> TokenReader:
+    """Return the reader of a model in memory, in a folder, as a pair with its tokenizer, or at an endpoint."""
+    if isinstance(model, str | os.PathLike):
+        model = load_language_model(Path(model))
+    if isinstance(model, tuple):
+        model, tokenizer = model
+    if not isinstance(model, CompletionsEndpoint):
+        return causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+    if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
+        raise InputError(
+            "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
+            " CompletionsEndpoint, which cuts texts into tokens by itself; leave them out."
+        )
+    return CompletionsReader(model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +93,8 @@ class TextScorer:
         reader: The model.
         loss: The score that becomes the loss.
         also: Other scores of the same texts.
+        reference: Base model, whose score is subtracted; the columns beside the loss are scores of the model alone.
+        responses: Whether only the responses are scored.
         identity: A hash of the files or the address of the model; None of one in memory.
 
     Raises:
@@ -84,11 +104,13 @@ class TextScorer:
     reader: TokenReader
     loss: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
     also: tuple[TextScore, ...] = ()
+    reference: TokenReader | None = None
+    responses: bool = False
     identity: str | None = None
 
     def __post_init__(self) -> None:
-        needed = any(isinstance(item, ZlibRatio) for item in (self.loss, *self.also))
-        if needed and self.reader.cuts:
+        ratios = [isinstance(item, ZlibRatio) for item in (self.loss, *self.also)]
+        if (any(ratios) and self.reader.cuts) or (ratios[0] and self.readers[-1].cuts):
             raise InputError(
                 "ZlibRatio needs the text that the tokens make up, which is unknown where long texts are cut; shorten the"
                 " texts, or refuse long ones."
@@ -97,32 +119,66 @@ class TextScorer:
     @property
     def words(self) -> str:
         """Description of the losses and their source."""
-        return f"{self.loss.words} of {self.reader.source}"
+        alone = " over the tokens of the responses alone," if self.responses else ""
+        base = "" if self.reference is None else f" minus that of the reference {self.reference.source},"
+        return f"{self.loss.words}{alone}{base} of {self.reader.source}"
 
     @property
     def scale(self) -> LossScale:
         """Scale of the loss."""
-        return self.loss.scale
+        return self.loss.scale if self.reference is None else LossScale.UNKNOWN
 
     @property
     def records_at_once(self) -> int | None:
         """Batch size that the model requires."""
         return self.reader.records_at_once
 
+    @property
+    def attacks(self) -> Attacks:
+        """The attack that these scores are."""
+        return {} if self.reference is None else {Attack.REFERENCE: AttackState.RUN}
+
+    @property
+    def readers(self) -> tuple[TokenReader, ...]:
+        """The model, and the base model."""
+        return (self.reader,) if self.reference is None else (self.reader, self.reference)
+
+    def of(self, records: Records) -> "TextScorer":
+        """Return the scorer of records of this kind: of texts, or of responses."""
+        return replace(self, responses=not isinstance(cells(records.part(0, 1))[0], str))
+
     def check(self, records: Records) -> None:
         """Refuse texts that cannot be scored, as far as that is known without the model."""
-        self.reader.check(records)
+        self.long(records)
+
+    def long(self, records: Records) -> int:
+        """Return how many texts the model takes in parts, after the same check."""
+        counts = [reader.check(records) for reader in self.readers]
+        if self.of(records).responses != self.responses:
+            raise InputError(
+                f"{records.name} texts must be of the kind of the members, got whole texts and responses; score one kind at a"
+                " time."
+            )
+        return counts[0]
+
+    def trial(self, records: Records) -> tuple[str, ...]:
+        """Return warnings for readers from a few texts."""
+        return tuple(dict.fromkeys(chain.from_iterable(reader.trial(records) for reader in self.readers)))
 
     def score(self, records: Records) -> BatchLosses:
         """Return the scores of a batch of texts; infinite where the model excludes a token that the text has."""
-        scored = self.reader.read(records)
+        read = [reader.read(records) for reader in self.readers]
 
-        def of(score: TextScore) -> Floats:
-            values = [score.of(item.log_probabilities, text=item.text) for item in scored]
+        def of(score: TextScore, texts: Sequence[ScoredText]) -> Floats:
+            values = [score.of(item.log_probabilities, text=item.text) for item in texts]
             return np.array(values) + 0.0  # a negated zero is zero
 
-        loss, more = of(self.loss), {other.name: of(other) for other in self.also}
-        return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=self.reader.eps, more=more)
+        loss, more = of(self.loss, read[0]), {other.name: of(other, read[0]) for other in self.also}
+        for base in read[1:]:
+            more = {self.loss.name: loss, **more}
+            loss = loss - np.where(np.isinf(loss), 0.0, of(self.loss, base))
+        eps = max(reader.eps for reader in self.readers)
+        return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=eps, more=more)
 
 
 # --- Texts and a language model become `Losses` ---
@@ -135,12 +191,13 @@ _Pair = tuple[npt.ArrayLike, npt.ArrayLike]
 def collect_texts(
     model: Any,
     *,
-    members: Sequence[str],
-    nonmembers: Sequence[str],
+    members: Sequence[Any],
+    nonmembers: Sequence[Any],
     tokenizer: Any = None,
     score: Any = MeanTokenLoss(),  # noqa: B008 - a frozen value
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
+    reference: Any = None,
     ids: _Pair | None = None,
     groups: _Pair | None = None,
     persons: _Pair | None = None,
@@ -149,16 +206,23 @@ def collect_texts(
     """Score a language model's texts by the log-probabilities of their tokens; smaller looks more like a member.
 
     Args:
-        model: A causal language model of transformers, any PyTorch module from token ids of shape (n, T) to logits of
-            shape (n, T, V), or a `CompletionsEndpoint`.
-        members: Texts that the model was trained on: a list, an array or a column of strings.
+        model: A causal language model of transformers (or peft), any PyTorch module from token ids of shape (n, T) to logits of
+            shape (n, T, V), the folder of a saved one (see `load_language_model`), or a `CompletionsEndpoint`.
+        members: Texts that the model was trained on: a list, an array or a column of strings. Or prompts with completions (a
+            table of these columns, pairs, or dictionaries with these keys), or lists of chat messages with ``role`` and
+            ``content`` (also as ``messages`` of dictionaries), which the tokenizer's chat template renders; then only the
+            tokens of the completions, or of the assistant's turns, are scored.
         nonmembers: Texts of the same population that it never saw.
         tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
-            texts to a list of lists of token ids. An endpoint has its own.
+            texts to a list of lists of token ids. An endpoint and a folder have their own.
         score: Score that becomes the loss: ``mean`` (`MeanTokenLoss`), ``sum`` (`SumTokenLoss`), ``min-k`` or ``min-k:20``
             (`MinK`), or ``zlib`` (`ZlibRatio`).
         longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused or cut.
+        long_texts: Whether texts of more tokens are refused (``refuse``), cut (``cut``), or scored in windows (``windows``)
+            that move by half their length: each token is scored once, after half a window of context at least.
+        reference: A base model that saw none of the texts, whose score of the same text is subtracted (attack with a reference
+            model, Carlini et al. 2021, Section 5.2): a model in memory with the same tokenizer, a pair (model, tokenizer), the
+            folder of a saved model, or a `CompletionsEndpoint`.
         ids: Optional record ids, a pair (members, non-members).
         groups: Optional slices to report by, as a pair.
         persons: Optional data subject of each text, as a pair.
@@ -175,15 +239,25 @@ def collect_texts(
     """
     member, nonmember = _group("member", "members", members), _group("nonmember", "nonmembers", nonmembers)
     labels = labels_beside((member, nonmember), values="texts", id=ids, group=groups, person=persons)
-    labels["fingerprint"] = fingerprints(Features(member=member.features, nonmember=nonmember.features))
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     scorer = text_scorer(
-        model, tokenizer=tokenizer, score=score, also=(), longest=longest, long_texts=long_texts
-    )
+        model,
+        tokenizer=tokenizer,
+        score=score,
+        also=(),
+        longest=longest,
+        long_texts=long_texts,
+        reference=reference,
+    ).of(member)
     # Texts that cannot be scored are found before the model spends any time.
-    cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
+    cut = (scorer.long(member), scorer.long(nonmember))
+    plain = [
+        [item if isinstance(item, str) else json.dumps(item) for item in cells(side)]
+        for side in (member, nonmember)
+    ]
+    labels["fingerprint"] = fingerprints(Features(*plain))
     counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
-    noticed = scorer.reader.trial(member)
+    noticed = scorer.trial(member)
     batches = (in_batches(scorer, group, size=size) for group in (member, nonmember))
     return losses_of(scorer, *batches, labels=labels, noticed=noticed, aside=counts)
 
@@ -194,4 +268,4 @@ def _group(name: str, argument: str, texts: Any) -> Records:
     if count < 2:  # noqa: PLR2004
         raise InputError(f"{argument} must hold at least 2 texts, got {count}.")
     labels = np.zeros(count, dtype=np.int64)
-    return Records(name, plain_texts(Records(name, texts, labels)), labels)
+    return Records(name, cells(Records(name, texts, labels)), labels)

@@ -1,6 +1,7 @@
 """Scores of a text from the log-probabilities of its tokens; in every one a smaller score looks more like a member.
 
-With l_2, ..., l_T the log-probability of each token given those before it (the first token has none)::
+With l_2, ..., l_T the log-probability of each token given those before it (the first token has none), or of the tokens of
+the responses alone::
 
     MeanTokenLoss   -(l_2 + ... + l_T) / (T - 1)
     SumTokenLoss    -(l_2 + ... + l_T), the negative log of the text's probability given its first token
@@ -9,11 +10,14 @@ With l_2, ..., l_T the log-probability of each token given those before it (the 
 """
 
 import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import Records
+from auditor.collectors.base.records import Records, is_frame
+from auditor.collectors.base.scorer import explained, with_kind
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
@@ -30,39 +34,142 @@ class ScoredText:
     """A text and the log-probabilities of its tokens.
 
     Attributes:
-        log_probabilities: Shape (T - 1,), of every token but the first given those before it, in nats; 0 or less.
-        text: The whole text.
+        log_probabilities: Of every scored token given those before it, in nats; 0 or less. The first token of a text has none.
+        text: The text of the scored tokens.
     """
 
     log_probabilities: Floats
     text: str
 
 
-def plain_texts(records: Records) -> list[str]:
-    """Return the features of records as texts: a list, an array or a column of strings, or a table of one column.
+_Render = Callable[..., str]  # from chat messages to the text of their template
 
-    >>> plain_texts(Records("member", np.array([["one"], ["two"]]), np.zeros(2)))
-    ['one', 'two']
+
+@dataclass(frozen=True)
+class Passage:
+    """A text, and the parts of it that are scored.
+
+    Attributes:
+        text: The whole text.
+        responses: The first character of each part that a model wrote, and the one after it; None: all of the text is scored.
+        is_chat: Whether the text comes from a chat template, which writes the special tokens itself.
     """
-    column = np.asarray(records.features, dtype=object)
-    column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column  # noqa: PLR2004
-    if column.ndim != 1:
+
+    text: str
+    responses: tuple[tuple[int, int], ...] | None = None
+    is_chat: bool = False
+
+    @property
+    def scored(self) -> str:
+        """The parts that are scored."""
+        parts = ((0, len(self.text)),) if self.responses is None else self.responses
+        return "".join(self.text[start:stop] for start, stop in parts)
+
+
+def cells(records: Records) -> list[Any]:
+    """Return each record of a list, a column or a table: a text, a pair (prompt, completion), or a list of chat messages.
+
+    >>> cells(Records("member", [{"prompt": "1 + 1 = ", "completion": "2"}], np.zeros(1)))
+    [('1 + 1 = ', '2')]
+    """
+    features = records.features
+    if is_frame(features) and features.shape[1] == 2:  # noqa: PLR2004
+        names = list(features.columns)
+        names = list(_PAIR) if set(names) == set(_PAIR) else names
+        return list(zip(*(features[name] for name in names), strict=True))
+    column = features if isinstance(features, list | tuple) else np.asarray(features, dtype=object)
+    if isinstance(column, np.ndarray):
+        column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column  # noqa: PLR2004
+        if column.ndim != 1:
+            raise InputError(
+                f"{records.name} texts must be one column of strings, got shape {column.shape}; name the column of the texts, or those of"
+                " the prompts and the completions."
+            )
+    return [_cell(value) for value in column]
+
+
+_PAIR = ("prompt", "completion")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        value = value["messages"] if "messages" in value else tuple(value.get(name) for name in _PAIR)
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def passages(records: Records, *, render: _Render | None = None) -> list[Passage]:
+    """Return the features of records as texts, all of one kind, with the parts that are scored.
+
+    Args:
+        records: Records whose features are texts, prompts with completions, or chats; see `cells`.
+        render: Renders chat messages; None where there is no chat template.
+
+    >>> passages(Records("member", [("1 + 1 = ", "2")], np.zeros(1)))
+    [Passage(text='1 + 1 = 2', responses=((8, 9),), is_chat=False)]
+    """
+    result: list[Passage] = []
+    for row, value in enumerate(cells(records)):
+        match value:
+            case str():
+                item = Passage(str(value))
+            case (str(prompt), str(completion)):
+                item = Passage(prompt + completion, ((len(prompt), len(prompt) + len(completion)),))
+            case [{"role": str(), "content": _}, *_] as messages:
+                item = _chat(messages, render, place=f"{records.name} chat ({records.row(row)})")
+            case _:
+                got = "a missing value" if is_missing(value) else type(value).__name__
+                fix = "leave that record out or name the column of the texts"
+                raise _unread(records, row, "be strings", got=got, fix=fix)
+        if validate.SURROGATE.search(item.text):
+            fix = "read the file in its own encoding"
+            raise _unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
+        result.append(item)
+        if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
+            fix = "score one kind at a time"
+            raise _unread(records, row, "be of one kind", got="another", fix=fix)
+    return result
+
+
+def _unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+    return InputError(f"{records.name} texts must {must}, got {got} ({records.row(row)}); {fix}.")
+
+
+def _chat(messages: Sequence[Any], render: _Render | None, *, place: str) -> Passage:
+    """Return a chat as its template renders it; a response goes from the template's prompt to the end of the turn."""
+    if render is None:
         raise InputError(
-            f"{records.name} texts must be one column of strings, got shape {column.shape}; name the column of the texts."
+            f"{place} needs a tokenizer of transformers with a chat template, in this process; give each prompt and its"
+            " completion as text."
         )
-    for row, value in enumerate(column):
-        if not isinstance(value, str):
-            got = "a missing value" if is_missing(value) else type(value).__name__
-            raise InputError(
-                f"{records.name} texts must be strings, got {got} ({records.row(row)}); leave that record out or"
-                " name the column of the texts."
+    turns = [{name: value for name, value in item.items() if value is not None} for item in messages]
+    with explained(f"{place} must suit the tokenizer's chat template, which refused it", reason=with_kind):
+        text = render(turns, add_generation_prompt=False)
+        ends = [
+            (
+                render(turns[:at], add_generation_prompt=True),
+                render(turns[: at + 1], add_generation_prompt=False),
             )
-        if validate.SURROGATE.search(value):
-            raise InputError(
-                f"{records.name} texts must be valid Unicode, got half of a surrogate pair ({records.row(row)});"
-                " read the file in its own encoding."
-            )
-    return [str(value) for value in column]
+            for at, turn in enumerate(turns)
+            if turn.get("role") == "assistant"
+        ]
+    if not ends:
+        raise InputError(f"{place} must have a turn of the assistant, got none; leave that record out.")
+    if not all(text.startswith(end) for pair in ends for end in pair):
+        raise InputError(
+            f"{place} must begin as its first turns alone do, but the chat template writes them differently; give one response,"
+            " as a prompt and its completion."
+        )
+    return Passage(text, tuple((len(before), len(after)) for before, after in ends), is_chat=True)
+
+
+def shared(first: Sequence[Any], second: Sequence[Any]) -> int:
+    """Return with how many equal items two sequences begin.
+
+    >>> shared([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    both = zip(first, second, strict=False)
+    return next((at for at, (a, b) in enumerate(both) if a != b), min(len(first), len(second)))
 
 
 def checked_log_probabilities(values: Floats, *, records: Records, row: int) -> Floats:

@@ -9,7 +9,7 @@ from collectors.texts import world
 from collectors.texts.world import letters, net, records
 
 from auditor.collectors.base import Records
-from auditor.collectors.texts import MinK, causal_model, collect_texts, plain_texts
+from auditor.collectors.texts import MinK, causal_model, collect_texts, passages
 
 TEXTS = world.TEXTS
 
@@ -111,7 +111,8 @@ def test_what_are_no_texts_is_refused(members, sentence):
 )
 def test_texts_come_in_any_column(kind):
     """A tuple, an array, a column of a table and a table of one column are the same texts."""
-    assert plain_texts(Records("member", kind(TEXTS), np.zeros(len(TEXTS)))) == TEXTS
+    read = passages(Records("member", kind(TEXTS), np.zeros(len(TEXTS))))
+    assert [item.text for item in read] == [item.scored for item in read] == TEXTS
 
 
 @pytest.mark.parametrize(

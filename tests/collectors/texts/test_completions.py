@@ -236,6 +236,35 @@ def test_a_text_that_the_model_excludes_scores_above_every_other(score, tmp_path
     assert memory.saturated == (0, 4)
 
 
+@pytest.mark.parametrize("form", [EchoedPrompt(), PromptLogProbs()], ids=repr)
+def test_a_server_scores_responses_as_a_model_in_memory(form):
+    """The prompt is sent alone too; the tokens after it count, also against a reference, and a chat is refused."""
+    pairs = [("the ca", "t sat on the mat"), ("hello,", " q"), ("a mu", "ch longer"), ("nothing of", " it")]
+    groups = {"members": pairs[:2], "nonmembers": pairs[2:]}
+    memory = collect_texts(world.model(), tokenizer=world.tokenizer(), **groups)
+    with serving() as (url, _):
+        served = collect_texts(endpoint(url, form=form), **groups)
+        against = collect_texts(endpoint(url, form=form), reference=endpoint(url), **groups)
+        chat = [[{"role": "assistant", "content": "a b"}]] * 2
+        with refused(r"member chat \(row 0, .*needs a tokenizer of transformers"):
+            collect_texts(endpoint(url), members=chat, nonmembers=chat)
+    np.testing.assert_allclose(
+        [*served.member, *served.nonmember], [*memory.member, *memory.nonmember], atol=1e-9
+    )
+    np.testing.assert_allclose(against.member, 0, atol=1e-9)
+    assert "minus that of the reference tiny (completions endpoint), of tiny" in against.history[0]
+
+
+def test_a_server_that_names_no_tokens_scores_no_responses():
+    """Where the prompt ends cannot be known without the names of the tokens."""
+    pairs = [("the ca", "t sat on the mat")] * 2
+    with (
+        serving(changed=no_names) as (url, _),
+        refused(r"member text \(row 0, .*without the names of its tokens"),
+    ):
+        collect_texts(endpoint(url), members=pairs, nonmembers=pairs)
+
+
 @pytest.mark.parametrize(
     ("model", "shown"), [("/data/zelda/models/tiny", "tiny"), ("org/tiny", "org/tiny"), ("tiny", "tiny")]
 )
