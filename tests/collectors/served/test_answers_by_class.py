@@ -122,6 +122,19 @@ def test_names_are_matched_row_by_row(serve, protocol, form, sizes):
 
 
 @pytest.mark.parametrize("form", ROWS)
+def test_a_confidence_needs_no_names_in_advance(serve, form):
+    """Without labels or `classes`, answers in any order give the score; where an answer leaves out a class, `classes` are needed."""
+    groups = {"members": (MEMBERS.x, None), "nonmembers": (OTHERS.x, None), "task": "confidence:entropy"}
+    endpoint = served(serve, KServeV1(), lambda p: {"predictions": [ROWS[form](row) for row in p]})
+    losses = auditor.collect(endpoint, **groups)
+    np.testing.assert_allclose(losses.member, -(MEMBERS.p * np.log(MEMBERS.p)).sum(axis=1), rtol=1e-9)
+    short = served(serve, KServeV1(), lambda p: {"predictions": [dict(falling(row)[:2]) for row in p]})
+    with refused(r"outputs must be named after the labels, or after classes="):
+        auditor.collect(short, **groups)
+    assert auditor.collect(short, classes=CLASSES, **groups).member.shape == (60,)
+
+
+@pytest.mark.parametrize("form", ROWS)
 def test_one_record_a_request_may_come_without_a_list(serve, form):
     """A template of one record reads its classes from the answer itself."""
     protocol = Template('{"x": {{row}}}', "out")
