@@ -291,6 +291,7 @@ def test_every_path_of_every_command_is_an_input_or_an_output():
     """No option that is a path is missing among those that write a file, but for those that are read."""
     read = {
         "about",
+        "base",
         "baseline",
         "ca-file",
         "config",
@@ -299,6 +300,7 @@ def test_every_path_of_every_command_is_an_input_or_an_output():
         "losses",
         "members",
         "nonmembers",
+        "outputs",
         "reference",
     }
     read |= {"request-template", "schedule", "threshold-runs"}
