@@ -25,8 +25,15 @@ def compared(found, kind=SliceKind.GROUP):
     return [part.estimates for part in found if part.kind is kind and part.reason is None]
 
 
-@pytest.mark.parametrize("law", ["normal", "five values"])
-@pytest.mark.parametrize(("few", "many"), [(15, 40), (60, 120)])
+@pytest.mark.parametrize(
+    ("law", "few", "many"),
+    [
+        ("normal", 15, 40),
+        ("five values", 60, 120),
+        pytest.param("normal", 60, 120, marks=pytest.mark.long),
+        pytest.param("five values", 15, 40, marks=pytest.mark.long),
+    ],
+)
 def test_no_slice_of_noise_is_above_zero(simulated, law, few, many):
     """On identical distributions any bound is above 0, any AUC excludes 1/2 or any share the overall one, in at most 5%."""
 
@@ -78,7 +85,7 @@ def test_shares_cover_in_every_band(simulated, fixed, share):
     assert seldom(simulated(missed, seed=4, runs=(200, 5000)))
 
 
-@pytest.mark.parametrize("law", ["normal", "five values"])
+@pytest.mark.parametrize("law", [pytest.param("normal", marks=pytest.mark.long), "five values"])
 def test_holm_rejects_a_group_without_a_leak_seldom(simulated, law):
     """Where half of the groups leak, some other one is called separated in at most 5% of the audits."""
     leaks = np.arange(GROUPS) % 2 == 0
