@@ -171,7 +171,7 @@ def test_equal_groups_rarely_have_a_size(request):
         size = view_of(auditor.audit(losses, delta=1e-5)).severity
         return size is not None and size.level is not Severity.NONE
 
-    assert at_most(*rate_of(request, "severity of groups", missed, seed=41, runs=50), level=0.1)
+    assert at_most(*rate_of(request, "severity of groups", missed, seed=41, runs=30), level=0.1)
 
 
 def test_a_leak_in_one_group_has_a_size(rng):

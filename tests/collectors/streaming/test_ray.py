@@ -96,7 +96,7 @@ def pytorch(tables):
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("build", [scikit_learn, pytorch])
+@pytest.mark.parametrize("build", [scikit_learn, pytest.param(pytorch, marks=pytest.mark.long)])
 def test_from_parquet_to_parquet(build, tables, tmp_path, require_extra):
     """Tables on disk, a model, a file of losses: `collect_to` writes the same bytes with either engine."""
     if build is pytorch:
