@@ -385,6 +385,8 @@ BAD = {
     "not UTF-8": (b"[audit]\nmodel = '\xe4'\n", "is not text in UTF-8 (byte 17); save it as UTF-8."),
     "deep": ("x = " + "[" * 50_000, "is nested too deeply"),
     "digits": ("[audit]\nseed = " + "9" * 5000, "is not valid TOML"),
+    "parts": ("[audit]\n# a\na" + " . 'a b'.\"\\\"\"" * 4000 + " = 1\n", "has a key of more than 32 parts (at line 3)."),
+    "parts of a table": ("[a" + ".a" * 30_000 + "]", "has a key of more than 32 parts (at line 1)."),
     "large": ("#" * 64_001, "is larger than 64,000 bytes (64,001 bytes)"),
 }  # fmt: skip
 

@@ -102,7 +102,10 @@ def test_the_bare_command_says_where_to_begin(capsys):
             "audit x --memory 1XB",
             "--memory must be a number of bytes or a size such as 1GB or 512MiB, got '1XB'.",
         ),
-        ("--bogus", "no such option '--bogus'. See 'auditor --help'."),
+        (
+            "--bogus",
+            "no such option '--bogus' in front of the command; options follow it. See 'auditor --help'.",
+        ),
         ("audit x --hmtl p", "unknown option: --hmtl. Did you mean --html? See 'auditor audit --help'."),
         (
             "audit x --epsilon 3",

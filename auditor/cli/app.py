@@ -64,7 +64,8 @@ def command_of(name: str) -> Callable[..., Any]:
 
         meant = validate.did_you_mean(validate.nearest(name.lower(), _HOMES))
         kind = "option" if name.startswith("-") else "command"
-        raise InputError(f"no such {kind} {name!r}{meant} See 'auditor --help'.")
+        behind = " in front of the command; options follow it" if kind == "option" else ""
+        raise InputError(f"no such {kind} {name!r}{behind}{meant} See 'auditor --help'.")
     result: Callable[..., Any] = getattr(importlib.import_module(f"auditor.cli.{_HOMES[name]}"), name)
     return result
 

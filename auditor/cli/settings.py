@@ -166,6 +166,9 @@ def _refuse_outside(file: "File", command: str, key: str, paths: Sequence[str], 
 OWN, _PROJECT = "auditor.toml", "pyproject.toml"
 _LARGEST = 64_000  # bytes
 _LARGEST_PROJECT = 1_000_000  # shared with other tools
+_PARTS = 32  # maximum parts of a dotted key: time and memory of parsing are quadratic
+_PART = r"""(?:"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+'|(?<![\w-])[\w-]{1,99}+)"""  # a file has room for few longer ones
+_DOTTED = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_PARTS}}}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -274,12 +277,19 @@ def table_of(source: Any) -> tuple[Any, str]:
 def _of_toml(content: bytes, *, named: str) -> dict[str, Any]:
     """Return the tables of a TOML file."""
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        dotted = _DOTTED.search(text)
+        if dotted is not None:
+            line = text.count("\n", 0, dotted.start()) + 1
+            raise InputError(f"{named} has a key of more than {_PARTS} parts (at line {line}).")
+        return tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{named} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
     except RecursionError:
         raise InputError(f"{named} is nested too deeply to be a configuration.") from None
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{named} is not valid TOML: {validate.one_line(error)}.") from None
 
 
