@@ -174,3 +174,9 @@ def test_features_that_cannot_be_hashed_have_no_fingerprint():
     records = [[1, 2], [3]]
     losses = collect(lambda x: np.full(len(x), 0.4), members=(records, [0, 1]), nonmembers=(records, [0, 1]))
     assert losses.fingerprint is None
+
+
+def test_no_classes_are_no_classes():
+    """An empty list of classes is one sentence."""
+    with refused("is not one of the model's classes|classes must"):
+        scored(P, classes=[])

@@ -348,3 +348,23 @@ def test_a_data_module_must_be_set_up_and_have_both_loaders():
     module.train = [module.train]
     with refused(r"^members must come from one loader, got list from train_dataloader"):
         collect(logits, module)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_batches_need_no_labels_for_a_confidence(labelled):
+    """Batches (x, None) are scored without labels; labels that are there are kept as classes, as of pairs of arrays."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    target = y if labelled else None
+
+    def model(rows):
+        return 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+
+    batches = (
+        (x[start : start + 8], None if target is None else y[start : start + 8]) for start in range(0, 40, 8)
+    )
+    found = collect(model, batches, (x, target), task="confidence")
+    expected = collect(model, (x, target), (x, target), task="confidence")
+    np.testing.assert_allclose(found.member, -np.maximum(model(x), 1 - model(x)), rtol=1e-12)
+    np.testing.assert_array_equal(found.nonmember, expected.nonmember)
+    assert (found.label is None) == (expected.label is None) == (not labelled)

@@ -86,6 +86,17 @@ def test_labels_beside_a_confidence_are_kept_as_classes():
 # --- Several labels --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [None, 2])
+def test_labels_alone_have_no_confidence(size):
+    """A model that returns labels is refused where its confidence is the score, which would be the same for all records."""
+    rows, hard = np.arange(6), np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    pairs = {"members": (rows, None), "nonmembers": (rows, None), "task": "confidence", "batch_size": size}
+    with refused("for the task confidence, got only 0 and 1, as of a model that returns labels"):
+        collect(lambda x: hard[x], **pairs)
+    hard[0] = 0.5, 0.25, 0.25  # one record with a doubt
+    assert collect(lambda x: hard[x], **pairs).member[0] == -0.5
+
+
 def test_the_losses_of_labels_are_summed():
     """Probabilities, log-probabilities and logits of several labels give the sum of the negative log-odds."""
     p = RNG.uniform(0.01, 0.99, size=(2 * N, 3))

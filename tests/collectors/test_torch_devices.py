@@ -86,3 +86,17 @@ def test_tensors_of_any_device_and_type_are_taken(rng, dtype, kind):
     np.testing.assert_allclose(found.member, expected.member, rtol=1e-5, atol=1e-6)
     assert (found.fingerprint.member == expected.fingerprint.member).all()
     assert found.history == expected.history
+
+
+@pytest.mark.parametrize("n", [2, 8, 10, 11, 500])
+def test_a_random_model_is_named_in_groups_of_any_size(rng, n):
+    """The same records are requested again although the outputs of a small group are kept."""
+
+    class Noisy(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) + torch.randn(len(x), 2)
+
+    group = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+    with pytest.warns(UserWarning, match="answers differently on repeat"):
+        losses = auditor.collect(Noisy(3, 2), group, group)
+    assert "answers differently on repeat" in losses.notes[0]

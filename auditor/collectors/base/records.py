@@ -118,7 +118,9 @@ class Records:
 def _positions(labels: npt.NDArray[Any], names: Sequence[Any]) -> Codes | None:
     """Return the place of each label among distinct names, -1 of one that is none of them; None where names repeat."""
     both = [labels, np.asarray(names)]
-    if all(item.dtype.kind in "biuf" and ((item < _EXACT) & (item > -_EXACT)).all() for item in both):
+    if len(names) and all(
+        item.dtype.kind in "biuf" and ((item < _EXACT) & (item > -_EXACT)).all() for item in both
+    ):
         values, options = (item.astype(np.float64) for item in both)  # exactly
         order = np.argsort(options)
         options = options[order]

@@ -249,7 +249,16 @@ def facts_of(
     noticed: Sequence[str],
     aside: str = "",
 ) -> dict[str, Any]:
-    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are."""
+    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
+
+    Raises:
+        InputError: Labels alone where the score is the model's confidence, which is then the same for all records.
+    """
+    if hard and isinstance(scorer, ModelScorer) and not scorer.task.needs_labels:
+        raise InputError(
+            "outputs must be probabilities or logits for the task confidence, got only 0 and 1, as of a model that returns labels:"
+            " every answer is equally confident; have the model return probabilities, or score it with the true labels."
+        )
     some = (
         f"some answers name only some of the classes, {shortest} at least, and are scored as under the policy top{shortest}: what"
         " is left of 1 is spread evenly over the others"

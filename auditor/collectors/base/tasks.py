@@ -409,12 +409,13 @@ class Confidence(Classifier):
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
         width = 2 if raw.ndim == 1 else raw.shape[1]
         _refuse_width(getattr(raw, "classes", ()) or classes, width)
-        step, parts = max(1, _BLOCK // width), []
+        step, parts, hard = max(1, _BLOCK // width), [], output is not Output.LOGITS
         for start in range(0, len(raw), step):
             part = checked_outputs(raw[start : start + step], output=output, records=records, start=start)
+            hard = hard and _all_hard(part, output)
             parts.append(_DOUBTS[self.score][1](class_probabilities(part, output)))
         batch = _finite_losses(np.concatenate(parts), records)
-        return replace(batch, eps=resolution(raw), shortest=getattr(raw, "shortest", 0))
+        return replace(batch, eps=resolution(raw), hard=hard, shortest=getattr(raw, "shortest", 0))
 
 
 @dataclass(frozen=True)

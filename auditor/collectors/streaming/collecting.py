@@ -147,12 +147,13 @@ def collect(
     labels["label"] = PerGroup(both[0].labels, both[1].labels) if classified else None
     model = opened_model(model)
     with hushed(model), ThreadPoolExecutor(1) as beside:
-        hashed = beside.submit(_pair_fingerprint, *both)  # while the model computes
+        # While the model computes. Outputs are no features: records that look alike to the model need not be the same.
+        hashed = None if isinstance(model, OutputColumns) else beside.submit(_pair_fingerprint, *both)
         scorer, tried = opened_scorer(model, both, options)
         noticed = () if tried is None else tried.warnings
         member, nonmember = (in_batches(scorer, group, size=options.batch_size) for group in both)
         losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
-        losses = replace(losses, fingerprint=None if isinstance(model, OutputColumns) else hashed.result())
+        losses = replace(losses, fingerprint=None if hashed is None else hashed.result())
     if tried is None:
         noticed = columns_noticed(scorer, both)
         losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
@@ -386,7 +387,6 @@ def collect_to(
         sources=sources,
         batch_size=options.batch_size,
         setting=setting,
-        # Outputs are no features: records that look alike to the model need not be the same.
         without=("fingerprint",) if isinstance(model, OutputColumns) else (),
         trial=trial,
         engine=LocalEngine() if engine is None else engine,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import Batch, Records, joined_records
+from auditor.collectors.base.records import Batch, joined_records
 from auditor.collectors.base.scorer import (
     Scorer,
     explained,
@@ -20,7 +20,7 @@ from auditor.collectors.base.scorer import (
     losses_of,
     with_kind,
 )
-from auditor.collectors.base.tasks import BatchLosses, Classification, Task, concatenated, records_of
+from auditor.collectors.base.tasks import BatchLosses, Classifier, Task, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
 from auditor.collectors.streaming.trial import preflight
 from auditor.collectors.tables.opening import RecordTable, open_source
@@ -123,9 +123,10 @@ def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
         yield item
 
 
-def _labelled(records: Records, task: Task) -> Batch:
-    """Return a batch of records of one group, with their classes as a column."""
-    columns = {"label": records.labels} if isinstance(task, Classification) else {}
+def _labelled(name: str, pair: Any, task: Task, *, least: int = 2) -> Batch:
+    """Return the records of a pair (x, y) as a batch, with their classes as a column."""
+    records = records_of(name, f"{name}s", pair, task, least=least)
+    columns = {"label": records.labels} if isinstance(task, Classifier) and pair[1] is not None else {}
     return Batch(records, np.full(len(records), records.name == "member"), columns)
 
 
@@ -147,11 +148,11 @@ def _batch(name: str, item: Any, group: Any, task: Task) -> Batch:
         raise InputError(
             f"{name}s must come in batches (x, y) with true labels, or in dictionaries with label=, got {got}; give both."
         )
-    if np.ndim(validate.detached(item[1])) == 0:
+    if item[1] is not None and np.ndim(validate.detached(item[1])) == 0:
         raise InputError(
             f"{name}s must come in batches, got a pair (x, y) of a single record; batch the records."
         )
-    return _labelled(records_of(name, f"{name}s", item, task, least=0), task)
+    return _labelled(name, item, task, least=0)
 
 
 def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
@@ -162,7 +163,7 @@ def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
         yield from (source.read(start, start + size) for start in range(0, len(source), size))
         return
     if not is_loader(data):
-        yield _labelled(records_of(name, f"{name}s", data, task), task)
+        yield _labelled(name, data, task)
         return
     for item in _items(f"{name}s", data, size):
         batch = _batch(name, item, group, task)

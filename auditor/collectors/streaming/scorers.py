@@ -247,8 +247,7 @@ class ScoringOptions:
 
 def hushed(model: Any) -> AbstractContextManager[None]:
     """Capture what the library of an opened model prints, as `quietly` does; of a function or a server capture nothing."""
-    of_library = _maker(model) is not None and not isinstance(model, endpoint.Endpoint)
-    return quietly() if of_library else nullcontext()
+    return nullcontext() if _maker(model) is None else quietly()
 
 
 _SMALL = 4096  # records of a group that are scored at once, and looked at in full

@@ -121,7 +121,7 @@ def preflight(
     share = _SOME // len(groups)
     some = groups if whole else spread(groups, most=share, least=share)
     tried = partial(_tried, scorer, batch_size=batch_size)
-    few = some[0].part(0, min(_FEW, len(some[0])))
+    few = some[0].take(slice(0, _FEW))  # never the group itself, whose outputs may be kept
     first, again = tried(few), tried(few)
     alone = tried(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)

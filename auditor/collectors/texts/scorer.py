@@ -20,6 +20,7 @@ from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, T
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, Attacks, AttackState
+from auditor.core.numbers import about
 from auditor.core.options import from_text
 from auditor.core.values import Floats, Losses, LossScale
 from auditor.core.verb import alike
@@ -256,7 +257,7 @@ def collect_texts(
         for side in (member, nonmember)
     ]
     labels["fingerprint"] = fingerprints(Features(*plain))
-    counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
+    counts = f" ({about(cut[0])} member and {about(cut[1])} non-member texts were)" if any(cut) else ""
     noticed = scorer.trial(member)
     batches = (in_batches(scorer, group, size=size) for group in (member, nonmember))
     return losses_of(scorer, *batches, labels=labels, noticed=noticed, aside=counts)
