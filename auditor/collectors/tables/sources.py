@@ -114,7 +114,7 @@ class Table(ABC):
 
     @property
     def title(self) -> str:
-        """The table in a history, which may leave the house."""
+        """The table in a history, which others may read."""
         return Path(without_credentials(str(self.origin))).name if self.origin else "a table in memory"
 
     def note(self, key: bytes) -> tuple[bytes | None, int]:  # noqa: ARG002 - only a Parquet file has notes
