@@ -307,8 +307,11 @@ def array(place: str, values: Any) -> npt.NDArray[Any]:
 
 
 def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
-    """Return a column of labels (ids, groups, people): one value for each record, all distinct when written as text."""
+    """Return a column of labels (ids, groups, people): one value for each record, all distinct when written as text; read-only."""
     raw = column(place, values)
+    if raw.flags.writeable:
+        raw = raw.view()
+        raw.setflags(write=False)
     if raw.dtype.kind == "V":
         raise InputError(
             f"{place} must hold one value for each record, got {raw.dtype}; give one of its fields."

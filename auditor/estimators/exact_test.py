@@ -25,7 +25,7 @@ tests compute that chance.
 
 The p-value. "The statistic is as large as observed" says that at some rank there are more hits than a number known for
 that rank: that some i-th member lies below a j-th non-member, (i, j) being one of some pairs of ranks. Its chance is known
-in two ways: exactly where the members are a sample and few (`chance_to_stay_below`), and otherwise by audits that are drawn
+in two ways: exactly where the members are a sample and few (`StayBelow`), and otherwise by audits that are drawn
 from the law (`least_epsilons`), at any size and for members of a finite training set.
 """
 
@@ -44,12 +44,12 @@ from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
 from auditor.estimators.melding import Ranked, best_ratio, p_value, ranks
-from auditor.estimators.tosses import chance_to_stay_below
+from auditor.estimators.tosses import StayBelow
 
 _Integers = npt.NDArray[np.int64]
 _Corners = tuple[_Integers, _Integers]
 
-_MOST, _DIGITS, _REACH = 20.0, 4, 0.1  # of epsilon, in nats
+_MOST, _DIGITS, _REACH, _WIDE = 20.0, 4, 0.1, 0.4  # of epsilon, in nats
 LEAST_BOUND = 10.0**-_DIGITS  # bounds are multiples of it
 _ALIKE = 1e-9  # of two ratios: the same hits, whatever the rounding
 # The level of a rank between those of `Melded`, of theirs. With half of it the chance of a statistic above the truth reaches
@@ -299,6 +299,7 @@ class CalibratedTest:
     law: Statistic
     drawn: bool = False
     _p_values: dict[float, float] = field(default_factory=dict, repr=False)
+    _counted: list[StayBelow] = field(default_factory=list, repr=False)
 
     @property
     def statistic(self) -> float:
@@ -337,12 +338,21 @@ class CalibratedTest:
             return chance_of_separation(epsilon, self.law, missed=missed)
         if self.drawn:
             return self._by_draws(epsilon)
+        return min(1.0, max(0.0, 1.0 - self._paths(epsilon).chance(epsilon)) + _ROUNDING)
+
+    def _paths(self, epsilon: float) -> StayBelow:
+        """Return the paths counted for a range of epsilon: near the statistic, where the bound is looked for, a wide one."""
+        for known in self._counted:
+            if known.low <= epsilon <= known.high:
+                return known
         law, (own, at) = self.law, self._corners
         most = np.full(law.nonmembers + 1, law.members)
         most[at] = own
         most = np.minimum.accumulate(most[::-1])[::-1]
-        stays = chance_to_stay_below(most, members=law.members, epsilon=epsilon, delta=law.delta)
-        return min(1.0, max(0.0, 1.0 - stays) + _ROUNDING)
+        wide = _WIDE if abs(epsilon - self.statistic) <= _WIDE else 0.0
+        low, high = max(0.0, epsilon - wide / 4), epsilon + wide
+        self._counted.append(StayBelow(most, members=law.members, delta=law.delta, low=low, high=high))
+        return self._counted[-1]
 
     @property
     def _is_perfect(self) -> bool:

@@ -1,6 +1,7 @@
 """The exact chance that no more members than known numbers lie below the non-members, under the least favourable law."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,35 +21,64 @@ _STARTS = 40
 _FAR, _SOME = 6.0, 20
 
 
-def chance_to_stay_below(most: _Integers, *, members: int, epsilon: float, delta: float) -> float:
-    """Return the chance that for all j the (j+1)-th smallest non-member, or the end, has at most most[j] members below.
+class StayBelow:
+    """The chance that for all j the (j+1)-th smallest non-member, or the end, has at most most[j] members below.
 
-    Args:
-        most: Shape (n0 + 1,), non-decreasing, the last one n1.
-        members: n1.
-        epsilon: 0 or more, in nats.
-        delta: In [0, 1).
+    All paths between two points have one chance, which depends on epsilon through the share of the tosses alone. So the
+    paths are counted once, with the chances of one share, and serve a range of epsilon.
 
     >>> most = np.array([1, 2, 2])  # of two records each: not both members below both non-members
-    >>> round(6 * chance_to_stay_below(most, members=2, epsilon=0.0, delta=0.0), 9)
+    >>> round(6 * StayBelow(most, members=2, delta=0.0, low=0.0, high=1.0).chance(0.0), 9)
     5.0
     """
-    n1, n0 = members, most.size - 1
-    beyond = float(special.expit(-epsilon))  # of the members outside the jump: those above the corner
-    (first, first_chances), (last, last_chances) = _in_the_jump(n1, delta), _in_the_jump(n0, delta)
-    # Where the path may cross the corner, and how many of both groups are expected on its two sides.
-    j, i = _likely(n0, beyond, int(last[-1]), 0), _likely(n1, 1 - beyond, 0, int(first[-1]))
-    rise, fall = n1 * (1 - beyond) + n0 * beyond, n1 * beyond + n0 * (1 - beyond)
-    below = _paths(first, most, n1 * (1 - beyond) / rise, rows=j, columns=i)
-    # Read from above, so many members go with at most so many non-members.
-    room = n0 - np.searchsorted(most, np.arange(n1, -1, -1), side="left")
-    mirrored = range(n1 - i[-1], n1 - i[0] + 1), range(n0 - j[-1], n0 - j[0] + 1)
-    above = _paths(last, room, n0 * (1 - beyond) / fall, rows=mirrored[0], columns=mirrored[1])
-    # Of so many scores below the corner: their chance over that of the tosses, without the binomials of each order.
-    both = np.arange(j[0] + i[0], j[-1] + i[-1] + 1)
-    before = _weighted(below, first_chances, _scores(both, first, n1, rise), len(i))
-    after = _weighted(above[:, ::-1, ::-1], last_chances, _scores(n1 + n0 - both, last, n0, fall), len(j))
-    return float(np.einsum("ji,ij->", before, after))
+
+    def __init__(self, most: _Integers, *, members: int, delta: float, low: float, high: float) -> None:
+        """Count the paths.
+
+        Args:
+            most: Shape (n0 + 1,), non-decreasing, the last one n1.
+            members: n1.
+            delta: In [0, 1).
+            low: The smallest epsilon that will be asked for: 0 or more, in nats.
+            high: The largest one.
+        """
+        n1, n0 = members, most.size - 1
+        self.low, self.high, self._sizes = low, high, (n1, n0)
+        self._first, self._last = _in_the_jump(n1, delta), _in_the_jump(n0, delta)
+        first, last = self._first[0], self._last[0]
+        # Where the path may cross the corner.
+        ends = [float(special.expit(-epsilon)) for epsilon in (high, low)]
+        j = _likely(n0, ends, int(last[-1]), 0)
+        i = _likely(n1, [1 - end for end in reversed(ends)], 0, int(first[-1]))
+        self._j, self._i = np.arange(j.start, j.stop), np.arange(i.start, i.stop)
+        shares = [self._expected(epsilon)[1] for epsilon in (low, (low + high) / 2, high)]
+        self._counted = shares[1]
+        self._below = _paths(first, most, [share for share, _ in shares], rows=j, columns=i)
+        # Read from above, so many members go with at most so many non-members.
+        room = n0 - np.searchsorted(most, np.arange(n1, -1, -1), side="left")
+        mirrored = range(n1 - i[-1], n1 - i[0] + 1), range(n0 - j[-1], n0 - j[0] + 1)
+        above = _paths(last, room, [share for _, share in shares], rows=mirrored[0], columns=mirrored[1])
+        self._above = above[:, ::-1, ::-1]
+
+    def _expected(self, epsilon: float) -> tuple[tuple[float, float], ...]:
+        """Return how many scores are expected below and above the corner, and which share are members, and non-members."""
+        n1, n0 = self._sizes
+        beyond = float(special.expit(-epsilon))  # of the members outside the jump: those above the corner
+        rise, fall = n1 * (1 - beyond) + n0 * beyond, n1 * beyond + n0 * (1 - beyond)
+        return (rise, fall), (n1 * (1 - beyond) / rise, n0 * (1 - beyond) / fall)
+
+    def chance(self, epsilon: float) -> float:
+        """Return it at an epsilon of the range."""
+        (n1, n0), ((rise, fall), shares) = self._sizes, self._expected(epsilon)
+        # Of so many scores below the corner: their chance over that of the tosses, without the binomials of each order.
+        j, i = self._j, self._i
+        both = np.arange(j[0] + i[0], j[-1] + i[-1] + 1)
+        sides = zip(shares, self._counted, strict=True)
+        below, above = ((math.log(now / then), math.log((1 - now) / (1 - then))) for now, then in sides)
+        before = _weighted(self._below, self._first, _scores(both, self._first[0], n1, rise), below, j, i)
+        scores = _scores(n1 + n0 - both, self._last[0], n0, fall)
+        after = _weighted(self._above, self._last, scores, above, n1 - i, n0 - j)
+        return float(np.einsum("ji,ij->", before, after))
 
 
 def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -> Floats:
@@ -60,10 +90,22 @@ def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -
     return np.asarray(np.exp(logs))
 
 
-def _weighted(paths: Floats, chances: Floats, scores: Floats, columns: int) -> Floats:
-    """Sum the paths over their starts, each weighed by that of its start and of the number of scores, row + column."""
-    windows = np.lib.stride_tricks.sliding_window_view(scores * chances[:, None], columns, axis=1)
-    return np.asarray(np.einsum("sij,sij->ij", paths, windows))
+def _weighted(
+    paths: Floats,
+    starts: tuple[_Integers, Floats],
+    scores: Floats,
+    logs: tuple[float, float],
+    rows: _Integers,
+    columns: _Integers,
+) -> Floats:
+    """Sum the paths over their starts, each weighed by that of its start and of the number of scores, row + column.
+
+    The logs are those of a toss to the next column and to the next row, over those that the paths were counted with.
+    """
+    chances = scores * (starts[1] * np.exp(-starts[0] * logs[0]))[:, None]
+    windows = np.lib.stride_tricks.sliding_window_view(chances, columns.size, axis=1)
+    tosses = np.exp(rows * logs[1])[:, None] * np.exp(columns * logs[0])
+    return np.asarray(np.einsum("sij,sij->ij", paths, windows) * tosses)
 
 
 def _in_the_jump(size: int, delta: float) -> tuple[_Integers, Floats]:
@@ -75,32 +117,39 @@ def _in_the_jump(size: int, delta: float) -> tuple[_Integers, Floats]:
     return ends, np.diff(at_most[ends], prepend=0.0)
 
 
-def _likely(size: int, share: float, fewer: int, more: int) -> range:
+def _likely(size: int, shares: Sequence[float], fewer: int, more: int) -> range:
     """Return the numbers of a group that may lie below the corner: all whose chance matters, for every content of the jumps."""
-    reach = _FAR * math.sqrt(size * share * (1 - share)) + _SOME
-    return range(max(0, int(size * share - reach) - fewer), min(size, int(size * share + reach) + more) + 1)
+    low, high = (
+        size * share + sign * (_FAR * math.sqrt(size * share * (1 - share)) + _SOME)
+        for share, sign in zip(shares, (-1, 1), strict=True)
+    )
+    return range(max(0, int(low) - fewer), min(size, int(high) + more) + 1)
 
 
 def _paths(
-    starts: _Integers, most: _Integers, share: float, *, rows: range, columns: range
+    starts: _Integers, most: _Integers, shares: Sequence[float], *, rows: range, columns: range
 ) -> npt.NDArray[np.float64]:
     """Return the chance that tosses pass through (row, column) and stay below; shape (starts, rows, columns).
 
     Args:
         starts: Columns in which a path may begin, in row 0.
         most: In each row the largest column; never falls.
-        share: The chance that a toss leads to the next column and not to the next row.
+        shares: The chance that a toss leads to the next column and not to the next row: that of the paths, between the
+            smallest and the largest one for which no path that matters may be left out.
         rows: Rows whose chances are returned.
         columns: Columns whose chances are returned.
     """
+    least, share, largest = shares
     result = np.zeros((starts.size, len(rows), len(columns)))
     steps = np.asfortranarray([np.ones(columns.stop), np.full(columns.stop, -share)])
     low, high = int(starts[0]), -1
     chances = np.zeros((starts.size, 0))
     for row in range(rows.stop):
-        middle, spread = row * share / (1 - share), (_FAR * math.sqrt(row) + _SOME) / (1 - share)
-        top = min(int(most[row]), columns.stop - 1, int(starts[-1] + middle + spread))
-        start = max(low, int(starts[0] + middle - spread))
+        spread = _FAR * math.sqrt(row) + _SOME
+        top = min(
+            int(most[row]), columns.stop - 1, int(starts[-1] + (row * largest + spread) / (1 - largest))
+        )
+        start = max(low, int(starts[0] + (row * least - spread) / (1 - least)))
         if start > top:
             break
         entered = np.zeros((starts.size, top - start + 1))

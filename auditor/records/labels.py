@@ -2,6 +2,7 @@
 
 import math
 import warnings
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
@@ -47,8 +48,11 @@ class Codes:
     @property
     def in_both(self) -> Integers:
         """The codes that occur in both groups."""
-        shared = np.intersect1d(self.member, self.nonmember)
-        return shared[shared >= 0]
+        seen = [
+            np.bincount(side + 1, minlength=self.labels.size + 1)[1:] > 0
+            for side in (self.member, self.nonmember)
+        ]
+        return np.flatnonzero(seen[0] & seen[1])
 
     @property
     def units(self) -> PerGroup:
@@ -65,12 +69,41 @@ def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     >>> text(np.array([7.0, np.nan]))
     (array(['7', 'nan'], dtype=object), array([False,  True]))
     """
+    at, words, missing = _spelled(column)
+    return words[at], missing[at]
+
+
+def _spelled(column: Column) -> tuple[Integers, Column, npt.NDArray[np.bool_]]:
+    """Return the place of each label among some that include all distinct ones, these as text, and which of them are none."""
     values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
+    at, values = _distinct(values)
     # Objects, for an array of text is as wide in every row as the longest.
-    words = np.array([_word(item).strip() for item in values.tolist()], dtype=object)
+    words = np.array(
+        [(item if type(item) is str else _word(item)).strip() for item in values.tolist()], dtype=object
+    )
     # Text is taken at its word, so that a person called None is one; other types spell missing values like this.
     blank = ("",) if column.dtype.kind in "US" else _NO_LABEL
-    return words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
+    return at, words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
+
+
+_PLAIN, _SEVERAL = (
+    {str, np.str_, type(None)},
+    1_000,
+)  # types that Arrow spells as Python does; rows that repay its import
+
+
+def _distinct(values: Column) -> tuple[Integers, Column]:
+    """Return the place of each entry among the distinct ones in order of appearance, and these; all where Arrow cannot tell."""
+    import pyarrow as pa
+
+    every = np.arange(values.size), values
+    if values.size < _SEVERAL or (values.dtype == object and not {*map(type, values.tolist())} <= _PLAIN):
+        return every
+    try:
+        encoded = pa.array(values).dictionary_encode(null_encoding="encode")
+    except (pa.ArrowException, ValueError):  # such as text with half a character
+        return every
+    return encoded.indices.to_numpy().astype(np.int64), np.array([*encoded.dictionary.to_pylist(), None])[:-1]
 
 
 def is_missing(value: Any) -> bool:
@@ -92,15 +125,41 @@ def codes(pair: PerGroup) -> Codes:
     >>> coded.member, coded.nonmember, coded.labels.tolist()
     (array([ 0,  1, -1]), array([1, 2]), ['b', 'a', 'c'])
     """
+    key = id(pair.member), id(pair.nonmember)
+    if key in _CODED:
+        return _CODED[key]
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
-        words: list[Any] = np.concatenate(pair).tolist()  # no blanks to find, and no text to make
+        at, labels = _distinct(np.concatenate(pair))  # no blanks to find, and no text to make
+        sides = [(side, labels, np.zeros(labels.size, np.bool_)) for side in np.split(at, [pair.member.size])]
     else:
-        sides = [np.where(missing, np.array(None), spelled) for spelled, missing in map(text, pair)]
-        words = np.concatenate(sides).tolist()
+        sides = list(map(_spelled, pair))
     seen: dict[Any, int] = {}
-    numbers = [-1 if word is None else seen.setdefault(word, len(seen)) for word in words]
-    member, nonmember = np.split(np.array(numbers, dtype=np.int64), [pair.member.size])
-    return Codes(member, nonmember, np.array(list(seen), dtype=object))
+    member, nonmember = (
+        np.array(
+            [
+                -1 if none else seen.setdefault(word, len(seen))
+                for word, none in zip(words.tolist(), missing, strict=True)
+            ]
+        )[at]
+        for at, words, missing in sides
+    )
+    result = Codes(member, nonmember, np.array(list(seen), dtype=object))
+    if not any(column.flags.writeable for column in pair):
+        _keep(pair, result)
+    return result
+
+
+_CODED: dict[
+    tuple[int, int], Codes
+] = {}  # of the read-only columns that are alive: an audit reads each several times
+
+
+def _keep(pair: PerGroup, result: Codes) -> None:
+    key = id(pair.member), id(pair.nonmember)
+    _CODED[key] = result
+    for column in pair:
+        column.setflags(write=False)
+        weakref.finalize(column, _CODED.pop, key, None)
 
 
 def _word(item: Any) -> str:
@@ -133,12 +192,16 @@ def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
     result = []
     sides = ((losses.member, losses.sorted_nonmember), (losses.nonmember, losses.sorted_member))
     for (values, other), owner in zip(sides, owners, strict=True):
-        unit, sizes = np.unique(owner, return_inverse=True, return_counts=True)[1:]
+        counts = np.bincount(owner)
+        sizes = counts[counts > 0]
         if sizes.size == values.size:
             result.append(float(values.size))
             continue
-        below, upto = np.searchsorted(other, values), np.searchsorted(other, values, side="right")
-        icc = _intraclass((below + upto) / (2 * other.size), unit, sizes)
+        unit = (np.cumsum(counts > 0) - 1)[owner]
+        order, placements = np.argsort(values), np.empty(values.size)
+        ordered = values[order]  # neighbours are found near each other
+        placements[order] = np.searchsorted(other, ordered) + np.searchsorted(other, ordered, side="right")
+        icc = _intraclass(placements / (2 * other.size), unit, sizes)
         weighted = float(np.square(sizes, dtype=np.float64).sum()) / values.size
         result.append(values.size / (1 + (weighted - 1) * icc))
     return result[0], result[1]
@@ -357,7 +420,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
         return PersonsFound(losses, choice, by_id, False, *alone)
     persons = codes(losses.person)
     owners = persons.units
-    sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]
+    sizes = [counts[counts > 0] for counts in map(np.bincount, owners)]
     both, by_chance = _in_both(persons, losses.inclusion)
     together = np.bincount(persons.pooled + 1)[1:]
     return PersonsFound(
@@ -490,14 +553,14 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
-    chance = np.full(owner.size, persons.member.size / owner.size)
-    if inclusion is not None:
-        chance = np.concatenate(inclusion)
-    names = owner >= 0
-    alone = sum(
-        np.exp(np.bincount(owner[names], weights=log[names], minlength=count))
-        for log in (np.log(chance), np.log1p(-chance))
-    )
+    if inclusion is None:
+        share, held = persons.member.size / owner.size, np.bincount(owner + 1, minlength=count + 1)[1:]
+        sums = [log * held for log in (math.log(share), math.log1p(-share))]
+    else:
+        odds, names = np.concatenate(inclusion), owner >= 0
+        logs = np.log(odds), np.log1p(-odds)
+        sums = [np.bincount(owner[names], weights=log[names], minlength=count) for log in logs]
+    alone = sum(map(np.exp, sums))
     return persons.in_both.size, max(0.0, float(np.sum(1 - alone)))
 
 
@@ -551,7 +614,8 @@ class _PerPerson:
 
     @classmethod
     def of(cls, values: Floats, owner: Integers, by: str) -> "_PerPerson":
-        order = np.lexsort((values, owner))
+        by_value = np.argsort(values)
+        order = by_value[np.argsort(owner[by_value], kind="stable")]
         owned = owner[order]
         starts = np.flatnonzero(np.concatenate([[True], owned[1:] != owned[:-1]]))
         ordered = values[order]
@@ -575,13 +639,16 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts = []
+    firsts, numbers = [], []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
         firsts.append((first, same))
+        numbers.append(ordered[side.starts])
     if all(same.all() for _, same in firsts):
-        return PerGroup(*(first for first, _ in firsts))
+        result = PerGroup(*(first for first, _ in firsts))
+        _keep(result, Codes(*numbers, coded.labels))
+        return result
     if not mixed:
         return None
     spelled = ((text(first), same) for first, same in firsts)
