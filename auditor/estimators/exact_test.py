@@ -43,7 +43,7 @@ from auditor.core.options import Census, Coverage, Sample, Subset
 from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
-from auditor.estimators.melding import Ranked, best_ratio, p_value, ranks
+from auditor.estimators.melding import Ranked, best_ratio, p_value, range_of_ranks, ranks
 from auditor.estimators.tosses import StayBelow
 
 _Integers = npt.NDArray[np.int64]
@@ -57,6 +57,7 @@ _ALIKE = 1e-9  # of two ratios: the same hits, whatever the rounding
 _BETWEEN = 0.25
 _NEARLY_ALL = 0.8  # of a training set: from there on it is as if all of it were scored
 _ROUNDING = 1e-9  # of a p-value: rounding in sums and factorials
+_LARGEST_P = 1 - np.finfo(float).epsneg
 
 # --- The hits at ranks that are fixed before any data are seen ---
 
@@ -172,7 +173,7 @@ class _Side:
         share = np.sqrt(self.levels)
         wrongly = np.asarray(special.betainccinv(*self._melded(least).laws()[0], share), dtype=np.float64)
         surely = _most(partial(self._separately, value, wrongly, share), least, all_of_them)
-        return _most(partial(self._below, value), surely, _most(separately, surely, all_of_them))
+        return _most_by_value(partial(self._excess, value), surely, _most(separately, surely, all_of_them))
 
     def _separately(
         self, value: float, wrongly: Floats, levels: Floats, hits: _Integers, at: _Integers
@@ -183,10 +184,16 @@ class _Side:
             return np.asarray(hits < rates * self.others)
         return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels[at]
 
-    def _below(self, value: float, hits: _Integers, at: _Integers) -> npt.NDArray[np.bool_]:
-        """Return whether the melded bound of some ranks lies below this value."""
+    def _excess(self, value: float, hits: _Integers, at: _Integers) -> Floats:
+        """Return how far, in standard deviations, the melded bound of some ranks lies below this value."""
         some = Ranked(dense_ranks(self.ranked)[at], self.ranked, hits, self.others, self.tail)
-        return p_value(value - _ALIKE, some, delta=self.delta, level=self.levels[at]) > self.levels[at]
+        of_ranks = self._of_ranks[0][at], self._of_ranks[1][at]
+        p = p_value(value - _ALIKE, some, delta=self.delta, level=self.levels[at], of_ranks=of_ranks)
+        return np.asarray(special.ndtri(np.minimum(p, _LARGEST_P)) - special.ndtri(self.levels[at]))
+
+    @cached_property
+    def _of_ranks(self) -> tuple[Floats, Floats]:
+        return range_of_ranks(self._melded(np.zeros(self.levels.size, np.int64)), self.levels)
 
     def _melded(self, hits: _Integers) -> Ranked:
         return Ranked(dense_ranks(self.ranked), self.ranked, hits, self.others, self.tail)
@@ -277,6 +284,28 @@ def _most(
         middle = (low[at] + beyond[at]) // 2
         fits = below(middle, at)
         low[at[fits]], beyond[at[~fits]] = middle[fits], middle[~fits]
+    return low
+
+
+def _most_by_value(
+    excess: Callable[[_Integers, _Integers], Floats], least: _Integers, most: _Integers
+) -> _Integers:
+    """Return the same by straight lines through the excess, which is positive where hits are below, and nearly straight."""
+    every = np.arange(least.size)
+    low, beyond = least.copy(), most + 1
+    at_low, at_beyond = excess(low, every), np.full(least.size, -math.inf)
+    # Those beyond the most are above; but the most itself is nearer, where it is above too.
+    at_most = excess(most, every)
+    fits = at_most > 0
+    low[fits], at_low[fits] = most[fits], at_most[fits]
+    beyond[~fits], at_beyond[~fits] = most[~fits], at_most[~fits]
+    while (at := np.flatnonzero(beyond - low > 1)).size:
+        share = at_low[at] / (at_low[at] - at_beyond[at])
+        between = np.clip(low[at] + (share * (beyond[at] - low[at])).astype(np.int64), low[at] + 1, beyond[at] - 1)
+        now = excess(between, at)
+        fits = now > 0
+        low[at[fits]], at_low[at[fits]] = between[fits], now[fits]
+        beyond[at[~fits]], at_beyond[at[~fits]] = between[~fits], now[~fits]
     return low
 
 

@@ -97,7 +97,14 @@ def best_ratio(
     return result
 
 
-def p_value(epsilon: float, candidates: Ranked, *, delta: float, level: float | Floats = 1e-5) -> Floats:
+def p_value(
+    epsilon: float,
+    candidates: Ranked,
+    *,
+    delta: float,
+    level: float | Floats = 1e-5,
+    of_ranks: tuple[Floats, Floats] | None = None,
+) -> Floats:
     """Return P[V <= e^eps B + d] of each candidate, rounded up by at most 3e-7 of ``level``.
 
     Args:
@@ -105,23 +112,37 @@ def p_value(epsilon: float, candidates: Ranked, *, delta: float, level: float | 
         candidates: Ranks and hits; a candidate without hits has p-value 1.
         delta: In [0, 1).
         level: Level of all candidates, or of each, to compare with.
+        of_ranks: `range_of_ranks` of the candidates and the level, if it is known.
 
     >>> result = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
     >>> math.isclose(result[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
     True
     """
-    p = _Melding(candidates, delta=delta, level=level).p_value(epsilon)
+    p = _Melding(candidates, delta=delta, level=level, of_ranks=of_ranks).p_value(epsilon)
     return np.where(candidates.hits <= 0, 1.0, p)
+
+
+def range_of_ranks(candidates: Ranked, level: float | Floats) -> tuple[Floats, Floats]:
+    """Return between which rates B lies but for a negligible share of the level; it depends on the ranks alone."""
+    outside, b = _OUTSIDE * level, candidates.laws()[0]
+    return special.betaincinv(*b, outside), special.betainccinv(*b, outside)
 
 
 class _Melding:
     """P[V <= e^eps B + d] of candidates that all have hits, as a function of epsilon."""
 
-    def __init__(self, candidates: Ranked, *, delta: float, level: float | Floats) -> None:
+    def __init__(
+        self,
+        candidates: Ranked,
+        *,
+        delta: float,
+        level: float | Floats,
+        of_ranks: tuple[Floats, Floats] | None = None,
+    ) -> None:
         self.delta, self.outside = delta, (outside := _OUTSIDE * level)
         self.b, self.v = candidates.laws()
         # Beyond these quantiles B or V is improbable.
-        self.b_range = special.betaincinv(*self.b, outside), special.betainccinv(*self.b, outside)
+        self.b_range = range_of_ranks(candidates, level) if of_ranks is None else of_ranks
         self.v_range = special.betaincinv(*self.v, outside), special.betainccinv(*self.v, outside)
 
     def p_value(self, epsilon: float) -> Floats:
