@@ -53,14 +53,23 @@ def local_level(size: int, alpha: float) -> float:
     allowed = largest_count(_DRAWS, alpha)
     if allowed is None:
         return low
-    rng = np.random.default_rng([size, _DRAWS])
-    drawn, high = order_statistics(ranks, size, _DRAWS, rng), alpha / 2
+    drawn, high, surely = _drawn(size), alpha / 2, 0
     for _ in range(_HALVINGS):
         middle = (low * high) ** 0.5
         ends = _limits_at(ranks, size, middle)
-        left = np.count_nonzero(((drawn < ends[0][:, None]) | (drawn > ends[1][:, None])).any(axis=0))
-        low, high = (middle, high) if left <= allowed else (low, middle)
+        leave = ((drawn < ends[0][:, None]) | (drawn > ends[1][:, None])).any(axis=0)
+        # Who leaves the limits at one level does at each larger one, so only the others are looked at again, or only they.
+        left = surely + int(np.count_nonzero(leave))
+        if left <= allowed:
+            low, surely, drawn = middle, left, drawn[:, ~leave]
+        else:
+            high, drawn = middle, drawn[:, leave]
     return low
+
+
+@lru_cache(maxsize=2)
+def _drawn(size: int) -> Floats:
+    return order_statistics(ranks_of_both_ends(size), size, _DRAWS, np.random.default_rng([size, _DRAWS]))
 
 
 def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Floats]:

@@ -31,7 +31,7 @@ from auditor.curves.transforms import Transform, log_odds, published
 from auditor.estimators import supremum
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.limits import finite
-from auditor.estimators.supremum import BRANCHES, Branch, Supremum, gaussian_supremum
+from auditor.estimators.supremum import BRANCHES, Branch, Supremum, gaussian_suprema, gaussian_supremum
 
 
 def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -434,8 +434,8 @@ def noise_floor(
         )
     else:  # more than NumPy draws: a coin for each record, for that the numbers then vary too moves no moment
         drawn = rng.binomial(counts[used], losses.n_member / records, size=(permutations, used.size))
-    pairs = ((fit_gaussian(centres, row), fit_gaussian(centres, counts[used] - row)) for row in drawn)
-    return np.array([gaussian_supremum(*pair, delta=delta, clip=clip).value for pair in pairs])
+    pairs = [(fit_gaussian(centres, row), fit_gaussian(centres, counts[used] - row)) for row in drawn]
+    return gaussian_suprema(pairs, delta=delta, clip=clip)
 
 
 # --- The Epsilon* of two normals without a few records, and with the other transform ---

@@ -301,7 +301,9 @@ def _most_by_value(
     beyond[~fits], at_beyond[~fits] = most[~fits], at_most[~fits]
     while (at := np.flatnonzero(beyond - low > 1)).size:
         share = at_low[at] / (at_low[at] - at_beyond[at])
-        between = np.clip(low[at] + (share * (beyond[at] - low[at])).astype(np.int64), low[at] + 1, beyond[at] - 1)
+        between = np.clip(
+            low[at] + (share * (beyond[at] - low[at])).astype(np.int64), low[at] + 1, beyond[at] - 1
+        )
         now = excess(between, at)
         fits = now > 0
         low[at[fits]], at_low[at[fits]] = between[fits], now[fits]

@@ -125,7 +125,7 @@ def p_value(
 def range_of_ranks(candidates: Ranked, level: float | Floats) -> tuple[Floats, Floats]:
     """Return between which rates B lies but for a negligible share of the level; it depends on the ranks alone."""
     outside, b = _OUTSIDE * level, candidates.laws()[0]
-    return special.betaincinv(*b, outside), special.betainccinv(*b, outside)
+    return np.asarray(special.betaincinv(*b, outside)), np.asarray(special.betainccinv(*b, outside))
 
 
 class _Melding:

@@ -367,6 +367,7 @@ def _score_limit(value: float, n1: int, n0: int, z: float) -> float:
 _Counts1D = npt.NDArray[np.int64]
 # The paper keeps empirical error rates inside this open interval, for numerical stability.
 _EMPIRICAL_CLIP = 0.001
+_BLOCK = 256
 
 
 def empirical(
@@ -435,20 +436,33 @@ def _largest_ratio(
         upto,
         *([] if losses is None else [_crossings(losses, clip)]),
     ):  # one after another, for there may be millions
-        fpr, tpr = fp / counts.n_nonmember, tp / counts.n_member
-        inside = (fpr > clip) & (fpr < 1 - clip) & (tpr > clip) & (tpr < 1 - clip)
-        fpr, tpr = fpr[inside], tpr[inside]
+        rates = fp / counts.n_nonmember, tp / counts.n_member
+        start = max(int(np.searchsorted(rate, clip, side="right")) for rate in rates)
+        stop = min(int(np.searchsorted(rate, 1 - clip)) for rate in rates)
+        fpr, tpr = (rate[start:stop] for rate in rates)
         for name in ("m1", "m2", "m3", "m4") if fpr.size else ():
-            ratio = _ratio(name, fpr, tpr, delta)
-            at = int(np.argmax(ratio))
-            result.append((float(ratio[at]), name, float(fpr[at]), float(tpr[at])))
+            at = _largest_at(name, fpr, tpr, delta)
+            result.append(
+                (float(_ratio(name, fpr[at], tpr[at], delta)), name, float(fpr[at]), float(tpr[at]))
+            )
     if not result:
         return None
     largest, name, at_fpr, at_tpr = max(result, key=operator.itemgetter(0))
     return math.log(largest) if largest > 0 else -math.inf, name, at_fpr, at_tpr
 
 
-def _ratio(name: str, fpr: Floats, tpr: Floats, delta: float) -> Floats:
+def _largest_at(name: str, fpr: Floats, tpr: Floats, delta: float) -> int:
+    """Return the first place of the largest ratio, of rates that never fall: no block of them exceeds that of its corner."""
+    starts = np.arange(0, fpr.size, _BLOCK)
+    ends = np.minimum(starts + _BLOCK, fpr.size) - 1
+    corner = (fpr[starts], tpr[ends]) if name in ("m1", "m2") else (fpr[ends], tpr[starts])
+    least = _ratio(name, fpr[starts], tpr[starts], delta).max()
+    starts = starts[_ratio(name, corner[0], corner[1], delta) >= least]
+    at = np.minimum(starts[:, None] + np.arange(_BLOCK), fpr.size - 1).ravel()
+    return int(at[np.argmax(_ratio(name, fpr[at], tpr[at], delta))])
+
+
+def _ratio(name: str, fpr: Any, tpr: Any, delta: float) -> Any:
     top, bottom = (tpr, fpr) if name in ("m1", "m3") else (fpr, tpr)
     if name in ("m2", "m3"):
         return (1 - top - delta) / (1 - bottom)
@@ -462,6 +476,6 @@ def _crossings(losses: Losses, clip: float) -> tuple[_Counts1D, _Counts1D]:
     values = member[np.clip(ends, 0, member.size - 1)]
     before = member[np.maximum(np.searchsorted(member, values, side="left") - 1, 0)]
     after = member[np.minimum(np.searchsorted(member, values, side="right"), member.size - 1)]
-    thresholds = np.concatenate([before, values, after])
+    thresholds = np.sort(np.concatenate([before, values, after]))
     fp, tp = (np.searchsorted(group, thresholds, side="right") for group in (nonmember, member))
     return fp, tp

@@ -7,8 +7,9 @@ Negoescu et al. 2024, Definition 2.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -78,7 +79,7 @@ class Supremum:
 # branch's value is the root of H(eps) = d. This replaces the paper's grid of two million thresholds [own].
 
 
-_EXP_LIMIT = 700.0
+_EXP_LIMIT, _BISECTIONS = 700.0, 50
 
 
 def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float = 0.0) -> Supremum:
@@ -94,16 +95,10 @@ def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, cl
     >>> round(gaussian_supremum(unit, Gaussian(1.0, 1.0), delta=1e-5).value, 6)
     4.377178
     """
-    laws = _without_specks(member, nonmember)
-    edge = _at_an_edge(*laws, delta, clip)
-    if edge is not None:
-        return edge
-    unit = min(laws, key=lambda law: law.sd)
-    # In units of the narrower law, where thresholds near it lose no digits to its distance from 0.
-    member, nonmember = (Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd) for law in laws)
-    interval = _interval(member, nonmember, clip)
-    if interval[0] > interval[1]:
-        return _separated(clip, delta)
+    units = _in_units(member, nonmember, delta, clip)
+    if isinstance(units, Supremum):
+        return units
+    unit, member, nonmember, interval = units
     scaled = [_branch(name, member, nonmember, delta, interval) for name in BRANCHES]
     branches = tuple(
         replace(item, threshold=unit.mean + unit.sd * item.threshold, hazard=item.hazard / unit.sd)
@@ -117,20 +112,39 @@ def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, cl
     return Supremum(scaled[at].epsilon, branches, branches[at], fpr, fnr)
 
 
-def _branch(
-    name: str, member: Gaussian, nonmember: Gaussian, delta: float, interval: tuple[float, float]
-) -> Branch:
+def _in_units(
+    member: Gaussian, nonmember: Gaussian, delta: float, clip: float
+) -> Supremum | tuple[Gaussian, Gaussian, Gaussian, tuple[float, float]]:
+    """Return the narrower law, both laws in its units, and the thresholds that are allowed; or the supremum, at an edge."""
+    laws = _without_specks(member, nonmember)
+    edge = _at_an_edge(*laws, delta, clip)
+    if edge is not None:
+        return edge
+    unit = min((member, nonmember), key=lambda law: law.sd)
+    # In units of the narrower law, where thresholds near it lose no digits to its distance from 0.
+    member, nonmember = (Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd) for law in laws)
+    interval = _interval(member, nonmember, clip)
+    return _separated(clip, delta) if interval[0] > interval[1] else (unit, member, nonmember, interval)
+
+
+def _lower(name: str, member: Gaussian, nonmember: Gaussian, interval: tuple[float, float]) -> "_Lower":
     member_first, upper = BRANCHES[name]
     p, q = (member, nonmember) if member_first else (nonmember, member)
     sign = -1.0 if upper else 1.0
     low, high = sorted(sign * end for end in interval)
-    lower = _Lower(sign * p.mean, p.sd, sign * q.mean, q.sd, low, high)
+    return _Lower(sign * p.mean, p.sd, sign * q.mean, q.sd, low, high)
+
+
+def _branch(
+    name: str, member: Gaussian, nonmember: Gaussian, delta: float, interval: tuple[float, float]
+) -> Branch:
+    lower, sign = _lower(name, member, nonmember, interval), -1.0 if BRANCHES[name][1] else 1.0
     epsilon = _falling_root(lambda epsilon: max(lower.largest_excess(epsilon)[0], -1.0) - delta)
     if epsilon is None:
         return Branch(name, 0.0)
     _, at = lower.largest_excess(epsilon)
     z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
-    on_clip = at in (low, high)
+    on_clip = at in (lower.low, lower.high)
     return Branch(name, epsilon, sign * at, z_p, z_q, _hazard(lower, at, delta, on_clip=on_clip), on_clip)
 
 
@@ -170,10 +184,50 @@ class _Lower:
         return best, where
 
 
-def _log_ratio(m: float, r: float) -> tuple[float, float, float]:
+def gaussian_suprema(
+    pairs: Sequence[tuple[Gaussian, Gaussian]], *, delta: float, clip: float = 0.0
+) -> Floats:
+    """Return the values of `gaussian_supremum` of many pairs, by one bisection of all their branches.
+
+    >>> unit, moved = Gaussian(0.0, 1.0), Gaussian(1.0, 1.0)
+    >>> gaussian_suprema([(unit, moved), (unit, unit)], delta=1e-5).round(6).tolist()
+    [4.377178, 0.0]
+    """
+    units = [_in_units(*pair, delta, clip) for pair in pairs]
+    branches = [_lower(name, *one[1:]) for one in units if not isinstance(one, Supremum) for name in BRANCHES]
+    values = iter(_largest_roots(branches, delta).reshape(-1, len(BRANCHES)).max(axis=1) if branches else ())
+    return np.array([one.value if isinstance(one, Supremum) else next(values) for one in units])
+
+
+def _largest_roots(branches: Sequence[_Lower], delta: float) -> Floats:
+    """Return the epsilon of each branch, 0 where the ratio never exceeds 1; see `_Lower.largest_excess`."""
+    mean_p, sd_p, mean_q, sd_q, low, high = np.array([list(vars(item).values()) for item in branches]).T
+    a, b, c = _log_ratio((mean_p - mean_q) / sd_q, sd_p / sd_q)
+
+    def surplus(epsilon: Floats) -> Floats:
+        half = -0.5 * (b + np.copysign(np.sqrt(b * b - 4 * a * (c - epsilon)), b))
+        at = np.stack([mean_q + sd_q * half / a, mean_q + sd_q * (c - epsilon) / half, low, high])
+        log_p, log_q = special.log_ndtr((at - mean_p) / sd_p), special.log_ndtr((at - mean_q) / sd_q)
+        gap = epsilon + log_q - log_p
+        excess = -np.exp(log_p) * np.expm1(np.minimum(gap, _EXP_LIMIT))
+        allowed = (low <= at) & (at <= high) & np.isfinite(at) & (gap < _EXP_LIMIT)
+        return np.asarray(np.where(allowed, excess, -1.0).max(axis=0) - delta)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below, above = np.zeros(a.size), np.ones(a.size)
+        while (beyond := surplus(above) > 0).any():
+            above = np.where(beyond, 2 * above, above)
+        for _ in range(_BISECTIONS):
+            middle = (below + above) / 2
+            positive = surplus(middle) > 0
+            below, above = np.where(positive, middle, below), np.where(positive, above, middle)
+        return np.where(surplus(np.zeros(a.size)) > 0, above, 0.0)
+
+
+def _log_ratio(m: Any, r: Any) -> tuple[Any, Any, Any]:
     """Return the coefficients of the log-ratio of N(m, r^2) to N(0, 1): A x^2 + B x + C."""
     a = (r - 1) * (r + 1) / (2 * r * r)
-    return a, m / (r * r), -0.5 * (m / r) ** 2 - math.log(r)
+    return a, m / (r * r), -0.5 * (m / r) ** 2 - np.log(r)
 
 
 def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float, ...]:

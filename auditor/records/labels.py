@@ -420,7 +420,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
         return PersonsFound(losses, choice, by_id, False, *alone)
     persons = codes(losses.person)
     owners = persons.units
-    sizes = [counts[counts > 0] for counts in map(np.bincount, owners)]
+    sizes = [np.trim_zeros(np.sort(np.bincount(owner))) for owner in owners]
     both, by_chance = _in_both(persons, losses.inclusion)
     together = np.bincount(persons.pooled + 1)[1:]
     return PersonsFound(
@@ -553,9 +553,10 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
+    sums: list[Floats]
     if inclusion is None:
         share, held = persons.member.size / owner.size, np.bincount(owner + 1, minlength=count + 1)[1:]
-        sums = [log * held for log in (math.log(share), math.log1p(-share))]
+        sums = [math.log(share) * held, math.log1p(-share) * held]
     else:
         odds, names = np.concatenate(inclusion), owner >= 0
         logs = np.log(odds), np.log1p(-odds)
@@ -639,7 +640,8 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts, numbers = [], []
+    firsts: list[tuple[Column, npt.NDArray[np.bool_]]] = []
+    numbers: list[Integers] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
@@ -647,7 +649,7 @@ def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> 
         numbers.append(ordered[side.starts])
     if all(same.all() for _, same in firsts):
         result = PerGroup(*(first for first, _ in firsts))
-        _keep(result, Codes(*numbers, coded.labels))
+        _keep(result, Codes(numbers[0], numbers[1], coded.labels))
         return result
     if not mixed:
         return None
