@@ -269,7 +269,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     (array([0.1, 0.4]), array([2, 1]), 2)
     """
     rows = losses.n_member, losses.n_nonmember
-    ones = PerGroup(*(np.ones(0 if losses.bits else n, np.int64) for n in rows))
+    ones = PerGroup(*(np.broadcast_to(np.int64(1), 0 if losses.bits else n) for n in rows))
     if not losses.ids_may_repeat:
         return RecordsFound(losses, rows, ones)
     sides = _in_units(losses, _within_persons(losses), by)
@@ -413,8 +413,10 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     """Return how records and people are spread, with the records as they are."""
     losses = by_id.losses
     records = losses.n_member, losses.n_nonmember
-    held = np.concatenate(_trained(by_id, choice))
-    trained = (int(held.min()), int(held.max())) if held.size else (1, 1)
+    held = _trained(by_id, choice)
+    trained = (1, 1)
+    if held.member.size:
+        trained = (int(min(side.min() for side in held)), int(max(side.max() for side in held)))
     if losses.person is None:
         alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
         return PersonsFound(losses, choice, by_id, False, *alone)
@@ -553,7 +555,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
-    sums: list[Floats]
+    sums: list[npt.NDArray[Any]]
     if inclusion is None:
         share, held = persons.member.size / owner.size, np.bincount(owner + 1, minlength=count + 1)[1:]
         sums = [math.log(share) * held, math.log1p(-share) * held]
