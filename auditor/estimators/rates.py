@@ -452,13 +452,16 @@ def _largest_ratio(
 
 
 def _largest_at(name: str, fpr: Floats, tpr: Floats, delta: float) -> int:
-    """Return the first place of the largest ratio, of rates that never fall: no block of them exceeds that of its corner."""
+    """Return the first place of the largest ratio, if one is above 0, of rates that never fall.
+
+    No ratio above 0 of a block exceeds that of its best corner.
+    """
     starts = np.arange(0, fpr.size, _BLOCK)
     ends = np.minimum(starts + _BLOCK, fpr.size) - 1
     corner = (fpr[starts], tpr[ends]) if name in ("m1", "m2") else (fpr[ends], tpr[starts])
-    least = _ratio(name, fpr[starts], tpr[starts], delta).max()
-    starts = starts[_ratio(name, corner[0], corner[1], delta) >= least]
-    at = np.minimum(starts[:, None] + np.arange(_BLOCK), fpr.size - 1).ravel()
+    bounds = _ratio(name, corner[0], corner[1], delta)
+    least = min(bounds.max(), _ratio(name, fpr[starts], tpr[starts], delta).max())
+    at = np.minimum(starts[bounds >= least][:, None] + np.arange(_BLOCK), fpr.size - 1).ravel()
     return int(at[np.argmax(_ratio(name, fpr[at], tpr[at], delta))])
 
 

@@ -39,7 +39,7 @@ class StayBelow:
             most: Shape (n0 + 1,), non-decreasing, the last one n1.
             members: n1.
             delta: In [0, 1).
-            low: The smallest epsilon that will be asked for: 0 or more, in nats.
+            low: The smallest epsilon of the range: 0 or more, in nats.
             high: The largest one.
         """
         n1, n0 = members, most.size - 1
