@@ -15,6 +15,7 @@ import auditor
 from auditor.core import Losses, Melded, Mixture, RankGrid
 from auditor.curves import Gaussian, fit_mixture_pair
 from auditor.estimators import clopper_pearson, gaussian_supremum, parametric
+from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 from auditor.scores import Population, References, rmia
 
 pytestmark = pytest.mark.long
@@ -26,14 +27,39 @@ def million(rng):
     return rng.gamma(2, 5, 1_000_000), rng.gamma(2.2, 5, 1_000_000)
 
 
-def test_an_audit_costs_a_few_sorts(million, told):
-    """audit() on 1e6 + 1e6 losses takes at most 20 times a stable np.sort of both, which no vector instructions speed up."""
-    auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000]))  # imports
+SORTS = {"plain": 6, "coins": 10, "groups": 10, "people": 25}
+
+
+@pytest.mark.parametrize("kind", SORTS)
+def test_an_audit_costs_a_few_sorts(rng, million, kind, told):
+    """audit() on 1e6 + 1e6 losses takes so many times a stable np.sort of both, which no vector instructions speed up."""
+    options, columns = {}, {}
+    if kind == "coins":
+        options["split"] = auditor.RandomSplit()
+    elif kind == "groups":
+        columns["group"] = [rng.choice([f"region {i}" for i in range(10)], 1_000_000) for _ in range(2)]
+    elif kind == "people":
+        columns["person"] = [
+            np.char.add(side, rng.integers(0, 500_000, 1_000_000).astype(str)) for side in ("m", "n")
+        ]
+    few = {name: [column[:1000] for column in pair] for name, pair in columns.items()}
+    auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000], **few), **options)  # imports
     by_sort = best_time(lambda: [np.sort(group, kind="stable") for group in million], 5)
     # A fresh value each time: the sorted copies are cached on it.
-    by_audit = best_time(lambda: auditor.audit(auditor.Losses(*million)), 5)
-    told(f"audit/sort: {by_audit / by_sort:.1f}")
-    assert by_audit <= 20 * by_sort
+    by_audit = best_time(lambda: auditor.audit(auditor.Losses(*million, **columns), **options), 3)
+    told(f"audit/sort, {kind}: {by_audit / by_sort:.1f}")
+    assert by_audit <= SORTS[kind] * by_sort
+
+
+def test_a_small_audit_costs_little_more_than_its_bound(rng, told):
+    """audit() on 1,000 + 1,000 losses takes at most 8 times the exact p-value of one epsilon, the costliest single step."""
+    groups = rng.normal(-0.3, 1, 1000), rng.normal(0, 1, 1000)
+    auditor.audit(auditor.Losses(*groups))
+    by_audit = best_time(lambda: auditor.audit(auditor.Losses(*groups)), 9)
+    law = Statistic(1000, 1000, delta=0.0, alpha=0.05)
+    by_p_value = best_time(lambda: CalibratedTest(Hits.of(Losses(*groups)), law).p_value(0.0), 9)
+    told(f"audit/p-value: {by_audit / by_p_value:.1f}")
+    assert by_audit <= 8 * by_p_value
 
 
 def test_an_audit_needs_little_memory(million, told):
