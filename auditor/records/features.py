@@ -554,7 +554,7 @@ def _word(value: Any, place: str) -> int:
     kind, words = type(value).__name__.lower(), str(value)
     if isinstance(value, list | np.ndarray) and len(value) and isinstance(value[0], dict):
         kind, words = "messages", json.dumps(list(value), sort_keys=True, default=str)  # of a chat
-    if kind in {"timedelta", "decimal", "period", "interval", "uuid", "messages"}:
+    if kind in {"timedelta", "decimal", "period", "interval", "uuid", "messages", "tuple"}:
         return _digest(kind, words)
     raise InputError(
         f"{place}: cells must be numbers, text or dates, got {type(value).__name__}; leave the column out."
