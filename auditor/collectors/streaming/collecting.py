@@ -384,7 +384,8 @@ def collect_to(
         path: The file to write, ``.parquet``.
         model: Any model that `collect` takes: an object, the path of a file or a `ModelFile`, an address or an
             `Endpoint`; or a `TextScorer`, for texts.
-        members: The records that the model was trained on; with ``label`` also the data of a `RecordTable`.
+        members: The records that the model was trained on; with ``label`` also the data of a `RecordTable`; or a map-style
+            ``Dataset`` of PyTorch.
         nonmembers: Records of the same population that it never saw.
         records: Both in one table instead, which has a column of membership.
         label: Column of true labels.

@@ -66,16 +66,13 @@ class DataSetTable(ArrayTable):
     def __init__(self, data: Any, *, place: str) -> None:
         """Read the first record."""
         self._data, self.place = data, place
-        super().__init__(self.read(0, 1).arrays, place=place)
+        first = self.read(0, 1)
+        super().__init__(first.arrays, place=place)
+        self.kinds = first.kinds
         self.label = "y" if not isinstance(data[0], Mapping) and "y" in self.names else None
 
     def __len__(self) -> int:
         return len(self._data)
-
-    @cached_property
-    def kinds(self) -> dict[str, Kind]:
-        """Types of the columns, of the first record."""
-        return self.read(0, 1).kinds
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Any:  # noqa: ARG002 - every table has the same method
         """Return this table, of which each stretch is read whole."""

@@ -154,7 +154,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow``, ``.feather`` or ``.jsonl`` (an object on each line) file or of a folder of
-            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value`` and at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
+            ``.parquet`` or CSV files (in the order of their names), also in folders ``column=value``, Parquet and CSV also at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
             data with an Arrow stream, such as a DuckDB relation; a ``datasets.Dataset`` of Hugging Face;
             or a dictionary of arrays by name, also memory maps and zarr arrays, which are read in stretches.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to

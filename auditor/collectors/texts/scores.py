@@ -10,7 +10,7 @@ the responses alone::
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +74,7 @@ def cells(records: Records) -> list[Any]:
     """
     features = records.features
     if is_frame(features):
-        names = next(
-            (names for names in _TEXTS if set(names) <= {*features.columns}), tuple(features.columns)
-        )
+        names = _chosen(features.columns) or tuple(features.columns)
         if len(names) == len(_PAIR):
             return list(zip(*(features[name] for name in names), strict=True))
         features = features[names[0]] if len(names) == 1 else features
@@ -95,9 +93,13 @@ _PAIR = ("prompt", "completion")
 _TEXTS = (("messages",), _PAIR, ("text",))  # columns of texts, of which the first that are there are scored
 
 
+def _chosen(names: Iterable[str]) -> tuple[str, ...]:
+    return next((columns for columns in _TEXTS if set(columns) <= set(names)), ())
+
+
 def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
-        names = next((names for names in _TEXTS if set(names) <= set(value)), _PAIR)
+        names = _chosen(value) or _PAIR
         value = value[names[0]] if len(names) == 1 else tuple(value.get(name) for name in names)
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
