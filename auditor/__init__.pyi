@@ -26,6 +26,7 @@ from auditor.collectors.models.loading import load_model as load_model
 from auditor.collectors.served.endpoint import Endpoint as Endpoint
 from auditor.collectors.streaming.collecting import (
     collect as collect,
+    collect_texts as collect_texts,
     collect_to as collect_to,
     losses_from_probabilities as losses_from_probabilities,
 )
@@ -38,7 +39,6 @@ from auditor.collectors.streaming.summaries import Summary as Summary
 from auditor.collectors.tables.opening import RecordTable as RecordTable
 from auditor.collectors.tables.reading import read_losses as read_losses
 from auditor.collectors.texts.models import load_language_model as load_language_model
-from auditor.collectors.texts.scorer import collect_texts as collect_texts
 from auditor.comparison.compare import AuditsComparison as AuditsComparison, compare as compare
 from auditor.core.errors import (
     AuditorError as AuditorError,

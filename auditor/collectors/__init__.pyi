@@ -10,6 +10,7 @@ from auditor.collectors.models.loading import load_model as load_model
 from auditor.collectors.served.endpoint import Endpoint as Endpoint
 from auditor.collectors.streaming.collecting import (
     collect as collect,
+    collect_texts as collect_texts,
     collect_to as collect_to,
     losses_from_probabilities as losses_from_probabilities,
 )
@@ -35,7 +36,7 @@ from auditor.collectors.texts.models import (
     LongTexts as LongTexts,
     load_language_model as load_language_model,
 )
-from auditor.collectors.texts.scorer import collect_texts as collect_texts, text_scorer as text_scorer
+from auditor.collectors.texts.scorer import text_scorer as text_scorer
 from auditor.collectors.texts.scores import (
     MeanTokenLoss as MeanTokenLoss,
     MinK as MinK,

@@ -380,7 +380,8 @@ def fingerprints(features: Features) -> PerGroup:
     """Return one hash for each record; equal content gives equal hashes, whatever the types it is stored in.
 
     Numbers are equal by value (1, 1.0 and True; 0.0 and -0.0), missing values equal each other, text is equal letter
-    by letter and never equals a number.
+    by letter and never equals a number. Every record is hashed, none by a sample: by XXH3 of its bytes where it has 64 numbers or
+    more in a dense array, and by a sum over its cells elsewhere. Which one it is follows from the features.
 
     Args:
         features: Features of both groups; columns are matched by place.
@@ -554,7 +555,7 @@ def _word(value: Any, place: str) -> int:
     kind, words = type(value).__name__.lower(), str(value)
     if isinstance(value, list | np.ndarray) and len(value) and isinstance(value[0], dict):
         kind, words = "messages", json.dumps(list(value), sort_keys=True, default=str)  # of a chat
-    if kind in {"timedelta", "decimal", "period", "interval", "uuid", "messages"}:
+    if kind in {"timedelta", "decimal", "period", "interval", "uuid", "messages", "tuple"}:
         return _digest(kind, words)
     raise InputError(
         f"{place}: cells must be numbers, text or dates, got {type(value).__name__}; leave the column out."

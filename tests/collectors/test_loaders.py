@@ -1,5 +1,6 @@
 """Loaders, data sets and arrays of other libraries give the losses of the same records in arrays, in one pass."""
 
+import itertools
 import tempfile
 import weakref
 
@@ -11,7 +12,8 @@ from collectors.common import QUIET, from_logits, refused
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from auditor import RecordTable
-from auditor.collectors import Classification, SquaredError, collect, collect_to
+from auditor.collectors import Classification, SquaredError, collect, collect_texts, collect_to, read_losses
+from auditor.collectors.texts import text_scorer
 
 # Deprecation is warned of inside TensorFlow.
 pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -368,3 +370,329 @@ def test_batches_need_no_labels_for_a_confidence(labelled):
     np.testing.assert_allclose(found.member, -np.maximum(model(x), 1 - model(x)), rtol=1e-12)
     np.testing.assert_array_equal(found.nonmember, expected.nonmember)
     assert (found.label is None) == (expected.label is None) == (not labelled)
+
+
+def alone(x, form):
+    """Batches of the records alone: in tuples or lists of one, bare, by name, or as a PyTorch loader or data set."""
+    parts = [x[start : start + 8] for start in range(0, len(x), 8)]
+    if form.startswith("torch"):
+        torch = pytest.importorskip("torch")
+        if form == "torch, bare":
+            return torch.utils.data.DataLoader(torch.tensor(x), batch_size=8)
+        data = torch.utils.data.TensorDataset(torch.tensor(x))
+        return data if form == "torch, a data set" else torch.utils.data.DataLoader(data, batch_size=8)
+    wrap = {"list": lambda part: [part], "tuple": lambda part: (part,), "bare": np.array}
+    return map(wrap.get(form, lambda part: {f"c{place}": part[:, place] for place in range(3)}), parts)
+
+
+FORMS = ("list", "tuple", "bare", "by name", "torch", "torch, bare", "torch, a data set")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_batches_of_records_alone_are_scored_by_their_confidence(form):
+    """Without y the losses are those of the arrays; a task that needs labels says so in one sentence."""
+    x = np.random.default_rng(0).normal(size=(40, 3))
+
+    def model(rows):
+        return 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+
+    losses = collect(model, alone(x, form), (x, None), task="confidence")
+    np.testing.assert_allclose(losses.member, losses.nonmember, rtol=1e-12)
+    np.testing.assert_array_equal(*losses.fingerprint)
+    assert losses.label is None
+    with refused(r"members must (come in batches \(x, y\) with true labels|go with label=)"):
+        collect(model, alone(x, form), (x, None), task="classification")
+
+
+# --- Map-style data sets are read by number, into a file ---
+
+
+def data_set_with(labels, *, keys=False, random=False):
+    """A map-style PyTorch data set of the records with these labels."""
+    torch = pytest.importorskip("torch")
+
+    class Records(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(labels)
+
+        def __getitem__(self, row):
+            x = torch.tensor(X[row] + random * torch.rand(()).item())
+            return {"x": x, "y": labels[row], "group": row % 3} if keys else (x, labels[row])
+
+    return Records()
+
+
+@pytest.mark.parametrize("form", ["pairs", "dictionaries", "subsets", "data set and table"])
+@pytest.mark.parametrize("task", [Classification(), SquaredError()], ids=["classification", "regression"])
+def test_a_map_style_data_set_is_collected_into_a_file(tmp_path, form, task):
+    """The file has the losses, labels and groups that collection in memory gives."""
+    y, label = Y[type(task)], None
+    members, nonmembers = both(pairs)(X, y)
+    if form == "subsets":
+        members, nonmembers = subsets(X, y)
+    elif form != "pairs":
+        label, keyed = "y", data_set_with(y, keys=True)
+        members, nonmembers = (
+            halves(keyed),
+            RecordTable({"x": X, "y": y, "group": np.arange(2 * N) % 3}, label="y"),
+        )
+        nonmembers = data_set_with(y[::-1], keys=True) if form == "dictionaries" else nonmembers
+    options = {"label": label, "task": task}
+    report = collect_to(
+        tmp_path / "x.parquet",
+        MODELS[type(task)],
+        members=members,
+        nonmembers=nonmembers,
+        batch_size=64,
+        **options,
+    )
+    assert report.scored_now == len(members) + (2 * N if label else N)
+    found = read_losses(report.path)
+    wanted = collect(MODELS[type(task)], members, nonmembers, **options)
+    for name in ("member", "nonmember"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12, atol=1e-12)
+    for name in ("fingerprint", "label", "group"):
+        pair, known = getattr(found, name), getattr(wanted, name)
+        assert (pair is None) == (known is None), name
+        for one, other in zip(pair or (), known or (), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_data_set_goes_on_where_it_stopped(tmp_path):
+    """After an interruption only the rest is scored, to the same file; other labels are refused."""
+    y, left = Y[Classification], [7]
+
+    def model(x):
+        left[0] -= len(x) == 50
+        if len(x) == 50 and not left[0]:
+            raise KeyboardInterrupt
+        return logits(x)
+
+    path, options = tmp_path / "part.parquet", {"batch_size": 50, "output": "logits"}
+    groups = {"members": pairs(X[:N], y[:N]), "nonmembers": pairs(X[N:], y[N:])}
+    with pytest.raises(KeyboardInterrupt, match="of 300 records are scored and kept"):
+        collect_to(path, model, **groups, **options)
+    with refused("the data changed: the hash of labels was"):
+        collect_to(path, model, **{**groups, "members": pairs(X[:N], 1 - np.minimum(y[:N], 1))}, **options)
+    assert 0 < collect_to(path, model, **groups, **options).scored_now < 300
+    found = read_losses(path)
+    np.testing.assert_allclose(np.concatenate([found.member, found.nonmember]), WANT[Classification])
+
+
+def triples():
+    """A map-style data set of records of three parts."""
+    data = pairs(X, Y[Classification])
+    return type(data)(*data.tensors, data.tensors[1])
+
+
+def test_data_sets_that_cannot_be_read_twice_are_refused(tmp_path):
+    """One sentence for random records, a loader, records of three parts and a table of both groups without membership."""
+    y, path = Y[Classification], tmp_path / "x.parquet"
+    data, pair = pairs(X[:N], y[:N]), pairs(X[N:], y[N:])
+    with refused(r"^the member data set \(Records\) draws random numbers"):
+        collect_to(path, logits, members=data_set_with(y, random=True), nonmembers=pair)
+    with refused(r"^members must be a table, .* got DataLoader; give it to auditor\.collect"):
+        collect_to(path, logits, members=torch_loader(X, y), nonmembers=pair)
+    with refused(r"^nonmembers must be a table, .* got Records"):
+        collect_to(path, logits, members=data, nonmembers=iterable(X, y))
+    with refused(r"column 'member' is not in records, which has 'x', 'y'"):
+        collect_to(path, logits, records=data)
+    with refused(r"^member data must hold dictionaries, pairs .* but TensorDataset failed: ValueError"):
+        collect_to(path, logits, members=triples(), nonmembers=pair)
+    with refused(r"^members and nonmembers must be different"):
+        collect_to(path, logits, members=data, nonmembers=data)
+
+
+# --- Texts ---
+
+TEXTS = ["".join(RNG.choice(list("abcdefghij"), RNG.integers(2, 9))) for _ in range(2 * N)]
+
+
+def network():
+    """A language model of ten letters that knows the last one, and its tokenizer."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    return torch.nn.Embedding(10, 10, dtype=torch.float64), lambda texts: [
+        [ord(letter) - ord("a") for letter in text] for text in texts
+    ]
+
+
+def text_loss(text):
+    """The mean token loss of a text by the textbook formula."""
+    table = network()[0].weight.detach().numpy()
+    log_p = table - np.log(np.exp(table).sum(axis=1, keepdims=True))
+    ids = [ord(letter) - ord("a") for letter in text]
+    return -np.mean([log_p[a, b] for a, b in itertools.pairwise(ids)])
+
+
+def each(make):
+    """The members and the non-members, each made of its texts."""
+    return lambda texts: (make(texts[:N]), make(texts[N:]))
+
+
+def text_data(texts, *, keys=False, style="map"):
+    """A PyTorch data set of texts or of dictionaries."""
+    data = pytest.importorskip("torch").utils.data
+    rows = [{"text": text, "id": f"r{text}{row}"} for row, text in enumerate(texts)] if keys else list(texts)
+
+    class Map(data.Dataset):
+        def __len__(self):
+            return len(rows)
+
+        def __getitem__(self, row):
+            return rows[row]
+
+    class Iterable(data.IterableDataset):
+        def __iter__(self):
+            return iter(rows)
+
+    return {"map": Map, "iterable": Iterable}[style]()
+
+
+def text_loader(texts, **options):
+    """A PyTorch loader of texts."""
+    return pytest.importorskip("torch").utils.data.DataLoader(text_data(texts, **options), batch_size=32)
+
+
+def hugging_texts(texts):
+    """A Hugging Face Dataset of texts and numbers."""
+    library = pytest.importorskip("datasets")
+    return library.Dataset.from_dict({"n": list(range(len(texts))), "text": list(texts)})
+
+
+def text_tf(texts, *, keys=False):
+    """A tf.data.Dataset of texts."""
+    tf = pytest.importorskip("tensorflow")
+    return tf.data.Dataset.from_tensor_slices({"text": texts} if keys else texts)
+
+
+TEXT_SOURCES = {
+    "list": each(list),
+    "frame": each(lambda texts: pd.DataFrame({"n": range(len(texts)), "text": texts})),
+    "table": each(
+        lambda texts: RecordTable(pa.table({"body": texts, "n": range(len(texts))}), features="body")
+    ),
+    "polars": each(lambda texts: pytest.importorskip("polars").DataFrame({"text": texts})["text"]),
+    "datasets": each(hugging_texts),
+    "datasets, a column": each(lambda texts: hugging_texts(texts)["text"]),
+    "datasets, streamed": each(lambda texts: hugging_texts(texts).to_iterable_dataset()),
+    "torch": each(text_data),
+    "torch, iterable": each(lambda texts: text_data(texts, style="iterable")),
+    "torch, a loader": each(text_loader),
+    "torch, dictionaries": each(lambda texts: text_loader(texts, keys=True)),
+    "torch, rows by name": each(lambda texts: text_data(texts, keys=True)),
+    "torch, subsets": lambda texts: [
+        pytest.importorskip("torch").utils.data.Subset(data, rows)
+        for data in [text_data(texts)]
+        for rows in (range(N), range(N, 2 * N))
+    ],
+    "tf.data": each(text_tf),
+    "tf.data, dictionaries": each(lambda texts: text_tf(texts, keys=True)),
+    "iterator": each(iter),
+    "iterator of lists": each(lambda texts: (texts[at : at + 40] for at in range(0, N, 40))),
+    "iterator of dictionaries": each(lambda texts: ({"text": text} for text in texts)),
+    "iterator of frames": each(
+        lambda texts: (pd.DataFrame({"text": texts[at : at + 40]}) for at in range(0, N, 40))
+    ),
+    "loader and list": lambda texts: (text_loader(texts[:N]), texts[N:]),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_SOURCES)
+def test_every_source_of_texts_gives_their_losses(name):
+    """Losses and fingerprints are those of a list; ids that stand beside the texts, or places in a data set, are taken along."""
+    model, tokenizer = network()
+    members, nonmembers = TEXT_SOURCES[name](TEXTS)
+    losses = collect_texts(model, tokenizer=tokenizer, members=members, nonmembers=nonmembers)
+    wanted = collect_texts(model, tokenizer=tokenizer, members=TEXTS[:N], nonmembers=TEXTS[N:])
+    for found, known in zip((losses.member, losses.nonmember), (TEXTS[:N], TEXTS[N:]), strict=True):
+        np.testing.assert_allclose(found, list(map(text_loss, known)), atol=1e-6)
+    np.testing.assert_array_equal(losses.fingerprint.member, wanted.fingerprint.member)
+    np.testing.assert_array_equal(losses.fingerprint.nonmember, wanted.fingerprint.nonmember)
+    assert losses.history == wanted.history
+    if name in ("torch, dictionaries", "torch, rows by name"):
+        assert losses.id.member[1] == f"r{TEXTS[1]}1"
+    elif name == "torch, subsets":
+        np.testing.assert_array_equal(np.concatenate(losses.id), np.arange(2 * N))
+    else:
+        assert losses.id is None
+
+
+PROMPTS = [(text[:2], text[2:] + "abc") for text in TEXTS]
+PAIR_SOURCES = {
+    "list": list,
+    "iterator": iter,
+    "iterator of lists": lambda rows: (rows[at : at + 2] for at in range(0, N, 2)),
+    "dictionaries": lambda rows: iter([{"completion": b, "prompt": a, "n": 0} for a, b in rows]),
+    "frames": lambda rows: iter([pd.DataFrame(rows, columns=["prompt", "completion"])]),
+    "torch": lambda rows: pytest.importorskip("torch").utils.data.DataLoader(
+        [{"prompt": a, "completion": b} for a, b in rows], batch_size=7
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIR_SOURCES)
+def test_prompts_with_completions_come_in_every_form(name):
+    """Of pairs, by name and by row, only the completions are scored, and equal pairs have equal fingerprints."""
+    model, tokenizer = network()
+    losses = collect_texts(
+        model, tokenizer=tokenizer, members=PAIR_SOURCES[name](PROMPTS[:N]), nonmembers=PROMPTS[:N]
+    )
+    np.testing.assert_array_equal(losses.member, losses.nonmember)
+    np.testing.assert_array_equal(*losses.fingerprint)
+    assert "over the tokens of the responses alone" in losses.history[0]
+
+
+BAD_TEXTS = {
+    "read before": (lambda: iter(()), "hold at least 2 records, got 0 .* read before"),
+    "numbers": (lambda: iter([[1, 2, 3]]), r"member texts must be strings, got int \(row 0"),
+    "a late number": (lambda: iter(["ab"] * 300 + [["ab", 7]]), r"must be strings, got int \(row 301"),
+    "other kinds": (lambda: iter(["ab"] * 300 + [("a", "b")]), r"must be of one kind, got another \(row 300"),
+    "rows or columns": (
+        lambda: pytest.importorskip("torch").utils.data.DataLoader(PROMPTS[:4], batch_size=2),
+        "got tuples, in which prompts and completions may be rows or columns",
+    ),
+    "another key": (
+        lambda: iter([{"words": ["ab", "cd"], "n": [1, 2], "k": [1, 2]}]),
+        r"must be one column of strings, got shape \(2, 3\)",
+    ),
+    "no Unicode": (lambda: iter([np.array([b"ab", b"\xff"], dtype=object)]), "must be valid Unicode"),
+    "ids": (lambda: iter(["ab", "cd"]), "ids go with pairs"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TEXTS)
+def test_bad_texts_in_batches_are_one_sentence(name):
+    """The group, the constraint, the value and its row are named."""
+    make, words = BAD_TEXTS[name]
+    model, tokenizer = network()
+    with refused(words):
+        collect_texts(
+            model,
+            tokenizer=tokenizer,
+            members=make(),
+            nonmembers=["ab", "cd"],
+            ids=([1, 2], [3, 4]) if name == "ids" else None,
+        )
+
+
+def test_texts_that_are_cut_are_counted_in_a_loader_too():
+    """The history counts them as for a list."""
+    model, tokenizer = network()
+    options = {"tokenizer": tokenizer, "longest": 4, "long_texts": "cut"}
+    plain = collect_texts(model, members=TEXTS[:N], nonmembers=TEXTS[N:], **options)
+    loaded = collect_texts(model, members=iter(TEXTS[:N]), nonmembers=text_loader(TEXTS[N:]), **options)
+    assert "texts were)" in loaded.history[0]
+    assert loaded.history == plain.history
+    np.testing.assert_array_equal(loaded.member, plain.member)
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_a_data_set_of_texts_is_collected_into_a_file(tmp_path, keys):
+    """A map-style data set of texts, alone or by name, gives the file the losses of the list."""
+    model, tokenizer = network()
+    scorer = text_scorer(model, tokenizer=tokenizer, also=())
+    groups = {"members": text_data(TEXTS[:N], keys=keys), "nonmembers": text_data(TEXTS[N:], keys=keys)}
+    losses = read_losses(collect_to(tmp_path / "x.parquet", scorer, **groups).path)
+    np.testing.assert_allclose(losses.member, list(map(text_loss, TEXTS[:N])), atol=1e-12)
+    assert losses.fingerprint is not None

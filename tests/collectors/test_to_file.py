@@ -153,13 +153,21 @@ def test_hard_labels_are_written_only_if_all_are(tmp_path, outside, announced, w
         assert sum("0/1-loss audit" in line for line in history) == written
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_a_table_at_an_address_is_collected_like_one_here(tmp_path, partitioned):
+def test_a_table_at_an_address_is_collected_like_one_here(tmp_path, kind, partitioned):
     """An interrupted collection goes on, to the file that the local tables give, which is read at an address too."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     frame = pd.concat([part.assign(member=1 - place) for place, part in enumerate(sorted_frames(1000, 2))])
-    here = tmp_path / f"records {partitioned}.parquet"
-    frame.to_parquet(here, index=False, partition_cols=["word"] if partitioned else None)
+    here = tmp_path / f"records {partitioned}.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(here, index=False, partition_cols=["word"] if partitioned else None)
+    elif partitioned:
+        for word, part in frame.groupby("word"):
+            (here / f"word={word}").mkdir(parents=True)
+            part.drop(columns="word").to_csv(here / f"word={word}" / "part-0.csv", index=False)
+    else:
+        frame.to_csv(here, index=False)
     memory.put(str(here), f"/{here.name}", recursive=True)
     left = [3]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
-from auditor.collectors.base.records import Records, listed, places
+from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
@@ -201,6 +202,13 @@ def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLo
     return tasks.concatenated(
         [scorer.score(records.part(start, start + step)) for start in range(0, len(records), step)]
     )
+
+
+def score_batch(scorer: Scorer, batch: Batch, *, size: int | None) -> BatchLosses:
+    """Return the losses of a batch as `in_batches` does; its fingerprints are computed while the model computes, and kept."""
+    with ThreadPoolExecutor(1) as beside:
+        beside.submit(getattr, batch, "fingerprint")
+        return in_batches(scorer, batch.records, size=size)
 
 
 # --- Losses of batches become `Losses`, with warnings for readers ---

@@ -28,9 +28,13 @@ from auditor.collectors.streaming.scorers import (
     opened_scorer,
 )
 from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
+from auditor.collectors.tables.arrays import is_map_style
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.sources import Kind, marks, path_of
+from auditor.collectors.texts.models import LongTexts
+from auditor.collectors.texts.scorer import text_scorer
+from auditor.collectors.texts.scores import MeanTokenLoss
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, temporary
@@ -122,11 +126,7 @@ def collect(
     tables = _tables(label, members=members, nonmembers=nonmembers, records=records)
     streamed = any(map(is_loader, tables.values()))
     if streamed or any(isinstance(table, RecordTable) for table in tables.values()):
-        for name, pair in {"ids": ids, "groups": groups, "persons": persons}.items():
-            if pair is not None:
-                raise InputError(
-                    f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
-                )
+        _refuse_pairs(ids=ids, groups=groups, persons=persons)
         if streamed:
             refuse_loaders(records=tables["records"])
             losses, noticed = losses_in_one_pass(
@@ -231,6 +231,15 @@ def losses_from_probabilities(
     return replace(result, fingerprint=None, **options)
 
 
+def _refuse_pairs(**pairs: Any) -> None:
+    """Refuse labels in pairs beside data that name the columns of them."""
+    for name, pair in pairs.items():
+        if pair is not None:
+            raise InputError(
+                f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
+            )
+
+
 def _tables(label: str | Sequence[str] | None, **given: Any) -> dict[str, Any]:
     """Return tables of records with this column of labels; a `RecordTable`, and without a label anything, as it is."""
     as_they_are = (RecordTable, type(None)) if label is not None else (object,)
@@ -282,6 +291,69 @@ def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
         return None
 
 
+_TextLabels = tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+@alike
+def collect_texts(
+    model: Any,
+    *,
+    members: Any,
+    nonmembers: Any,
+    tokenizer: Any = None,
+    score: Any = MeanTokenLoss(),  # noqa: B008 - a frozen value
+    longest: int | None = None,
+    long_texts: LongTexts = LongTexts.REFUSE,
+    reference: Any = None,
+    ids: _TextLabels | None = None,
+    groups: _TextLabels | None = None,
+    persons: _TextLabels | None = None,
+    batch_size: int | None = None,
+) -> Losses:
+    """Score a language model's texts by the log-probabilities of their tokens; smaller looks more like a member.
+
+    Args:
+        model: A causal language model of transformers (or peft), any PyTorch module from token ids of shape (n, T) to logits of
+            shape (n, T, V), the folder of a saved one (see `load_language_model`), or a `CompletionsEndpoint`.
+        members: Texts that the model was trained on: a list, an array or a column of strings. Or prompts with completions (a
+            table of these columns, pairs, or dictionaries with these keys), or lists of chat messages with ``role`` and
+            ``content`` (also as ``messages`` of dictionaries), which the tokenizer's chat template renders; then only the
+            tokens of the completions, or of the assistant's turns, are scored. Dictionaries may have them as ``text``. Or a
+            `RecordTable`, or a loader as for `collect`, which is read once; columns ``id``, ``group`` and ``person`` are
+            taken along.
+        nonmembers: Texts of the same population that it never saw.
+        tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
+            texts to a list of lists of token ids. An endpoint and a folder have their own.
+        score: Score that becomes the loss: ``mean`` (`MeanTokenLoss`), ``sum`` (`SumTokenLoss`), ``min-k`` or ``min-k:20``
+            (`MinK`), or ``zlib`` (`ZlibRatio`).
+        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
+        long_texts: Whether texts of more tokens are refused (``refuse``), cut (``cut``), or scored in windows (``windows``)
+            that move by half their length: each token is scored once, after half a window of context at least.
+        reference: A base model that saw none of the texts, whose score of the same text is subtracted (attack with a reference
+            model, Carlini et al. 2021, Section 5.2): a model in memory with the same tokenizer, a pair (model, tokenizer), the
+            folder of a saved model, or a `CompletionsEndpoint`.
+        ids: Optional record ids, a pair (members, non-members).
+        groups: Optional slices to report by, as a pair.
+        persons: Optional data subject of each text, as a pair.
+        batch_size: Texts for each call; default as the model requires, and the batches of a loader.
+
+    Returns:
+        Losses with a fingerprint of each text and a history that says which score of which model they are. A text with
+        a token to which the model gives probability 0 is counted as saturated and placed at the end of the scale.
+
+    Raises:
+        InputError: A model that is not supported; texts that are no strings, of fewer than 2 tokens or too long; token
+            log-probabilities that are none; lengths that do not match.
+        MissingExtraError: A package that the model needs is not installed.
+    """
+    reading: dict[str, Any] = {"longest": longest, "long_texts": long_texts, "reference": reference}
+    scorer = text_scorer(model, tokenizer=tokenizer, score=score, also=(), **reading)
+    if any(is_loader(group) or isinstance(group, RecordTable) for group in (members, nonmembers)):
+        _refuse_pairs(ids=ids, groups=groups, persons=persons)
+    options, beside = ScoringOptions(batch_size=batch_size), {"id": ids, "group": groups, "person": persons}
+    return losses_in_one_pass(scorer, members, nonmembers, options=options, **beside)[0]
+
+
 @alike
 def collect_to(
     path: str | os.PathLike[str],
@@ -312,7 +384,8 @@ def collect_to(
         path: The file to write, ``.parquet``.
         model: Any model that `collect` takes: an object, the path of a file or a `ModelFile`, an address or an
             `Endpoint`; or a `TextScorer`, for texts.
-        members: The records that the model was trained on; with ``label`` also the data of a `RecordTable`.
+        members: The records that the model was trained on; with ``label`` also the data of a `RecordTable`; or a map-style
+            ``Dataset`` of PyTorch.
         nonmembers: Records of the same population that it never saw.
         records: Both in one table instead, which has a column of membership.
         label: Column of true labels.
@@ -350,7 +423,8 @@ def collect_to(
 
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
     tables: Any = _tables(label, members=members, nonmembers=nonmembers, records=records)
-    refuse_loaders(**tables)
+    tables = {name: RecordTable(data) if is_map_style(data) else data for name, data in tables.items()}
+    refuse_loaders(data_sets=True, **tables)
     data = [table.data for table in tables.values() if isinstance(table, RecordTable)]
     check_writable([Path(path)], inputs=[place for item in data if (place := path_of(item)) is not None])
     target = Path(path).resolve()

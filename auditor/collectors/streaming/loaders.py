@@ -7,26 +7,30 @@ the losses, labels, ids and fingerprints. So a loader may shuffle, and an iterat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import Batch, joined_records
-from auditor.collectors.base.scorer import (
-    Scorer,
-    explained,
-    in_batches,
-    is_a,
-    losses_of,
-    with_kind,
+from auditor.collectors.base.records import (
+    Batch,
+    Records,
+    count_records,
+    joined_records,
+    labels_beside,
 )
+from auditor.collectors.base.scorer import Scorer, explained, is_a, losses_of, score_batch, with_kind
 from auditor.collectors.base.tasks import BatchLosses, Classifier, Task, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
-from auditor.collectors.streaming.trial import preflight
+from auditor.collectors.streaming.trial import Preflight, preflight
+from auditor.collectors.tables.arrays import is_map_style
 from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.collectors.tables.sources import refuse_same
+from auditor.collectors.texts.scorer import TextScorer
+from auditor.collectors.texts.scores import cells, is_passage
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.numbers import about
 from auditor.core.values import Losses, PerGroup
 
 # --- Kinds of loaders, recognised without importing their libraries ---
@@ -52,14 +56,17 @@ def is_loader(group: Any) -> bool:
     return isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
 
 
-def refuse_loaders(**groups: Any) -> None:
-    """Refuse records that come in batches where they are read by number."""
+def refuse_loaders(*, data_sets: bool = False, **groups: Any) -> None:
+    """Refuse records that come in batches where they are read by number, and random ones of map-style ``data_sets``."""
     for argument, group in groups.items():
-        if is_loader(group):
+        data = _data_of(group)
+        if is_loader(group) and not (data_sets and is_map_style(data)):
             raise InputError(
-                f"{argument} must be a table, whose records are read by number, got {type(_data_of(group)).__name__}; give it"
-                " to auditor.collect as members= or nonmembers=, which reads it once."
+                f"{argument} must be a table, whose records are read by number, got {type(data).__name__}; give it to"
+                " auditor.collect as members= or nonmembers=, which reads it once."
             )
+        if is_loader(group) and (random := _random(argument.removesuffix("s"), data)):
+            raise InputError(random)
 
 
 def _is_module(group: Any) -> bool:
@@ -92,28 +99,35 @@ def _loader(argument: str, data: Any, hooks: Sequence[str]) -> Any:
 _AT_ONCE = 256  # records of a data set that has no batches of its own
 
 
-def _opened(data: Any, size: int) -> Iterator[Any]:
-    """Yield the batches of a loader as it gives them."""
+def _opened(data: Any, size: int, *, texts: bool) -> Iterator[Any]:
+    """Yield the batches of a loader as it gives them; single texts in lists."""
     if is_a(data, "datasets", "IterableDataset"):
         yield from data.iter(batch_size=size)
     elif is_a(data, "torch", "Dataset"):
         import torch
 
         own = torch.Generator()  # the caller's random numbers stay as they are
-        yield from torch.utils.data.DataLoader(data, batch_size=size, generator=own)
+        collate = list if texts else None
+        yield from torch.utils.data.DataLoader(data, size, generator=own, collate_fn=collate)
     elif is_a(data, "tensorflow", "DatasetV2"):
         spec = data.element_spec
         parts = spec.values() if isinstance(spec, Mapping) else spec if isinstance(spec, tuple) else (spec,)
         shapes = [part.shape for part in parts if hasattr(part, "shape")]
         batched = all(shape.rank != 0 for shape in shapes) and len({shape[0] for shape in shapes}) == 1
         yield from (data if batched else data.batch(size)).as_numpy_iterator()
+    elif texts:
+        for single, run in groupby(data, key=is_passage):
+            items = iter(run)
+            while single and (some := list(islice(items, size))):
+                yield some
+            yield from items
     else:
         yield from data
 
 
-def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
+def _items(argument: str, data: Any, size: int, *, texts: bool) -> Iterator[Any]:
     """Yield the batches of a loader; any exception in it becomes one sentence."""
-    items = _opened(data, size)
+    items = _opened(data, size, texts=texts)
     failed = f"{argument} must come in batches, but {type(data).__name__} failed"
     while True:
         with explained(failed, reason=with_kind):
@@ -123,28 +137,48 @@ def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
         yield item
 
 
-def _labelled(name: str, pair: Any, task: Task, *, least: int = 2) -> Batch:
-    """Return the records of a pair (x, y) as a batch, with their classes as a column."""
-    records = records_of(name, f"{name}s", pair, task, least=least)
+def _labelled(name: str, pair: Any, task: Task | None, *, least: int = 2) -> Batch:
+    """Return the records of a pair (x, y) as a batch, with their classes as a column; or texts."""
+    if task is None:
+        records = Records(name, pair, np.zeros(count_records(name, pair)))
+    else:
+        records = records_of(name, f"{name}s", pair, task, least=least)
     columns = {"label": records.labels} if isinstance(task, Classifier) and pair[1] is not None else {}
     return Batch(records, np.full(len(records), records.name == "member"), columns)
 
 
-def _batch(name: str, item: Any, group: Any, task: Task) -> Batch:
-    """Return a batch that a loader gave: a pair (x, y), or a dictionary or a table with the labels."""
-    if isinstance(item, Mapping) or hasattr(item, "__arrow_c_stream__"):
-        if not isinstance(group, RecordTable) or group.label is None:
+def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
+    """Return a batch that a loader gave: a pair (x, y), x alone, or a dictionary or a table with the labels; or texts."""
+    several = isinstance(item, tuple | list)
+    first = next(iter(item), None) if several else item
+    named = isinstance(item, Mapping) or hasattr(item, "__arrow_c_stream__")
+    if task is None and isinstance(first, Mapping):
+        import pandas as pd
+
+        with explained(f"{name}s must hold one value for each text by name", reason=with_kind):
+            item, named = pd.DataFrame(item), True  # whose cells may be chats
+    if named:
+        table = group if isinstance(group, RecordTable) else RecordTable(item)
+        if task and task.needs_labels and table.label is None:
             raise InputError(
                 f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
                 " the true labels."
             )
-        source = open_source(
-            replace(group, data=item), task=task, member=name == "member", name=f"a {name} batch"
-        )
+        table = replace(table, data=item)
+        source = open_source(table, task=task, member=name == "member", name=f"a {name} batch")
         batch = source.read(0, len(source))
         return replace(batch, records=replace(batch.records, name=name))
+    if task is None and isinstance(first, tuple) and is_a(_data_of(group), "torch", "DataLoader"):
+        raise InputError(
+            f"{name}s must come in batches of texts, got tuples, in which prompts and completions may be rows or columns; give"
+            " dictionaries with these keys."
+        )
+    if task is None:
+        return _labelled(name, item, task)
+    if not task.needs_labels and (not several or len(item) == 1):
+        item = (item[0] if several else item, None)
     if not isinstance(item, tuple | list) or len(item) != 2:  # noqa: PLR2004
-        got = type(item).__name__ + (f" of {len(item)}" if isinstance(item, tuple | list) else "")
+        got = type(item).__name__ + (f" of {len(item)}" if several else "")
         raise InputError(
             f"{name}s must come in batches (x, y) with true labels, or in dictionaries with label=, got {got}; give both."
         )
@@ -155,8 +189,14 @@ def _batch(name: str, item: Any, group: Any, task: Task) -> Batch:
     return _labelled(name, item, task, least=0)
 
 
-def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
-    """Yield the records of a group: a loader, or its table; another table; or a pair (X, y), which is one batch."""
+def _as_texts(batch: Batch) -> Batch:
+    """Return a batch of texts with one column of them, prompts with completions, or chats."""
+    column = np.fromiter(cells(batch.records), dtype=object, count=len(batch.records))
+    return replace(batch, records=replace(batch.records, features=column))
+
+
+def _batches(name: str, group: Any, task: Task | None, size: int) -> Iterator[Batch]:
+    """Yield the records of a group: a loader, or its table; another table; or a pair (X, y) or texts, which are one batch."""
     data, first_row, width = _data_of(group), 0, None
     if isinstance(group, RecordTable) and not is_loader(group):
         source = open_source(group, task=task, member=name == "member", name=name)
@@ -165,7 +205,7 @@ def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
     if not is_loader(data):
         yield _labelled(name, data, task)
         return
-    for item in _items(f"{name}s", data, size):
+    for item in _items(f"{name}s", data, size, texts=task is None):
         batch = _batch(name, item, group, task)
         features, n = batch.records.features, len(batch.records)
         own = (*getattr(features, "columns", ()), *getattr(features, "shape", ())[1:])
@@ -177,6 +217,13 @@ def _batches(name: str, group: Any, task: Task, size: int) -> Iterator[Batch]:
         if n:
             yield replace(batch, records=replace(batch.records, first_row=first_row))
         first_row, width = first_row + n, own
+
+
+def _places(members: Any, nonmembers: Any) -> PerGroup | None:
+    """Return the place of each record in the whole data set, of two PyTorch Subset of one; else a number is not one record."""
+    (places, whole), (places_out, another) = (_subset(_data_of(group)) for group in (members, nonmembers))
+    same = whole is another and places is not None and places_out is not None
+    return PerGroup(places, places_out) if same else None
 
 
 def _subset(data: Any) -> tuple[Any, Any]:
@@ -197,54 +244,61 @@ _FEW = 10  # records that are read twice
 
 
 def losses_in_one_pass(
-    model: Any, members: Any, nonmembers: Any, *, options: ScoringOptions
+    model: Any, members: Any, nonmembers: Any, *, options: ScoringOptions, **beside: Any
 ) -> tuple[Losses, tuple[str, ...]]:
-    """Return the losses of groups of which at least one comes in batches, and the warnings for the caller.
+    """Return the losses of groups of records in batches, or of texts in any form, and the warnings for the caller.
 
     Args:
-        model: As for `collect`.
-        members: A loader, a `RecordTable` of one or of another table, or a pair (X, y).
+        model: As for `collect`, or a `TextScorer`.
+        members: A loader, a `RecordTable` of one or of another table, or a pair (X, y); or texts.
         nonmembers: The same; None of a Lightning data module, which has both.
         options: Scoring options; without a batch size, the batches are those of the loader.
+        beside: Labels of texts in memory, as for `labels_beside`.
 
     Raises:
         InputError: Batches without labels or of different shapes, fewer than two records, or a loader that fails.
     """
     if _is_module(members) and nonmembers is None:
         nonmembers = members
-    elif not _is_module(members):
+    elif not _is_module(members) and (is_loader(members) or is_loader(nonmembers)):
         refuse_same(_data_of(members), _data_of(nonmembers))
     hooks = {"member": ("train_dataloader",), "nonmember": ("test_dataloader", "val_dataloader")}
     groups = {}
     for (name, methods), group in zip(hooks.items(), (members, nonmembers), strict=True):
         data = _loader(f"{name}s", _data_of(group), methods)
         groups[name] = replace(group, data=data) if isinstance(group, RecordTable) else data
-    passes = [_Pass(name, group, options) for name, group in groups.items()]
-    samples = [joined_records([batch.records for batch in item.head]) for item in passes]
-    scorer = options.scorer(opened_model(model), samples)
-    tried = preflight(scorer, samples, batch_size=options.batch_size)
+    size, of_texts = options.batch_size, isinstance(model, TextScorer)
+    passes = [_Pass(name, group, None if of_texts else options.task, size) for name, group in groups.items()]
+    first, second = (joined_records([batch.records for batch in item.head]) for item in passes)
+    labels = labels_beside((first, second), values="texts", **beside)
+    scorer: Any = model.of(first) if of_texts else options.scorer(opened_model(model), [first, second])
+    if of_texts:
+        for item in passes:
+            item.check(scorer)
+        tried = Preflight(deterministic=True, warnings=scorer.trial(first))
+    else:
+        tried = preflight(scorer, [first, second], batch_size=size)
     random = [_random(name, _data_of(group)) for name, group in groups.items() if is_loader(group)]
     noticed = (*tried.warnings, *filter(None, random))
-    (member, columns), (nonmember, others) = (item.scored(scorer, size=options.batch_size) for item in passes)
-    labels = {name: PerGroup(column, others[name]) for name, column in columns.items() if name in others}
-    (places, whole), (places_out, another) = (_subset(_data_of(group)) for group in groups.values())
-    if (
-        whole is another and places is not None and places_out is not None
-    ):  # else a number is not one record in both
-        labels.setdefault("id", PerGroup(places, places_out))
-    losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
+    (member, columns), (nonmember, others) = (item.scored(scorer, size=size) for item in passes)
+    labels |= {name: PerGroup(column, others[name]) for name, column in columns.items() if name in others}
+    if places := _places(*groups.values()):
+        labels.setdefault("id", places)
+    cut = [item.cut for item in passes]
+    aside = f" ({about(cut[0])} member and {about(cut[1])} non-member texts were)" if any(cut) else ""
+    losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed, aside=aside)
     return losses, (*noticed, *tried.provisional)
 
 
 class _Pass:
     """One pass over a group, of which the first batches are held until they are scored."""
 
-    def __init__(self, name: str, group: Any, options: ScoringOptions) -> None:
+    def __init__(self, name: str, group: Any, task: Any, size: int | None) -> None:
         """Read the first batches."""
-        task: Any = options.task
-        self.rest = _batches(name, group, task, options.batch_size or _AT_ONCE)
+        batches = _batches(name, group, task, size or _AT_ONCE)
+        self.rest = batches if task else map(_as_texts, batches)
         self.head: list[Batch] = []
-        n = 0
+        n = self.cut = 0
         while n < _TRIED and (batch := next(self.rest, None)) is not None:
             self.head.append(batch)
             n += len(batch.records)
@@ -254,12 +308,21 @@ class _Pass:
                 f"{name}s must hold at least {_LEAST} records, got {n} from {type(_data_of(group)).__name__}; {fix}."
             )
 
+    def check(self, scorer: TextScorer) -> None:
+        """Refuse texts that cannot be scored, those that are held at once and the others as they come; count those that are cut."""
+
+        def checked(batch: Batch) -> Batch:
+            self.cut += scorer.long(batch.records)
+            return batch
+
+        self.head, self.rest = [*map(checked, self.head)], map(checked, self.rest)
+
     def scored(self, scorer: Scorer, *, size: int | None) -> tuple[BatchLosses, dict[str, Any]]:
         """Return the losses of all records, and the columns and fingerprints that every batch has."""
         parts: list[BatchLosses] = []
         columns: list[dict[str, Any]] = []
         while batch := self.head.pop(0) if self.head else next(self.rest, None):
-            parts.append(in_batches(scorer, batch.records, size=size))
+            parts.append(score_batch(scorer, batch, size=size))
             own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
             columns.append({**batch.columns, **own})
         common = [name for name in columns[0] if all(name in own for own in columns)]
@@ -276,7 +339,7 @@ def _random(name: str, data: Any) -> str:
         if not all(_same(data[row], data[row]) for row in range(min(_FEW, len(data)))):
             return (
                 f"the {name} data set ({type(data).__name__}) draws random numbers, as augmentation does: a record that is read"
-                " twice differs, and each was scored in one random version; give the data set without augmentation."
+                " twice differs, and its loss is that of one random version; give the data set without augmentation."
             )
     return ""
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base.records import Batch, Source
-from auditor.collectors.base.scorer import Scorer, in_batches
+from auditor.collectors.base.scorer import Scorer, score_batch
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.streaming.engines import Work
 from auditor.collectors.tables.collected import Manifest
@@ -127,7 +127,7 @@ class Scoring(Work):
         if self.scorer is None:
             raise RuntimeError("prepare() comes first.")
         batch = self.sources[unit.source].read(unit.start, unit.stop)
-        losses = in_batches(self.scorer, batch.records, size=self.manifest.batch_size)
+        losses = score_batch(self.scorer, batch, size=self.manifest.batch_size)
         facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shortest})
         sink = pa.BufferOutputStream()
         parquet.write_table(_table(batch, losses).replace_schema_metadata({FACTS: facts}), sink)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.scorer import is_a
+from auditor.collectors.base.scorer import explained, is_a, with_kind
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -52,6 +52,45 @@ def _without_fields(array: Any, words: str) -> Any:
     if array.dtype.kind == "V":
         raise InputError(f"{words} must hold numbers or text, got {array.dtype}; give one array for each.")
     return array
+
+
+def is_map_style(data: Any) -> bool:
+    """Return whether data are a data set of PyTorch whose records are read by number."""
+    of_torch, iterable = (is_a(data, "torch", name) for name in ("Dataset", "IterableDataset"))
+    return of_torch and not iterable and hasattr(data, "__len__")
+
+
+class DataSetTable(ArrayTable):
+    """A map-style data set of PyTorch, whose records are dictionaries, pairs (x, y), or x alone."""
+
+    def __init__(self, data: Any, *, place: str) -> None:
+        """Read the first record."""
+        self._data, self.place = data, place
+        first = self.read(0, 1)
+        super().__init__(first.arrays, place=place)
+        self.kinds = first.kinds
+        self.label = "y" if not isinstance(data[0], Mapping) and "y" in self.names else None
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Any:  # noqa: ARG002 - every table has the same method
+        """Return this table, of which each stretch is read whole."""
+        return self
+
+    def read(self, start: int, stop: int) -> "_ArrayReader":
+        """Return records, put together by PyTorch."""
+        from torch.utils.data import default_collate
+
+        failed = f"{self.place} data must hold dictionaries, pairs (x, y) or x alone, but {type(self._data).__name__} failed"
+        with explained(failed, reason=with_kind):
+            parts = default_collate([self._data[row] for row in range(start, stop)])
+            if not isinstance(parts, Mapping):
+                parts = [parts] if hasattr(parts, "shape") or isinstance(parts[0], str) else parts
+                parts = dict(zip("xy"[: len(parts)], parts, strict=True))
+        return _ArrayReader(
+            {name: validate.array(f"{self.place} {name}", part) for name, part in parts.items()}
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,13 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +19,11 @@ from pyarrow import csv as arrow
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
 from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, without_credentials
 
 _DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # mark that spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder
 _PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each column
 
 
@@ -35,10 +39,10 @@ class CsvTable(BatchTable):
     blank = np.nan  # as pandas has it where it reads a CSV
     path: Path
 
-    def __init__(self, path: Path, *, place: str) -> None:
+    def __init__(self, path: Path, *, place: str, file: OnceOpened | None = None) -> None:
         """Read the names."""
         self._separator = "\t" if kind_of(path).startswith(".tsv") else ","
-        self._file, self.place, self._packed = OnceOpened(path), place, path.suffix.lower() == ".gz"
+        self._file, self.place, self._packed = file or OnceOpened(path), place, path.suffix.lower() == ".gz"
         with self._text() as stream:
             # A line at a time, and none longer than any row may be.
             text = iter(lambda: self._short(stream.readline(_BLOCK + 1)), "")
@@ -63,7 +67,7 @@ class CsvTable(BatchTable):
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
-        return _reader(self, [self], names, text)
+        return _reader(self, [self.batches], names, text)
 
     def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
         """Return all rows of some columns, in one pass where all cells outside ``text`` are numbers."""
@@ -127,7 +131,7 @@ class CsvTable(BatchTable):
 
     def close(self) -> None:
         """Close the file, which is opened again when it is read."""
-        self._file = OnceOpened(self.path)
+        self._file = copy(self._file)
 
     def _bytes(self) -> Any:
         """Return the file from its beginning, as it was before it was compressed."""
@@ -149,55 +153,70 @@ class CsvTable(BatchTable):
 
 
 def _reader(
-    table: BatchTable, files: Sequence[CsvTable], names: Sequence[str], text: Sequence[str]
+    table: BatchTable, blocks: Iterable[Callable[..., Any]], names: Sequence[str], text: Sequence[str]
 ) -> BatchReader:
-    """Return a reader of some columns of a table, after one look at all of their cells in its files."""
+    """Return a reader of some columns of a table, after one look at all of their cells in its blocks."""
     plans: dict[str, ColumnPlan] = {
         name: ColumnPlan(pa.string()) if name in text else _Cells() for name in names
     }
-    sizes = [0] * len(files)
-    for at, file in enumerate(files):
-        with readable(file.path):
-            for batch in file.batches(names):
-                for name, plan in plans.items():
-                    plan.look(batch[name])
-                sizes[at] += batch.num_rows
-        if file is not table:
-            file.close()
+    sizes = list[int]()
+    for block in blocks:
+        sizes.append(0)
+        for batch in block(names):
+            for name, plan in plans.items():
+                plan.look(batch[name])
+            sizes[-1] += batch.num_rows
     return BatchReader(table, plans, sizes)
 
 
 class CsvFolder(BatchTable):
-    """CSV files of a folder, one after another, which have the columns of the first in any order; each is a block."""
+    """CSV files of a folder, one after another, which have the columns of the first in any order; each is a block.
+
+    The folders ``column=value`` between that folder and a file are columns too, of the file's rows.
+    """
 
     blank = np.nan
 
-    def __init__(self, files: Sequence[Path], *, place: str, path: Path) -> None:
+    def __init__(
+        self, files: Iterable[OnceOpened], *, folder: str, place: str, path: Path | None = None
+    ) -> None:
         """Read the names."""
-        self._files = []
+        self._files = list[tuple[CsvTable, dict[str, str]]]()
         for file in files:
-            with readable(file):
-                self._files.append(CsvTable(file, place=f"file {str(file)!r}"))
-            self._files[-1].close()
-        first = self._files[0]
-        super().__init__(first.names, place=place, path=path)
-        self.asides = first.asides
-        self.later = frozenset(name for file in self._files for name in file.names) - {*first.names}
+            own = Path(without_credentials(str(file.path)))
+            steps = [unquote(step) for step in Path(str(own).removeprefix(folder)).parts[:-1] if "=" in step]
+            with readable(own):
+                opened = CsvTable(own, place=f"file {str(own)!r}", file=file)
+            opened.close()
+            self._files.append((opened, dict(step.replace(_NO_VALUE, "").split("=", 1) for step in steps)))
+        named = [[*file.names, *folders] for file, folders in self._files]
+        super().__init__(named[0], place=place, path=path)
+        self.asides = self._files[0][0].asides
+        self.later = frozenset(itertools.chain.from_iterable(named)) - {*self.names}
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, which every file must have."""
-        hint = f"Every part must have the columns of {self._files[0].place}."
-        for file in self._files:
+        hint = f"Every part must have the columns of {self._files[0][0].place}."
+        for file, folders in self._files:
             for name in names:
-                validate.column_name(name, what="records", file=file.place, options=file.names, hint=hint)
-        return _reader(self, self._files, names, text)
+                options = [*file.names, *folders]
+                validate.column_name(name, what="records", file=file.place, options=options, hint=hint)
+        return _reader(self, [partial(self._block, *file) for file in self._files], names, text)
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the rows of some columns, from those of a file on."""
         for file in self._files[first:]:
-            with readable(file.path):
-                yield from file.batches(names)
-            file.close()
+            yield from self._block(*file, names)
+
+    def _block(self, file: CsvTable, folders: Mapping[str, str], names: Sequence[str]) -> Iterator[Any]:
+        """Yield the rows of a file."""
+        own = [name for name in names if name not in folders] or file.names[:1]
+        with readable(file.path):
+            for batch in file.batches(own):
+                columns = dict(zip(own, batch.columns, strict=True))
+                columns |= {name: pa.repeat(value, batch.num_rows) for name, value in folders.items()}
+                yield pa.RecordBatch.from_pydict({name: columns[name] for name in names})
+        file.close()
 
 
 # --- Cells of text as the values that they spell ---

@@ -45,7 +45,7 @@ def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) ->
 
 
 def tables_at(address: str, *, memory: float, apart: bool = False) -> Sequence[sources.Table]:
-    """Return the Parquet files at an address as one table, or each as a table, by fsspec: nothing else here looks beyond this machine."""
+    """Return the CSV files at an address as one table, or the Parquet files as one or each, by fsspec: nothing else here looks beyond this machine."""
     fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
     if re.search("://[^/?#]*@", address):
         raise InputError(
@@ -60,6 +60,7 @@ def tables_at(address: str, *, memory: float, apart: bool = False) -> Sequence[s
     from pyarrow import dataset
 
     from auditor.collectors.tables.arrow import AddressTable
+    from auditor.collectors.tables.csv import CsvFolder
 
     try:
         system, root = fsspec.core.url_to_fs(address)
@@ -67,6 +68,12 @@ def tables_at(address: str, *, memory: float, apart: bool = False) -> Sequence[s
         raise MissingExtraError(
             f"reading {address!r} needs a package of its file system: {validate.one_line(error)}."
         ) from None
+    alone = root.startswith("http") or not system.isdir(root)  # where a folder is a page of links
+    if texts := sources.csv_files([root] if alone else system.find(root), root):
+        opened = (sources.OnceOpened(file, system) for file in texts)
+        table = CsvFolder(opened, folder=root, place=errors.without_credentials(f"file {address!r}"))
+        table.address, table.memory = address, memory
+        return [table]
     read = partial(dataset.dataset, filesystem=system, format="parquet")
     files = read(root).files
     if apart:
@@ -92,6 +99,8 @@ def _in_memory(data: Any, name: str) -> sources.Table:
         from auditor.collectors.tables import arrow
 
         return arrow.ArrowTable(pa.table(data) if stream else data, place=name)
+    if arrays.is_map_style(data):
+        return arrays.DataSetTable(data, place=name)
     if isinstance(data, Mapping):
         return arrays.ArrayTable(data, place=name)
     raise InputError(
@@ -107,20 +116,28 @@ def _file(path: Path, memory: float) -> sources.Table:
         return arrays.NpzTable(path, place=place)
     from auditor.collectors.tables import arrow, csv
 
-    if kind == sources.FOLDER and sources.is_partitioned(path):
-        from pyarrow import dataset
-
-        data = dataset.dataset(str(path), format="parquet", partitioning="hive")
-        return arrow.ArrowTable(data, place=f"folder {str(path)!r}", path=path)
     if kind == sources.FOLDER:
-        files = sources.parts(path)
-        several = csv.CsvFolder if sources.kind_of(files[0]) in sources.TEXTS else arrow.ParquetTable
-        return several(files, place=f"folder {str(path)!r}", path=path)
+        return _folder(path, place=f"folder {str(path)!r}")
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
     if kind == ".jsonl":
         return arrow.JsonTable(path, place=place, memory=memory)
     return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
+
+
+def _folder(path: Path, *, place: str) -> sources.Table:
+    from auditor.collectors.tables import arrow, csv
+
+    nested = sources.is_partitioned(path)
+    files = (str(file) for file in (path.rglob("*") if nested else path.iterdir()) if file.is_file())
+    if texts := sources.csv_files(files, str(path)):
+        return csv.CsvFolder(map(sources.OnceOpened, texts), folder=str(path), place=place, path=path)
+    if not nested:
+        return arrow.ParquetTable(sources.parts(path), place=place, path=path)
+    from pyarrow import dataset
+
+    data = dataset.dataset(str(path), format="parquet", partitioning="hive")
+    return arrow.ArrowTable(data, place=place, path=path)
 
 
 # --- Tables of records to score: the roles of their columns, and the records a stretch at a time ---
@@ -137,7 +154,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow``, ``.feather`` or ``.jsonl`` (an object on each line) file or of a folder of
-            ``.parquet`` or CSV files (in the order of their names), Parquet also in folders ``column=value`` and at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
+            ``.parquet`` or CSV files (in the order of their names), also in folders ``column=value``, Parquet and CSV also at an address that fsspec knows (``s3://...``); a pandas or polars DataFrame (a LazyFrame is collected); a pyarrow Table or Dataset;
             data with an Arrow stream, such as a DuckDB relation; a ``datasets.Dataset`` of Hugging Face;
             or a dictionary of arrays by name, also memory maps and zarr arrays, which are read in stretches.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
@@ -397,6 +414,8 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
         opened.named(str(table.member), what="membership", hint=hint)
+    if task is not None and table.label is None and isinstance(opened, arrays.DataSetTable):
+        table = replace(table, label=opened.label)
     if task is not None and task.needs_labels and table.label is None:
         raise InputError(
             f"label must name the column of true labels of {opened.place}, got none; its columns are"

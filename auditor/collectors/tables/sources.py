@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
@@ -174,18 +174,20 @@ _ENDLESS = 2**62  # bytes, more than any file has
 class OnceOpened:
     """A file that is opened when it is first read."""
 
-    def __init__(self, path: Path) -> None:
-        """Keep the path."""
-        self.path = path
+    def __init__(self, path: Path | str, system: Any = None) -> None:
+        """Keep the path, and the file system of fsspec if it is not that of this machine."""
+        self.path, self.system = path, system
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
+        return {"path": self.path, "system": self.system}
 
     @cached_property
     def handle(self) -> Any:
         """The file as Arrow reads it: not mapped, because a file that is truncated while it is mapped ends the process."""
         import pyarrow as pa
 
+        if self.system is not None:
+            return pa.PythonFile(self.system.open(self.path, "rb"), mode="r")
         try:
             return pa.OSFile(str(self.path))
         except OSError as error:
@@ -291,6 +293,17 @@ def checked_kind(path: Path) -> str:
     if status.st_size == 0:
         raise InputError(f"file {str(path)!r} is empty; write it again.")
     return suffix
+
+
+def csv_files(files: Iterable[str], folder: str) -> list[str]:
+    """Return the CSV files among those below a folder, in order, if none is of Parquet; hidden ones are none.
+
+    >>> csv_files(["a/k=2/x.csv", "a/k=1/y.tsv", "a/_SUCCESS", "a/.k/x.csv"], "a"), csv_files(["a.csv", "b.parquet"], "")
+    (['a/k=1/y.tsv', 'a/k=2/x.csv'], [])
+    """
+    shown = [file for file in sorted(files) if not re.search(r"(^|[/\\])[._]", file.removeprefix(folder))]
+    kinds = {file: kind_of(Path(without_credentials(file))) for file in shown}
+    return [] if ".parquet" in kinds.values() else [file for file in shown if kinds[file] in TEXTS]
 
 
 def parts(folder: Path) -> list[Path]:

@@ -1,6 +1,5 @@
 """Scores texts by the log-probabilities that a language model gives to their tokens."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +8,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.collectors.base.records import Records, count_records, labels_beside
-from auditor.collectors.base.scorer import in_batches, losses_of
+from auditor.collectors.base.records import Records
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
@@ -20,11 +17,8 @@ from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, T
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, Attacks, AttackState
-from auditor.core.numbers import about
 from auditor.core.options import from_text
-from auditor.core.values import Floats, Losses, LossScale
-from auditor.core.verb import alike
-from auditor.records.features import Features, fingerprints
+from auditor.core.values import Floats, LossScale
 
 TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens
 
@@ -180,93 +174,3 @@ class TextScorer:
             loss = loss - np.where(np.isinf(loss), 0.0, of(self.loss, base))
         eps = max(reader.eps for reader in self.readers)
         return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=eps, more=more)
-
-
-# --- Texts and a language model become `Losses` ---
-
-
-_Pair = tuple[npt.ArrayLike, npt.ArrayLike]
-
-
-@alike
-def collect_texts(
-    model: Any,
-    *,
-    members: Sequence[Any],
-    nonmembers: Sequence[Any],
-    tokenizer: Any = None,
-    score: Any = MeanTokenLoss(),  # noqa: B008 - a frozen value
-    longest: int | None = None,
-    long_texts: LongTexts = LongTexts.REFUSE,
-    reference: Any = None,
-    ids: _Pair | None = None,
-    groups: _Pair | None = None,
-    persons: _Pair | None = None,
-    batch_size: int | None = None,
-) -> Losses:
-    """Score a language model's texts by the log-probabilities of their tokens; smaller looks more like a member.
-
-    Args:
-        model: A causal language model of transformers (or peft), any PyTorch module from token ids of shape (n, T) to logits of
-            shape (n, T, V), the folder of a saved one (see `load_language_model`), or a `CompletionsEndpoint`.
-        members: Texts that the model was trained on: a list, an array or a column of strings. Or prompts with completions (a
-            table of these columns, pairs, or dictionaries with these keys), or lists of chat messages with ``role`` and
-            ``content`` (also as ``messages`` of dictionaries), which the tokenizer's chat template renders; then only the
-            tokens of the completions, or of the assistant's turns, are scored.
-        nonmembers: Texts of the same population that it never saw.
-        tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
-            texts to a list of lists of token ids. An endpoint and a folder have their own.
-        score: Score that becomes the loss: ``mean`` (`MeanTokenLoss`), ``sum`` (`SumTokenLoss`), ``min-k`` or ``min-k:20``
-            (`MinK`), or ``zlib`` (`ZlibRatio`).
-        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether texts of more tokens are refused (``refuse``), cut (``cut``), or scored in windows (``windows``)
-            that move by half their length: each token is scored once, after half a window of context at least.
-        reference: A base model that saw none of the texts, whose score of the same text is subtracted (attack with a reference
-            model, Carlini et al. 2021, Section 5.2): a model in memory with the same tokenizer, a pair (model, tokenizer), the
-            folder of a saved model, or a `CompletionsEndpoint`.
-        ids: Optional record ids, a pair (members, non-members).
-        groups: Optional slices to report by, as a pair.
-        persons: Optional data subject of each text, as a pair.
-        batch_size: Texts for each call; default as the model requires.
-
-    Returns:
-        Losses with a fingerprint of each text and a history that says which score of which model they are. A text with
-        a token to which the model gives probability 0 is counted as saturated and placed at the end of the scale.
-
-    Raises:
-        InputError: A model that is not supported; texts that are no strings, of fewer than 2 tokens or too long; token
-            log-probabilities that are none; lengths that do not match.
-        MissingExtraError: A package that the model needs is not installed.
-    """
-    member, nonmember = _group("member", "members", members), _group("nonmember", "nonmembers", nonmembers)
-    labels = labels_beside((member, nonmember), values="texts", id=ids, group=groups, person=persons)
-    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    scorer = text_scorer(
-        model,
-        tokenizer=tokenizer,
-        score=score,
-        also=(),
-        longest=longest,
-        long_texts=long_texts,
-        reference=reference,
-    ).of(member)
-    # Texts that cannot be scored are found before the model spends any time.
-    cut = (scorer.long(member), scorer.long(nonmember))
-    plain = [
-        [item if isinstance(item, str) else json.dumps(item) for item in cells(side)]
-        for side in (member, nonmember)
-    ]
-    labels["fingerprint"] = fingerprints(Features(*plain))
-    counts = f" ({about(cut[0])} member and {about(cut[1])} non-member texts were)" if any(cut) else ""
-    noticed = scorer.trial(member)
-    batches = (in_batches(scorer, group, size=size) for group in (member, nonmember))
-    return losses_of(scorer, *batches, labels=labels, noticed=noticed, aside=counts)
-
-
-def _group(name: str, argument: str, texts: Any) -> Records:
-    """Return one group, its texts as a list of strings."""
-    count = count_records(name, texts)
-    if count < 2:  # noqa: PLR2004
-        raise InputError(f"{argument} must hold at least 2 texts, got {count}.")
-    labels = np.zeros(count, dtype=np.int64)
-    return Records(name, cells(Records(name, texts, labels)), labels)

@@ -10,7 +10,7 @@ the responses alone::
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,14 +69,15 @@ class Passage:
 def cells(records: Records) -> list[Any]:
     """Return each record of a list, a column or a table: a text, a pair (prompt, completion), or a list of chat messages.
 
-    >>> cells(Records("member", [{"prompt": "1 + 1 = ", "completion": "2"}], np.zeros(1)))
-    [('1 + 1 = ', '2')]
+    >>> cells(Records("member", [{"prompt": "1 + 1 = ", "completion": "2"}, {"text": "3"}], np.zeros(2)))
+    [('1 + 1 = ', '2'), '3']
     """
     features = records.features
-    if is_frame(features) and features.shape[1] == 2:  # noqa: PLR2004
-        names = list(features.columns)
-        names = list(_PAIR) if set(names) == set(_PAIR) else names
-        return list(zip(*(features[name] for name in names), strict=True))
+    if is_frame(features):
+        names = _chosen(features.columns) or tuple(features.columns)
+        if len(names) == len(_PAIR):
+            return list(zip(*(features[name] for name in names), strict=True))
+        features = features[names[0]] if len(names) == 1 else features
     column = features if isinstance(features, list | tuple) else np.asarray(features, dtype=object)
     if isinstance(column, np.ndarray):
         column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column  # noqa: PLR2004
@@ -89,12 +90,34 @@ def cells(records: Records) -> list[Any]:
 
 
 _PAIR = ("prompt", "completion")
+_TEXTS = (("messages",), _PAIR, ("text",))  # columns of texts, of which the first that are there are scored
+
+
+def _chosen(names: Iterable[str]) -> tuple[str, ...]:
+    return next((columns for columns in _TEXTS if set(columns) <= set(names)), ())
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
-        value = value["messages"] if "messages" in value else tuple(value.get(name) for name in _PAIR)
+        names = _chosen(value) or _PAIR
+        value = value[names[0]] if len(names) == 1 else tuple(value.get(name) for name in names)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def is_passage(value: Any) -> bool:
+    """Return whether a value is one text, pair or chat, or a dictionary of one, and not several in a list or by column.
+
+    >>> is_passage("a"), is_passage({"text": "a"}), is_passage(["a", "b"]), is_passage({"text": ["a", "b"]})
+    (True, True, False, False)
+    """
+    match cell := _cell(value):
+        case str() | [{"role": _}, *_]:
+            return True
+        case (str(), str()):
+            return isinstance(cell, tuple)
+    return False
 
 
 def passages(records: Records, *, render: _Render | None = None) -> list[Passage]:

@@ -88,6 +88,8 @@ def polars(_):
 def sent(folder):
     """A file, or a folder of parts, copied to the memory that fsspec addresses."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
+    if memory.exists(f"/{folder.name}"):
+        memory.rm(f"/{folder.name}", recursive=True)
     memory.put(str(folder), f"/{folder.name}", recursive=True)
     return f"memory://{folder.name}"
 
@@ -98,6 +100,8 @@ KINDS = {
     "address": lambda folder: sent(write(folder / "x.parquet", arrow(), rows=170)),
     "csv": save_csv,
     "csv folder": save_csv_folder,
+    "csv address": lambda folder: sent(save_csv(folder)),
+    "csv folder address": lambda folder: sent(save_csv_folder(folder)),
     "arrow": lambda folder: write(folder / "x.arrow", arrow(), rows=170),
     "stream": lambda folder: write(folder / "x.feather", arrow(), rows=170),
     "npz": lambda folder: write(folder / "x.npz", arrays()),
@@ -223,3 +227,53 @@ def test_a_fault_in_one_of_many_csv_files_names_the_file(tmp_path, second, words
             RecordTable(tmp_path, label="y", features=["age"]), task=Classification(), member=True, name="x"
         )
         source.read(0, 9)
+
+
+REGIONS = ["north", "a b/c=d", None]
+
+
+def save_csv_folders(folder):
+    """CSV files in folders that are called by year and by region, as Hive and Spark write them; and files that are not read."""
+    frame = pd.DataFrame({"x": np.arange(12) / 8, "y": np.arange(12) % 2, "member": np.arange(12) // 2 % 2})
+    frame["year"], frame["region"] = np.repeat([2019, 2020], 6), np.tile(np.repeat(REGIONS, 2), 2)
+    options = {"partition_cols": ["year", "region"], "index": False}
+    frame.to_parquet(folder / "known", **options)
+    for file in sorted((folder / "known").rglob("*.parquet")):
+        place = folder / "hive" / file.parent.relative_to(folder / "known")
+        place.mkdir(parents=True)
+        pd.read_parquet(file, partitioning=None).to_csv(place / "part-0.csv", index=False)
+        (place / "_SUCCESS").touch()
+    (folder / "hive" / "_log").mkdir()
+    (folder / "hive" / "_log" / "other.csv").write_text("z\n1\n", encoding="utf-8")
+    return folder / "hive"
+
+
+@pytest.mark.parametrize("place", [str, sent], ids=["here", "address"])
+def test_folders_that_name_a_value_are_columns_of_csv_files(tmp_path, place):
+    """Whole numbers, text that was escaped and a missing value are those of the same folders of Parquet; stretches agree."""
+    folder = save_csv_folders(tmp_path)
+    source, known = (
+        open_source(RecordTable(data, label="y"), task=Classification(), member=None, name="records")
+        for data in (place(folder), tmp_path / "known")
+    )
+    source = pickle.loads(pickle.dumps(source))  # noqa: S301
+    found, wanted = source.read(0, 12), known.read(0, 12)
+    pd.testing.assert_frame_equal(found.records.features, wanted.records.features, check_dtype=False)
+    assert list(found.records.features["year"].unique()) == [2019, 2020]
+    assert set(found.records.features["region"].dropna()) == set(REGIONS) - {None}
+    np.testing.assert_array_equal(found.member, wanted.member)
+    for start, stop in ((3, 4), (7, 12), (0, 9)):
+        part = source.read(start, stop).records.features
+        pd.testing.assert_frame_equal(part, found.records.features[start:stop].reset_index(drop=True))
+    alone = RecordTable(place(folder), label="y", features="year")
+    alone = open_source(alone, task=Classification(), member=None, name="records")
+    np.testing.assert_array_equal(alone.read(0, 12).records.features, np.repeat([2019, 2020], 6))
+
+
+def test_every_csv_file_below_a_folder_has_all_columns(tmp_path):
+    """A file without a column, or outside the folders that give one, is named."""
+    folder = save_csv_folders(tmp_path)
+    (folder / "year=2021").mkdir()
+    (folder / "year=2021" / "part.csv").write_text("x,y,member\n1,0,0\n", encoding="utf-8")
+    with refused(r"column 'region' is not in file '.*part\.csv'"):
+        open_source(RecordTable(folder, label="y"), task=Classification(), member=None, name="records")

@@ -12,7 +12,7 @@ from collectors.texts.world import by_hand, equal, letters, logs, net, records
 from command_line import run
 
 from auditor import LossScale
-from auditor.collectors import read_losses
+from auditor.collectors import collect_texts, read_losses
 from auditor.collectors.base import Records
 from auditor.collectors.texts import (
     LongTexts,
@@ -21,7 +21,6 @@ from auditor.collectors.texts import (
     SumTokenLoss,
     ZlibRatio,
     causal_model,
-    collect_texts,
     text_scorer,
 )
 

@@ -8,8 +8,9 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.world import letters, net, records
 
+from auditor.collectors import collect_texts
 from auditor.collectors.base import Records
-from auditor.collectors.texts import MinK, causal_model, collect_texts, passages
+from auditor.collectors.texts import MinK, causal_model, passages
 
 TEXTS = world.TEXTS
 
@@ -83,7 +84,7 @@ def test_what_is_no_tokenizer_is_refused(tokenizer, sentence):
     ("members", "sentence"),
     [
         ("one text", r"member X must be an array"),
-        (["one"], r"members must hold at least 2 texts, got 1"),
+        (["one"], r"members must hold at least 2 records, got 1 from list; give more"),
         (["one", None], r"member texts must be strings, got a missing value \(row 1"),
         (pd.Series(["one", pd.NA], dtype="string"), r"got a missing value \(row 1"),
         (["one", 3], r"got int \(row 1"),

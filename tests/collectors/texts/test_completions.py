@@ -9,6 +9,7 @@ from collectors.texts import world
 from collectors.texts.completions_server import serving, unlisted
 
 from auditor import RecordTable, Summary, collect_to, read_losses
+from auditor.collectors import collect_texts
 from auditor.collectors.base import Records
 from auditor.collectors.streaming.trial import preflight
 from auditor.collectors.tables.opening import open_source
@@ -21,7 +22,6 @@ from auditor.collectors.texts import (
     PromptLogProbs,
     SumTokenLoss,
     ZlibRatio,
-    collect_texts,
     text_scorer,
 )
 from auditor.curves.transforms import log_odds, published

@@ -8,6 +8,7 @@ from collectors.texts import world
 from collectors.texts.completions_server import serving
 
 from auditor import LossScale
+from auditor.collectors import collect_texts
 from auditor.collectors.texts import (
     CompletionsEndpoint,
     MeanTokenLoss,
@@ -15,7 +16,6 @@ from auditor.collectors.texts import (
     PromptLogProbs,
     SumTokenLoss,
     ZlibRatio,
-    collect_texts,
     load_language_model,
 )
 
