@@ -84,9 +84,11 @@ class _Network:
             if type(part).__name__ in _LAST and type(part).__module__.startswith("torch.nn.")
         ]
 
-    def run(self, features: Any, records: Records) -> _Answer:
+    def run(self, records: Records, *, whole: bool) -> _Answer:
         """Return the network's output for a batch; any exception becomes one sentence, with the cause kept."""
         refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
+        with scorer.explained(refused, reason=scorer.own_words):
+            features = _tensor(self, records, whole=whole)
         reason = partial(self._reason, features, records)
         with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
             output = _tensor_of(self.model(features), self.model, self.torch)
@@ -199,9 +201,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
-    tried = spread(sample)
-    whole = _takes_integers(network, tried)
-    answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
+    some = spread(sample)
+    whole = _takes_integers(network, some)
+    answers, tried = zip(*(_fitting(network, part, whole=whole) for part in some), strict=True)
     free = task.has_output and output is None
     layer = answers[0].layer if free and all(answer.layer for answer in answers) else ""
     kind: Output | None
@@ -223,16 +225,11 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         n, size = len(records), at_once
         if n > size:
             return joined([predict(records.part(start, start + size)) for start in range(0, n, size)])
-        try:
-            answer = network.run(_tensor(network, records, whole=whole), records)
-        except (InputError, torch.OutOfMemoryError) as error:
-            if n < 2 or not isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # noqa: PLR2004
-                raise
-            at_once = n // 2  # for all that follow
-        else:
-            return answered(answer, records)
-        torch.cuda.empty_cache()
-        return predict(records)
+        answer, done = _fitting(network, records, whole=whole)
+        if len(done) < n:
+            at_once = len(done)  # for all that follow
+            return joined([answered(answer, done), predict(records.part(len(done), n))])
+        return answered(answer, records)
 
     def answered(answer: _Answer, records: Records) -> Array:
         if layer and not answer.layer:
@@ -250,6 +247,18 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         output=kind,
         records_at_once=_AT_ONCE,
     )
+
+
+def _fitting(network: _Network, records: Records, *, whole: bool) -> tuple[_Answer, Records]:
+    """Return the network's output for as many of the first records as the device has memory for, by halves; and these."""
+    short, n = network.torch.OutOfMemoryError, len(records)
+    try:
+        return network.run(records, whole=whole), records
+    except InputError as error:
+        if n < 2 or not isinstance(error.__cause__, short):  # noqa: PLR2004
+            raise
+    network.torch.cuda.empty_cache()
+    return _fitting(network, records.part(0, n // 2), whole=whole)
 
 
 def _values(network: _Network, answer: _Answer) -> Array:
@@ -295,10 +304,10 @@ def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
 
 def _is_whole(records: Records, torch: ModuleType) -> bool:
     """Return whether features are whole numbers, in any type."""
-    features = _stacked(records, torch)
-    if torch.is_tensor(features):
-        return not (features.is_floating_point() or features.is_complex())
-    with suppress(AuditorError):
+    with suppress(AuditorError, RuntimeError):
+        features = _stacked(records, torch)
+        if torch.is_tensor(features):
+            return not (features.is_floating_point() or features.is_complex())
         matrix(records, dtype=np.int64)
         return True
     return False
