@@ -288,8 +288,10 @@ def test_augmentation_is_warned_of(torch):
 
 Z = np.zeros(9)
 DATA = list(zip(X[:N], Y[Classification][:N], strict=True))
+DATA_PAIR = X[:9], Y[Classification][:9]
 REFUSED = {
     "no labels": (lambda: iter([X[:9]]), {}, r"batches \(x, y\) with true labels, .* got ndarray"),
+    "a batch that is None": (lambda: iter([DATA_PAIR, None]), {}, "got NoneType; give both"),
     "inputs of three": (lambda: iter([(X, X, X)]), {}, "got tuple of 3; give both"),
     "no key": (lambda: iter([{"x": X, "z": X}]), {}, "go with label= .* got dict; name the key"),
     "another key": (lambda: iter([{"x": X, "z": X}]), {"label": "y"}, "'y' is not in a member batch, which"),
@@ -368,3 +370,58 @@ def test_batches_need_no_labels_for_a_confidence(labelled):
     np.testing.assert_allclose(found.member, -np.maximum(model(x), 1 - model(x)), rtol=1e-12)
     np.testing.assert_array_equal(found.nonmember, expected.nonmember)
     assert (found.label is None) == (expected.label is None) == (not labelled)
+
+
+def alone(x, library="torch"):
+    """A data set of PyTorch or TensorFlow without labels."""
+    package = pytest.importorskip(library)
+    if library == "tensorflow":
+        return package.data.Dataset.from_tensor_slices(x)
+    return package.utils.data.TensorDataset(package.tensor(x))
+
+
+UNLABELLED = {
+    "arrays": lambda x: iter([x[:40], x[40:]]),
+    "torch": alone,
+    "tf.data": lambda x: alone(x, "tensorflow"),
+    "dictionaries": lambda x: iter([{"x": x}]),
+}
+
+
+@pytest.mark.parametrize("name", UNLABELLED)
+def test_batches_may_have_no_place_for_labels(name):
+    """Batches of features alone are scored by their confidence."""
+    members, nonmembers = UNLABELLED[name](X[:N]), UNLABELLED[name](X[N:])
+    found = collect(logits, members, nonmembers, task="confidence", output="logits")
+    expected = collect(logits, (X[:N], None), (X[N:], None), task="confidence", output="logits")
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+    np.testing.assert_allclose(found.nonmember, expected.nonmember, rtol=1e-12)
+
+
+def test_single_vectors_of_tensorflow_are_no_batches():
+    """Records whose features and labels are vectors of one length are records, not batches of numbers."""
+    tf = pytest.importorskip("tensorflow")
+    labels = (RNG.random((2 * N, 4)) < 0.5).astype(np.int64)
+
+    def score(x):
+        return np.asarray(x, dtype=np.float64)
+
+    groups = both(lambda x, y: tf.data.Dataset.from_tensor_slices((x, y)))(X, labels)
+    found = collect(score, *groups, task="multi-label", output="logits")
+    expected = collect(score, (X[:N], labels[:N]), (X[N:], labels[N:]), task="multi-label", output="logits")
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+
+
+def test_a_transform_of_hugging_face_is_applied():
+    """The records are those that the data set gives, not the columns that it is made of."""
+    library = pytest.importorskip("datasets")
+    y = Y[Classification]
+
+    def halved(batch):
+        return {"x": [np.asarray(row) / 2 for row in batch["x"]], "y": batch["y"]}
+
+    def data(x, y):
+        return library.Dataset.from_dict({"x": (2 * x).tolist(), "y": y.tolist()}).with_transform(halved)
+
+    losses = collect(logits, data(X[:N], y[:N]), data(X[N:], y[N:]), label="y", output="logits")
+    np.testing.assert_allclose(losses.member, WANT[Classification][:N], atol=1e-12)

@@ -49,7 +49,9 @@ def _data_of(group: Any) -> Any:
 def is_loader(group: Any) -> bool:
     """Return whether the records of a group, or of its table, come in batches and in one pass."""
     data = _data_of(group)
-    return isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
+    # What a transform of Hugging Face gives is in no column.
+    transformed = is_a(data, "datasets", "Dataset") and data.format["type"] == "custom"
+    return transformed or isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
 
 
 def refuse_loaders(**groups: Any) -> None:
@@ -90,11 +92,12 @@ def _loader(argument: str, data: Any, hooks: Sequence[str]) -> Any:
 
 
 _AT_ONCE = 256  # records of a data set that has no batches of its own
+_END = object()  # for a loader may give None, as a function that leaves out broken records does
 
 
 def _opened(data: Any, size: int) -> Iterator[Any]:
     """Yield the batches of a loader as it gives them."""
-    if is_a(data, "datasets", "IterableDataset"):
+    if is_a(data, "datasets", "IterableDataset") or is_a(data, "datasets", "Dataset"):
         yield from data.iter(batch_size=size)
     elif is_a(data, "torch", "Dataset"):
         import torch
@@ -106,6 +109,9 @@ def _opened(data: Any, size: int) -> Iterator[Any]:
         parts = spec.values() if isinstance(spec, Mapping) else spec if isinstance(spec, tuple) else (spec,)
         shapes = [part.shape for part in parts if hasattr(part, "shape")]
         batched = all(shape.rank != 0 for shape in shapes) and len({shape[0] for shape in shapes}) == 1
+        if batched and not (isinstance(spec, Mapping) and len(shapes) > 1):
+            # Vectors of one known length are single records, not batches of numbers.
+            batched = shapes[0][0] is None or any(shape.rank != 1 for shape in shapes)
         yield from (data if batched else data.batch(size)).as_numpy_iterator()
     else:
         yield from data
@@ -117,8 +123,8 @@ def _items(argument: str, data: Any, size: int) -> Iterator[Any]:
     failed = f"{argument} must come in batches, but {type(data).__name__} failed"
     while True:
         with explained(failed, reason=with_kind):
-            item = next(items, None)
-        if item is None:
+            item = next(items, _END)
+        if item is _END:
             return
         yield item
 
@@ -133,17 +139,19 @@ def _labelled(name: str, pair: Any, task: Task, *, least: int = 2) -> Batch:
 def _batch(name: str, item: Any, group: Any, task: Task) -> Batch:
     """Return a batch that a loader gave: a pair (x, y), or a dictionary or a table with the labels."""
     if isinstance(item, Mapping) or hasattr(item, "__arrow_c_stream__"):
-        if not isinstance(group, RecordTable) or group.label is None:
+        table = replace(group, data=item) if isinstance(group, RecordTable) else RecordTable(item)
+        if table.label is None and task.needs_labels:
             raise InputError(
                 f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
                 " the true labels."
             )
-        source = open_source(
-            replace(group, data=item), task=task, member=name == "member", name=f"a {name} batch"
-        )
+        source = open_source(table, task=task, member=name == "member", name=f"a {name} batch")
         batch = source.read(0, len(source))
         return replace(batch, records=replace(batch.records, name=name))
-    if not isinstance(item, tuple | list) or len(item) != 2:  # noqa: PLR2004
+    own = item if isinstance(item, tuple | list) else (item,)
+    if len(own) == 1 and not task.needs_labels:
+        return _labelled(name, (own[0], None), task, least=0)
+    if len(own) != 2:  # noqa: PLR2004
         got = type(item).__name__ + (f" of {len(item)}" if isinstance(item, tuple | list) else "")
         raise InputError(
             f"{name}s must come in batches (x, y) with true labels, or in dictionaries with label=, got {got}; give both."
