@@ -10,9 +10,10 @@ Outputs are logits unless their values say otherwise (`recognised_output`). Wher
 Sigmoid layer, its input is used instead, because it does not saturate.
 """
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 from auditor.collectors.base import scorer
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
-from auditor.collectors.base.records import Records, matrix, refuse_width, spread
+from auditor.collectors.base.records import Records, is_frame, listed, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError, import_optional
@@ -77,7 +78,9 @@ class _Network:
         self.device = tensors[0].device if tensors else torch.device("cpu")
         self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
         self._random: list[Any] | None = None
-        parts = [] if isinstance(model, torch.jit.ScriptModule) else model.modules()
+        scripted = isinstance(model, torch.jit.ScriptModule)
+        parts = [] if scripted else model.modules()
+        self.inputs = {} if scripted else inspect.signature(model.forward).parameters
         self._lasts = [
             part
             for part in parts
@@ -91,7 +94,8 @@ class _Network:
             features = _tensor(self, records, whole=whole)
         reason = partial(self._reason, features, records)
         with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
-            output = _tensor_of(self.model(features), self.model, self.torch)
+            answer = self.model(**features) if isinstance(features, Mapping) else self.model(features)
+            output = _tensor_of(answer, self.model, self.torch)
             logits = self._logits(output, seen)
             return _Answer(output, logits, "" if logits is None else type(seen[-1][0]).__name__)
 
@@ -279,8 +283,20 @@ def _name(model: Any) -> str:
 
 
 def _tensor(network: _Network, records: Records, *, whole: bool) -> Any:
-    """Return the features as the network takes them: its own floats, or whole numbers where it looks them up."""
+    """Return the features as the network takes them: its own floats, or whole numbers where it looks them up.
+
+    Columns that are named after its inputs are a tensor each, by name.
+    """
     torch, features = network.torch, _stacked(records, network.torch)
+    names = list(features.columns) if is_frame(features) else []
+    if len(names) > 1 and network.inputs.keys() >= {*names}:
+        own = {name: replace(records, features=features[[name]]) for name in names}
+        return {name: _tensor(network, part, whole=whole) for name, part in own.items()}
+    if len(names) > 1 and whole and any(str(kind) == "object" for kind in features.dtypes):
+        raise InputError(
+            f"{records.name} X must have columns named after the inputs of {_name(network.model)}, or one array, got"
+            f" {listed(names)}; name the features, or pass a function of the table that calls the model."
+        )
     if not torch.is_tensor(features):
         dtype = np.int64 if whole else (np.float64 if network.dtype == torch.float64 else np.float32)
         array = matrix(records, dtype=dtype)
