@@ -1,5 +1,6 @@
 """Loaders, data sets and arrays of other libraries give the losses of the same records in arrays, in one pass."""
 
+import sys
 import tempfile
 import weakref
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from collectors.common import QUIET, from_logits, refused
+from command_line import printed
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from auditor import RecordTable
@@ -233,6 +235,35 @@ def test_one_pass_keeps_no_more_than_the_first_batches():
     np.testing.assert_allclose(losses.member, np.tile(WANT[Classification][:N], 20), atol=1e-12)
     assert len(seen) == 600
     assert max(alive) <= 30
+
+
+STREAM = """
+import resource
+import torch
+from auditor import collect
+
+model = torch.nn.Linear(200, 3)
+
+def batches(n=800):
+    for _ in range(n):
+        yield torch.randn(500, 200), torch.randint(0, 3, (500,))
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+collect(model, batches(2), batches(2))
+before = peak()
+losses = collect(model, batches(), batches())
+assert len(losses.member) == 400_000
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is of Linux")
+def test_memory_does_not_grow_with_the_batches_that_were_scored():
+    """Of 320 MB of features in each group no more than a part is ever held, losses and labels included."""
+    pytest.importorskip("torch")
+    assert float(printed(STREAM)) < 150
 
 
 def test_a_shuffled_loader_keeps_losses_and_labels_together(torch):

@@ -262,16 +262,28 @@ class _Pass:
                 f"{name}s must hold at least {_LEAST} records, got {n} from {type(_data_of(group)).__name__}; {fix}."
             )
 
-    def scored(self, scorer: Scorer, *, size: int | None) -> tuple[BatchLosses, dict[str, Any]]:
+    def scored(self, scorer: Scorer, *, size: int | None) -> "_Scored":
         """Return the losses of all records, and the columns and fingerprints that every batch has."""
-        parts: list[BatchLosses] = []
-        columns: list[dict[str, Any]] = []
+        pieces: list[_Scored] = []
+        recent: list[_Scored] = []
         while batch := self.head.pop(0) if self.head else next(self.rest, None):
-            parts.append(in_batches(scorer, batch.records, size=size))
             own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
-            columns.append({**batch.columns, **own})
-        common = [name for name in columns[0] if all(name in own for own in columns)]
-        return concatenated(parts), {name: np.concatenate([own[name] for own in columns]) for name in common}
+            recent.append((in_batches(scorer, batch.records, size=size), {**batch.columns, **own}))
+            if len(recent) == _RECENT:
+                pieces.append(_joined(recent))
+                recent = []
+        return _joined([*pieces, *recent])
+
+
+_Scored = tuple[BatchLosses, dict[str, Any]]
+_RECENT = 64  # batches, whose small arrays would else keep the memory of larger ones from being used again
+
+
+def _joined(scored: Sequence[_Scored]) -> _Scored:
+    """Return the losses of several batches as one, and the columns that each has."""
+    losses, columns = zip(*scored, strict=True)
+    common = [name for name in columns[0] if all(name in own for own in columns)]
+    return concatenated(losses), {name: np.concatenate([own[name] for own in columns]) for name in common}
 
 
 # --- Records that differ each time they are read ---
