@@ -231,6 +231,7 @@ def test_swapped_columns_of_a_table_warn():
     [
         (TABLES["caret"].drop(columns="dog"), {}, "got none for 'dog' among 'fox', 'cat'; name the columns"),
         (TABLES["caret"], {"classes": ["cat", "dog", "fox", "wolf"]}, "got none for 'wolf' among"),
+        (outputs(["p_0", "p_00", "p_1"], Y % 2), {}, "got several for one class among 'p_1', 'p_0', 'p_00'"),
         (outputs(["a", "b", "c"], CLASSES[Y]), {}, "got none for .*'cat'.* or give the model if these are"),
         (TABLES["caret"].assign(age=1), {}, "no columns that match no class, got 'age'; name the"),
         (outputs(["p0", "p1", "q"], Y % 2, x0=0.5, x1=0.5), {}, "got several: .*'p0'.*'x1'.*features"),

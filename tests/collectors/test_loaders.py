@@ -1,6 +1,7 @@
 """Loaders, data sets and arrays of other libraries give the losses of the same records in arrays, in one pass."""
 
 import itertools
+import sys
 import tempfile
 import weakref
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from collectors.common import QUIET, from_logits, refused
+from command_line import printed
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from auditor import RecordTable
@@ -237,6 +239,35 @@ def test_one_pass_keeps_no_more_than_the_first_batches():
     assert max(alive) <= 30
 
 
+STREAM = """
+import resource
+import torch
+from auditor import collect
+
+model = torch.nn.Linear(200, 3)
+
+def batches(n=800):
+    for _ in range(n):
+        yield torch.randn(500, 200), torch.randint(0, 3, (500,))
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+collect(model, batches(2), batches(2))
+before = peak()
+losses = collect(model, batches(), batches())
+assert len(losses.member) == 400_000
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is of Linux")
+def test_memory_does_not_grow_with_the_batches_that_were_scored():
+    """Of 320 MB of features in each group no more than a part is ever held, losses and labels included."""
+    pytest.importorskip("torch")
+    assert float(printed(STREAM)) < 150
+
+
 def test_a_shuffled_loader_keeps_losses_and_labels_together(torch):
     """Each loss is that of the label beside it; the network's random numbers and the caller's are not drawn for a data set."""
     y = Y[Classification]
@@ -290,8 +321,10 @@ def test_augmentation_is_warned_of(torch):
 
 Z = np.zeros(9)
 DATA = list(zip(X[:N], Y[Classification][:N], strict=True))
+DATA_PAIR = X[:9], Y[Classification][:9]
 REFUSED = {
     "no labels": (lambda: iter([X[:9]]), {}, r"batches \(x, y\) with true labels, .* got ndarray"),
+    "a batch that is None": (lambda: iter([DATA_PAIR, None]), {}, "got NoneType; give both"),
     "inputs of three": (lambda: iter([(X, X, X)]), {}, "got tuple of 3; give both"),
     "no key": (lambda: iter([{"x": X, "z": X}]), {}, "go with label= .* got dict; name the key"),
     "another key": (lambda: iter([{"x": X, "z": X}]), {"label": "y"}, "'y' is not in a member batch, which"),
@@ -696,3 +729,58 @@ def test_a_data_set_of_texts_is_collected_into_a_file(tmp_path, keys):
     losses = read_losses(collect_to(tmp_path / "x.parquet", scorer, **groups).path)
     np.testing.assert_allclose(losses.member, list(map(text_loss, TEXTS[:N])), atol=1e-12)
     assert losses.fingerprint is not None
+
+
+def unlabelled(x, library="torch"):
+    """A data set of PyTorch or TensorFlow without labels."""
+    package = pytest.importorskip(library)
+    if library == "tensorflow":
+        return package.data.Dataset.from_tensor_slices(x)
+    return package.utils.data.TensorDataset(package.tensor(x))
+
+
+UNLABELLED = {
+    "arrays": lambda x: iter([x[:40], x[40:]]),
+    "torch": unlabelled,
+    "tf.data": lambda x: unlabelled(x, "tensorflow"),
+    "dictionaries": lambda x: iter([{"x": x}]),
+}
+
+
+@pytest.mark.parametrize("name", UNLABELLED)
+def test_batches_may_have_no_place_for_labels(name):
+    """Batches of features alone are scored by their confidence."""
+    members, nonmembers = UNLABELLED[name](X[:N]), UNLABELLED[name](X[N:])
+    found = collect(logits, members, nonmembers, task="confidence", output="logits")
+    expected = collect(logits, (X[:N], None), (X[N:], None), task="confidence", output="logits")
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+    np.testing.assert_allclose(found.nonmember, expected.nonmember, rtol=1e-12)
+
+
+def test_single_vectors_of_tensorflow_are_no_batches():
+    """Records whose features and labels are vectors of one length are records, not batches of numbers."""
+    tf = pytest.importorskip("tensorflow")
+    labels = (RNG.random((2 * N, 4)) < 0.5).astype(np.int64)
+
+    def score(x):
+        return np.asarray(x, dtype=np.float64)
+
+    groups = both(lambda x, y: tf.data.Dataset.from_tensor_slices((x, y)))(X, labels)
+    found = collect(score, *groups, task="multi-label", output="logits")
+    expected = collect(score, (X[:N], labels[:N]), (X[N:], labels[N:]), task="multi-label", output="logits")
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+
+
+def test_a_transform_of_hugging_face_is_applied():
+    """The records are those that the data set gives, not the columns that it is made of."""
+    library = pytest.importorskip("datasets")
+    y = Y[Classification]
+
+    def halved(batch):
+        return {"x": [np.asarray(row) / 2 for row in batch["x"]], "y": batch["y"]}
+
+    def data(x, y):
+        return library.Dataset.from_dict({"x": (2 * x).tolist(), "y": y.tolist()}).with_transform(halved)
+
+    losses = collect(logits, data(X[:N], y[:N]), data(X[N:], y[N:]), label="y", output="logits")
+    np.testing.assert_allclose(losses.member, WANT[Classification][:N], atol=1e-12)

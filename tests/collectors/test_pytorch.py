@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from collectors.common import QUIET, from_logits, refused
 from scipy.special import log_softmax
@@ -149,6 +150,42 @@ def test_a_network_that_looks_its_input_up_gets_whole_numbers(torch):
     for features in (codes, codes.astype(float), torch.tensor(codes), pd.DataFrame(codes)):
         losses = losses_of(model, features=features)
         np.testing.assert_allclose(losses.member, from_logits(z[:N], Y3[:N]), rtol=1e-10)
+
+
+def several_inputs(torch):
+    """A module that embeds the words that a mask leaves, and the tables of 80 records for it."""
+
+    class Masked(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.EmbeddingBag(9, 3, mode="sum")
+
+        def forward(self, words, mask):
+            return self.embedding(words * mask)
+
+    words, mask = RNG.integers(0, 9, (2 * N, 5)), RNG.integers(0, 2, (2 * N, 5))
+    parts = (slice(N), slice(N, 2 * N))
+    tables = [
+        pa.table({"mask": list(mask[part]), "words": list(words[part]), "y": Y3[part]}) for part in parts
+    ]
+    return Masked(), torch.tensor(words * mask), tables
+
+
+def test_columns_named_after_its_inputs_are_an_input_each(torch):
+    """The columns of a tokenized data set reach the inputs of their names, in any order."""
+    model, kept, tables = several_inputs(torch)
+    losses = collect(model, *tables, label="y")
+    with torch.no_grad():
+        expected = from_logits(model.embedding(kept).numpy(), Y3)
+    np.testing.assert_allclose(np.concatenate([losses.member, losses.nonmember]), expected, atol=1e-5)
+
+
+def test_columns_of_words_under_other_names_are_not_joined(torch):
+    """They are no one text: the inputs are to be named."""
+    model, _, tables = several_inputs(torch)
+    other = [table.rename_columns(["mask", "ids", "y"]) for table in tables]
+    with refused(r"named after the inputs of Masked, or one array, got 'mask', 'ids'; name the features"):
+        collect(model, *other, label="y")
 
 
 def test_a_transformers_style_output_is_read(torch):

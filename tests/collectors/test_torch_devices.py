@@ -24,14 +24,14 @@ class Crowded(torch.nn.Module):
         return self.inner(x)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_batch_that_does_not_fit_is_halved(rng, dtype):
-    """Batches are halved until one fits, and stay so small; the losses are those of the same model with more memory."""
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 100), (torch.bfloat16, 100), (torch.float32, 3)])
+def test_a_batch_that_does_not_fit_is_halved(rng, dtype, most):
+    """Batches are halved until one fits, in the trial too, and stay so small; the losses are those with more memory."""
     torch.manual_seed(0)
-    model = Crowded(100).to(dtype)
+    model = Crowded(most).to(dtype)
     members, nonmembers = ((rng.normal(size=(700, 3)), rng.integers(0, 4, 700)) for _ in range(2))
     found = auditor.collect(model, members, nonmembers)
-    assert max(model.sizes[-8:]) <= 100
+    assert max(model.sizes[-8:]) <= most
     model.most = 10_000
     expected = auditor.collect(model, members, nonmembers)
     np.testing.assert_allclose(found.member, expected.member, rtol=1e-6 if dtype is torch.float32 else 0.05)
@@ -43,6 +43,20 @@ def test_a_record_that_does_not_fit_is_refused(rng):
     both = (rng.normal(size=(5, 3)), [0, 1, 2, 3, 0])
     with pytest.raises(auditor.InputError, match="Crowded refused it: CUDA out of memory"):
         auditor.collect(Crowded(0), both, both)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ([torch.zeros(3), torch.zeros(2)], "nonmember X must suit .* Crowded refused it: stack expects each"),
+        (torch.zeros(2, 3, device="meta"), "nonmember X must suit .* Crowded refused it: Cannot copy out"),
+        (torch.zeros(300, 3).to_sparse(), "to be taken in parts, got Tensor; convert it first"),
+    ],
+)
+def test_tensors_that_cannot_be_used_are_one_sentence(rng, features, words):
+    """Tensors of different shapes, without data, or that cannot be taken in parts."""
+    with pytest.raises(auditor.InputError, match=words):
+        auditor.collect(Crowded(100), (rng.normal(size=(2, 3)), [0, 1]), (features, [0] * len(features)))
 
 
 class OnDevice(torch.Tensor):

@@ -146,9 +146,10 @@ def class_columns(
     if not whole:
         most = max(prefixes.values(), key=len, default={})
         missing = [labels[item] for item in labels if item not in {*map(label, most.values())}]
+        got = f"none for {listed(missing)}" if missing else "several for one class"
         raise InputError(
-            f"{place} must have a column of outputs for each class, named by the class, or by a prefix and the class, got none"
-            f" for {listed(missing)} among {listed(names) or 'no columns of numbers'}; {_ELSE}, or give the model if these"
+            f"{place} must have a column of outputs for each class, named by the class, or by a prefix and the class, got {got}"
+            f" among {listed(names) or 'no columns of numbers'}; {_ELSE}, or give the model if these"
             " are features."
         )
     if len(whole) > 1:

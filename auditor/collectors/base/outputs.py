@@ -24,12 +24,13 @@ NAME_SCORES = (
 _NO_LOGITS = "they are probabilities: pass output=Output.PROBABILITIES (--output probabilities)"
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
 _RANGE_HINT = (
-    "return a probability for each class and not a predicted label; if the model returns logits or log-probabilities, pass"
+    "return a probability for each class and not a predicted label, and divide percents by 100; if the model returns logits or log-probabilities, pass"
     " output=Output.LOGITS or output=Output.LOG_PROBABILITIES"
 )
 _SUM_HINT = (
     "pass a function that calls the model and divides each row by its sum (a row of zeros, as of one-vs-rest, becomes equal"
-    " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS"
+    " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS; of a"
+    " table of outputs, name the column of each class (features, --features)"
 )
 
 

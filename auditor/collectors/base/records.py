@@ -232,7 +232,7 @@ def take_rows(features: Any, *, rows: Rows) -> Any:
         return [features[row] for row in rows]
     try:
         return features[rows]
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, RuntimeError) as error:
         raise InputError(
             f"X must be an array or a list to be taken in parts, got {type(features).__name__}; convert it first."
         ) from error

@@ -187,7 +187,7 @@ def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repe
     if bad is not None:
         fix = "name only numbers of digits" if kinds else "leave policies= (--policies) out"
         raise InputError(
-            f"policies must be of a kind that this score has, which is the {what}, got {bad.name!r}; {fix}."
+            f"policies must be of a kind that this score has, which is {what!r}, got {bad.name!r}; {fix}."
         )
     if policies and repeats > 1:
         raise InputError(

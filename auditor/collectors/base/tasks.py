@@ -711,6 +711,7 @@ def records_of(name: str, argument: str, pair: Any, task: Task, *, least: int = 
     """Return the records of a pair (X, y)."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
         fix = "with a table give label=, its column of true labels"
+        fix += "" if task.needs_labels else ", or without labels (X, None)"
         raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}; {fix}.")
     features, target = pair
     if target is None and task.needs_labels:

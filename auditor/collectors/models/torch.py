@@ -10,9 +10,10 @@ Outputs are logits unless their values say otherwise (`recognised_output`). Wher
 Sigmoid layer, its input is used instead, because it does not saturate.
 """
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 from auditor.collectors.base import scorer
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
-from auditor.collectors.base.records import Records, matrix, refuse_width, spread
+from auditor.collectors.base.records import Records, is_frame, listed, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError, import_optional
@@ -77,19 +78,24 @@ class _Network:
         self.device = tensors[0].device if tensors else torch.device("cpu")
         self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
         self._random: list[Any] | None = None
-        parts = [] if isinstance(model, torch.jit.ScriptModule) else model.modules()
+        scripted = isinstance(model, torch.jit.ScriptModule)
+        parts = [] if scripted else model.modules()
+        self.inputs = {} if scripted else inspect.signature(model.forward).parameters
         self._lasts = [
             part
             for part in parts
             if type(part).__name__ in _LAST and type(part).__module__.startswith("torch.nn.")
         ]
 
-    def run(self, features: Any, records: Records) -> _Answer:
+    def run(self, records: Records, *, whole: bool) -> _Answer:
         """Return the network's output for a batch; any exception becomes one sentence, with the cause kept."""
         refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
+        with scorer.explained(refused, reason=scorer.own_words):
+            features = _tensor(self, records, whole=whole)
         reason = partial(self._reason, features, records)
         with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
-            output = _tensor_of(self.model(features), self.model, self.torch)
+            answer = self.model(**features) if isinstance(features, Mapping) else self.model(features)
+            output = _tensor_of(answer, self.model, self.torch)
             logits = self._logits(output, seen)
             return _Answer(output, logits, "" if logits is None else type(seen[-1][0]).__name__)
 
@@ -199,9 +205,9 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
-    tried = spread(sample)
-    whole = _takes_integers(network, tried)
-    answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
+    some = spread(sample)
+    whole = _takes_integers(network, some)
+    answers, tried = zip(*(_fitting(network, part, whole=whole) for part in some), strict=True)
     free = task.has_output and output is None
     layer = answers[0].layer if free and all(answer.layer for answer in answers) else ""
     kind: Output | None
@@ -223,16 +229,11 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         n, size = len(records), at_once
         if n > size:
             return joined([predict(records.part(start, start + size)) for start in range(0, n, size)])
-        try:
-            answer = network.run(_tensor(network, records, whole=whole), records)
-        except (InputError, torch.OutOfMemoryError) as error:
-            if n < 2 or not isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # noqa: PLR2004
-                raise
-            at_once = n // 2  # for all that follow
-        else:
-            return answered(answer, records)
-        torch.cuda.empty_cache()
-        return predict(records)
+        answer, done = _fitting(network, records, whole=whole)
+        if len(done) < n:
+            at_once = len(done)  # for all that follow
+            return joined([answered(answer, done), predict(records.part(len(done), n))])
+        return answered(answer, records)
 
     def answered(answer: _Answer, records: Records) -> Array:
         if layer and not answer.layer:
@@ -250,6 +251,18 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         output=kind,
         records_at_once=_AT_ONCE,
     )
+
+
+def _fitting(network: _Network, records: Records, *, whole: bool) -> tuple[_Answer, Records]:
+    """Return the network's output for as many of the first records as the device has memory for, by halves; and these."""
+    short, n = network.torch.OutOfMemoryError, len(records)
+    try:
+        return network.run(records, whole=whole), records
+    except InputError as error:
+        if n < 2 or not isinstance(error.__cause__, short):  # noqa: PLR2004
+            raise
+    network.torch.cuda.empty_cache()
+    return _fitting(network, records.part(0, n // 2), whole=whole)
 
 
 def _values(network: _Network, answer: _Answer) -> Array:
@@ -270,8 +283,20 @@ def _name(model: Any) -> str:
 
 
 def _tensor(network: _Network, records: Records, *, whole: bool) -> Any:
-    """Return the features as the network takes them: its own floats, or whole numbers where it looks them up."""
+    """Return the features as the network takes them: its own floats, or whole numbers where it looks them up.
+
+    Columns that are named after its inputs are a tensor each, by name.
+    """
     torch, features = network.torch, _stacked(records, network.torch)
+    names = list(features.columns) if is_frame(features) else []
+    if len(names) > 1 and network.inputs.keys() >= {*names}:
+        own = {name: replace(records, features=features[[name]]) for name in names}
+        return {name: _tensor(network, part, whole=whole) for name, part in own.items()}
+    if len(names) > 1 and whole and any(str(kind) == "object" for kind in features.dtypes):
+        raise InputError(
+            f"{records.name} X must have columns named after the inputs of {_name(network.model)}, or one array, got"
+            f" {listed(names)}; name the features, or pass a function of the table that calls the model."
+        )
     if not torch.is_tensor(features):
         dtype = np.int64 if whole else (np.float64 if network.dtype == torch.float64 else np.float32)
         array = matrix(records, dtype=dtype)
@@ -295,10 +320,10 @@ def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
 
 def _is_whole(records: Records, torch: ModuleType) -> bool:
     """Return whether features are whole numbers, in any type."""
-    features = _stacked(records, torch)
-    if torch.is_tensor(features):
-        return not (features.is_floating_point() or features.is_complex())
-    with suppress(AuditorError):
+    with suppress(AuditorError, RuntimeError):
+        features = _stacked(records, torch)
+        if torch.is_tensor(features):
+            return not (features.is_floating_point() or features.is_complex())
         matrix(records, dtype=np.int64)
         return True
     return False

@@ -53,7 +53,9 @@ def _data_of(group: Any) -> Any:
 def is_loader(group: Any) -> bool:
     """Return whether the records of a group, or of its table, come in batches and in one pass."""
     data = _data_of(group)
-    return isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
+    # What a transform of Hugging Face gives is in no column.
+    transformed = is_a(data, "datasets", "Dataset") and data.format["type"] == "custom"
+    return transformed or isinstance(data, Iterator) or any(is_a(data, *kind) for kind in _KINDS)
 
 
 def refuse_loaders(*, data_sets: bool = False, **groups: Any) -> None:
@@ -97,11 +99,12 @@ def _loader(argument: str, data: Any, hooks: Sequence[str]) -> Any:
 
 
 _AT_ONCE = 256  # records of a data set that has no batches of its own
+_END = object()  # for a loader may give None, as a function that leaves out broken records does
 
 
 def _opened(data: Any, size: int, *, texts: bool) -> Iterator[Any]:
     """Yield the batches of a loader as it gives them; single texts in lists."""
-    if is_a(data, "datasets", "IterableDataset"):
+    if is_a(data, "datasets", "IterableDataset") or is_a(data, "datasets", "Dataset"):
         yield from data.iter(batch_size=size)
     elif is_a(data, "torch", "Dataset"):
         import torch
@@ -114,6 +117,9 @@ def _opened(data: Any, size: int, *, texts: bool) -> Iterator[Any]:
         parts = spec.values() if isinstance(spec, Mapping) else spec if isinstance(spec, tuple) else (spec,)
         shapes = [part.shape for part in parts if hasattr(part, "shape")]
         batched = all(shape.rank != 0 for shape in shapes) and len({shape[0] for shape in shapes}) == 1
+        if batched and not (isinstance(spec, Mapping) and len(shapes) > 1):
+            # Vectors of one known length are single records, not batches of numbers.
+            batched = shapes[0][0] is None or any(shape.rank != 1 for shape in shapes)
         yield from (data if batched else data.batch(size)).as_numpy_iterator()
     elif texts:
         for single, run in groupby(data, key=is_passage):
@@ -131,8 +137,8 @@ def _items(argument: str, data: Any, size: int, *, texts: bool) -> Iterator[Any]
     failed = f"{argument} must come in batches, but {type(data).__name__} failed"
     while True:
         with explained(failed, reason=with_kind):
-            item = next(items, None)
-        if item is None:
+            item = next(items, _END)
+        if item is _END:
             return
         yield item
 
@@ -158,13 +164,12 @@ def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
         with explained(f"{name}s must hold one value for each text by name", reason=with_kind):
             item, named = pd.DataFrame(item), True  # whose cells may be chats
     if named:
-        table = group if isinstance(group, RecordTable) else RecordTable(item)
+        table = replace(group, data=item) if isinstance(group, RecordTable) else RecordTable(item)
         if task and task.needs_labels and table.label is None:
             raise InputError(
                 f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
                 " the true labels."
             )
-        table = replace(table, data=item)
         source = open_source(table, task=task, member=name == "member", name=f"a {name} batch")
         batch = source.read(0, len(source))
         return replace(batch, records=replace(batch.records, name=name))
@@ -175,9 +180,10 @@ def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
         )
     if task is None:
         return _labelled(name, item, task)
-    if not task.needs_labels and (not several or len(item) == 1):
-        item = (item[0] if several else item, None)
-    if not isinstance(item, tuple | list) or len(item) != 2:  # noqa: PLR2004
+    own = item if several else (item,)
+    if len(own) == 1 and not task.needs_labels:
+        return _labelled(name, (own[0], None), task, least=0)
+    if len(own) != 2:  # noqa: PLR2004
         got = type(item).__name__ + (f" of {len(item)}" if several else "")
         raise InputError(
             f"{name}s must come in batches (x, y) with true labels, or in dictionaries with label=, got {got}; give both."
@@ -317,16 +323,29 @@ class _Pass:
 
         self.head, self.rest = [*map(checked, self.head)], map(checked, self.rest)
 
-    def scored(self, scorer: Scorer, *, size: int | None) -> tuple[BatchLosses, dict[str, Any]]:
+    def scored(self, scorer: Scorer, *, size: int | None) -> "_Scored":
         """Return the losses of all records, and the columns and fingerprints that every batch has."""
-        parts: list[BatchLosses] = []
-        columns: list[dict[str, Any]] = []
+        pieces: list[_Scored] = []
+        recent: list[_Scored] = []
         while batch := self.head.pop(0) if self.head else next(self.rest, None):
-            parts.append(score_batch(scorer, batch, size=size))
+            losses = score_batch(scorer, batch, size=size)
             own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
-            columns.append({**batch.columns, **own})
-        common = [name for name in columns[0] if all(name in own for own in columns)]
-        return concatenated(parts), {name: np.concatenate([own[name] for own in columns]) for name in common}
+            recent.append((losses, {**batch.columns, **own}))
+            if len(recent) == _RECENT:
+                pieces.append(_joined(recent))
+                recent = []
+        return _joined([*pieces, *recent])
+
+
+_Scored = tuple[BatchLosses, dict[str, Any]]
+_RECENT = 64  # batches, whose small arrays would else keep the memory of larger ones from being used again
+
+
+def _joined(scored: Sequence[_Scored]) -> _Scored:
+    """Return the losses of several batches as one, and the columns that each has."""
+    losses, columns = zip(*scored, strict=True)
+    common = [name for name in columns[0] if all(name in own for own in columns)]
+    return concatenated(losses), {name: np.concatenate([own[name] for own in columns]) for name in common}
 
 
 # --- Records that differ each time they are read ---

@@ -105,7 +105,8 @@ class OutputColumns:
 
     Without classes, the columns of a classification are those named by a class, or by a prefix and a class: ``.pred_yes`` or
     ``p.1``. Columns that match no class, or are of another task, are taken in their order if they are the
-    features of the `RecordTable`; a single one holds the probability of the second of two classes.
+    features of the `RecordTable`; a single one holds the probability of the second of two classes. In pairs (X, y) and in the
+    batches of a loader a prefix is not looked for: give the classes.
 
     Attributes:
         classes: Class of each column, by the name of the column.

@@ -307,6 +307,10 @@ def test_responses_are_scored_in_windows_and_as_far_as_texts_are_cut():
             [[{"role": "user", "content": "a"}]] * 2,
             r"member chat \(row 0, .*must have a turn of the assistant, got none",
         ),
+        (
+            [[{"from": "human", "value": "a"}]] * 2,
+            r"must be strings, got list .* a chat is a list of \{\"role\"",
+        ),
         ([{"prompt": "a"}] * 2, r"must be strings, got tuple \(row 0, "),
         ([("a b", "")] * 2, r"must have a token of the response"),
     ],
