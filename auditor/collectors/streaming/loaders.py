@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import Batch, joined_records
+from auditor.collectors.base.records import Batch, Records, joined_records
 from auditor.collectors.base.scorer import (
     Scorer,
     explained,
@@ -256,12 +256,15 @@ class _Pass:
 
     def scored(self, scorer: Scorer, *, size: int | None) -> tuple[BatchLosses, dict[str, Any]]:
         """Return the losses of all records, and the columns and fingerprints that every batch has."""
-        parts: list[BatchLosses] = []
         columns: list[dict[str, Any]] = []
-        while batch := self.head.pop(0) if self.head else next(self.rest, None):
-            parts.append(in_batches(scorer, batch.records, size=size))
-            own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
-            columns.append({**batch.columns, **own})
+
+        def groups() -> Iterator[Records]:
+            while batch := self.head.pop(0) if self.head else next(self.rest, None):
+                own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
+                columns.append({**batch.columns, **own})
+                yield batch.records
+
+        parts = list(in_batches(scorer, groups(), size=size))
         common = [name for name in columns[0] if all(name in own for own in columns)]
         return concatenated(parts), {name: np.concatenate([own[name] for own in columns]) for name in common}
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Records, count_records, labels_beside
-from auditor.collectors.base.scorer import in_batches, losses_of
+from auditor.collectors.base.scorer import Sender, in_batches, losses_of
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
@@ -133,6 +133,11 @@ class TextScorer:
     def records_at_once(self) -> int | None:
         """Batch size that the model requires."""
         return self.reader.records_at_once
+
+    @property
+    def senders(self) -> Sequence[Sender]:
+        """The readers at endpoints."""
+        return [reader for reader in self.readers if isinstance(reader, CompletionsReader)]
 
     @property
     def attacks(self) -> Attacks:
@@ -259,8 +264,8 @@ def collect_texts(
     labels["fingerprint"] = fingerprints(Features(*plain))
     counts = f" ({about(cut[0])} member and {about(cut[1])} non-member texts were)" if any(cut) else ""
     noticed = scorer.trial(member)
-    batches = (in_batches(scorer, group, size=size) for group in (member, nonmember))
-    return losses_of(scorer, *batches, labels=labels, noticed=noticed, aside=counts)
+    both = in_batches(scorer, (member, nonmember), size=size)
+    return losses_of(scorer, *both, labels=labels, noticed=noticed, aside=counts)
 
 
 def _group(name: str, argument: str, texts: Any) -> Records:
