@@ -290,7 +290,9 @@ def exponential(mean):
             wait = waits.exponential(mean)
         time.sleep(wait)
         if "prompt" not in body:
-            return {"predictions": [[0.25 + row[0] / 1e6, 0.75 - row[0] / 1e6] for row in body["instances"]]}
+            return {
+                "predictions": [[0.25 + row[0] % 5 / 8, 0.75 - row[0] % 5 / 8] for row in body["instances"]]
+            }
         logs = {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]} if body.get("echo") else None
         choices = [{"index": i, "text": text, "logprobs": logs} for i, text in enumerate(body["prompt"])]
         return {"choices": choices, "usage": {"prompt_tokens": 2 * len(choices)}}
@@ -331,7 +333,7 @@ def by_window(how, url, requests, folder):
     elif how == "collect_to":
         members, nonmembers = [{"x": half, "y": half.astype(int) % 2} for half in halves]
         path = folder / "losses.parquet"
-        auditor.collect_to(path, endpoint, members=members, nonmembers=nonmembers, label="y")
+        auditor.collect_to(path, endpoint, members=members, nonmembers=nonmembers, label="y", overwrite=True)
     else:
         members, nonmembers = [[f"text {number}" for number in half] for half in halves]
         collect_texts(texts, members=members, nonmembers=nonmembers)
@@ -350,6 +352,8 @@ def test_a_slow_answer_holds_up_few_others(tmp_path, told, require_extra, how, r
     """With exponential latencies a collection, its trial included, takes at most 1.3 times as long as a plain semaphore."""
     require_extra("http")
     took = []
+    with closing(Server(exponential(0.0))) as server:
+        by_window(how, server.url, 8, tmp_path)  # all is imported
     for run in (by_semaphore, partial(by_window, how, folder=tmp_path)):
         with closing(Server(exponential(mean))) as server:
             start = time.perf_counter()
