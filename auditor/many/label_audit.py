@@ -18,7 +18,7 @@ from auditor.checks.answers import answer, said
 from auditor.checks.losses import collection
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer
+from auditor.collectors.base.scorer import ModelScorer, batch_results
 from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_scorer
 from auditor.collectors.streaming.trial import columns_noticed
@@ -449,13 +449,13 @@ def _losses(
     scorer: ModelScorer, records: Records, displayed: npt.NDArray[Any], *, size: int | None
 ) -> tuple[BatchLosses, BatchLosses]:
     """Return the losses of the real labels and those of the labels shown, by the same answers of the model."""
-    step = size or scorer.records_at_once or len(records)
-    parts = []
-    for start in range(0, len(records), step):
-        part = records.part(start, start + step)
+
+    def both(part: Records) -> tuple[BatchLosses, BatchLosses]:
         outputs = scorer.outputs(part)
-        other = replace(part, labels=displayed[start : start + step])
-        parts.append((scorer.losses(outputs, part), scorer.losses(outputs, other)))
+        other = replace(part, labels=displayed[part.numbers])
+        return scorer.losses(outputs, part), scorer.losses(outputs, other)
+
+    [parts] = batch_results(scorer, [records], both, size=size)
     of_real, of_displayed = (concatenated(side) for side in zip(*parts, strict=True))
     return of_real, of_displayed
 

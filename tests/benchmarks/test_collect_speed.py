@@ -4,10 +4,13 @@ Times are processor time, all threads counted, the best of several tries on each
 Without ``--long`` the same is done on fewer records, and held to bounds that fixed costs and a busy machine leave room in.
 """
 
+import asyncio
 import sys
+import threading
 import time
 import warnings
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ from stopwatch import best_time
 import auditor
 from auditor.collectors.base import Classification, ModelScorer, Records, in_batches
 from auditor.collectors.streaming import predictor
+from auditor.collectors.texts import CompletionsEndpoint, collect_texts
 
 FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
 WIDE = 2048  # where records are few, so that what a collection costs once, some 3 ms, is not all that is measured
@@ -265,8 +269,95 @@ def test_concurrent_requests(rng, told, require_extra):
             endpoint = auditor.Endpoint(address, concurrency=concurrency, max_request_records=10)
             scorer = ModelScorer(predictor(endpoint, task=Classification()))
             start = time.perf_counter()
-            losses = in_batches(scorer, records, size=len(records))
+            (losses,) = in_batches(scorer, [records], size=len(records))
             took[concurrency] = time.perf_counter() - start
             np.testing.assert_allclose(np.abs(losses.loss), np.log(3))
     told(f"one request at a time / sixteen at once: {took[1] / took[16]:.1f}")
     assert took[1] >= 5 * took[16]
+
+
+EACH, AT_ONCE = 10, 16  # records in a request, and requests
+
+
+def exponential(mean):
+    """A served model, or a completions endpoint, that thinks for a seeded exponential time about each request."""
+    waits, lock = np.random.default_rng(1), threading.Lock()
+
+    def answer(method, _, body):
+        if method == "GET":
+            return {"name": "exponential", "ready": True}
+        with lock:
+            wait = waits.exponential(mean)
+        time.sleep(wait)
+        if "prompt" not in body:
+            return {
+                "predictions": [[0.25 + row[0] % 5 / 8, 0.75 - row[0] % 5 / 8] for row in body["instances"]]
+            }
+        logs = {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]} if body.get("echo") else None
+        choices = [{"index": i, "text": text, "logprobs": logs} for i, text in enumerate(body["prompt"])]
+        return {"choices": choices, "usage": {"prompt_tokens": 2 * len(choices)}}
+
+    return answer
+
+
+def by_semaphore(url, requests):
+    """Send so many requests, at most sixteen at once."""
+    import httpx
+
+    async def send(client, free):
+        async with free:
+            (
+                await client.post(f"{url}/v1/models/exponential:predict", json={"instances": [[0.0]] * EACH})
+            ).raise_for_status()
+
+    async def send_all():
+        free, limits = asyncio.Semaphore(AT_ONCE), httpx.Limits(max_keepalive_connections=AT_ONCE)
+        async with httpx.AsyncClient(timeout=60, limits=limits) as client:
+            await asyncio.gather(*(send(client, free) for _ in range(requests)))
+
+    asyncio.run(send_all())
+
+
+def by_window(how, url, requests, folder):
+    """Collect the losses of the records of so many requests."""
+    n = requests * EACH
+    options = {"concurrency": AT_ONCE, "max_request_records": EACH}
+    endpoint = auditor.Endpoint(f"{url}/v1/models/exponential:predict", **options)
+    texts = CompletionsEndpoint(f"{url}/v1", model="exponential", **options)
+    halves = np.arange(n // 2) * 1.0, np.arange(n // 2, n) * 1.0
+    if how == "scoring":
+        groups = [Records("member", half[:, None], half.astype(int) % 2) for half in halves]
+        list(in_batches(ModelScorer(predictor(endpoint, task=Classification())), groups, size=None))
+    elif how == "collect":
+        auditor.collect(endpoint, *[(half[:, None], half.astype(int) % 2) for half in halves])
+    elif how == "collect_to":
+        members, nonmembers = [{"x": half, "y": half.astype(int) % 2} for half in halves]
+        path = folder / "losses.parquet"
+        auditor.collect_to(path, endpoint, members=members, nonmembers=nonmembers, label="y", overwrite=True)
+    else:
+        members, nonmembers = [[f"text {number}" for number in half] for half in halves]
+        collect_texts(texts, members=members, nonmembers=nonmembers)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("how", "requests", "mean"),
+    [
+        ("scoring", 320, 0.06),
+        ("texts", 320, 0.06),
+        *(pytest.param(how, 640, 0.3, marks=pytest.mark.long) for how in ("collect", "collect_to", "texts")),
+    ],
+)
+def test_a_slow_answer_holds_up_few_others(tmp_path, told, require_extra, how, requests, mean):
+    """With exponential latencies a collection, its trial included, takes at most 1.3 times as long as a plain semaphore."""
+    require_extra("http")
+    took = []
+    with closing(Server(exponential(0.0))) as server:
+        by_window(how, server.url, 8, tmp_path)  # all is imported
+    for run in (by_semaphore, partial(by_window, how, folder=tmp_path)):
+        with closing(Server(exponential(mean))) as server:
+            start = time.perf_counter()
+            run(server.url, requests)
+            took.append(time.perf_counter() - start)
+    told(f"{how}, {requests} requests of {mean:g} s on average: {took[1] / took[0]:.2f} times a semaphore")
+    assert took[1] <= 1.3 * took[0]

@@ -395,7 +395,8 @@ def test_a_model_is_scored_alike_from_a_few_records_and_from_all(model, y):
     whole = audit_of(model, y)
     sample = (Records("member", X[:20], y[:20]),)
     found = predictor(model, task=Classification(), sample=sample)
-    losses = in_batches(ModelScorer(found), Records("member", X[:N], y[:N]), size=None).loss
+    (scored,) = in_batches(ModelScorer(found), [Records("member", X[:N], y[:N])], size=None)
+    losses = scored.loss
     finite = np.isfinite(losses)
     np.testing.assert_array_equal(losses[finite], whole.member[finite])
     assert whole.history[0].endswith(found.source)

@@ -36,7 +36,7 @@ def test_the_model_says_how_many_records_it_wants():
         return P[batch.features]
 
     predictor = Predictor(predict=predict, source="", output=Output.PROBABILITIES, records_at_once=3)
-    in_batches(ModelScorer(predictor), records(), size=None)
+    list(in_batches(ModelScorer(predictor), [records()], size=None))
     assert seen == [(0, 3), (3, 1)]
 
 
@@ -50,7 +50,7 @@ def test_repeats_average_the_answers(output, forward):
     up, down = forward(P + noise), forward(P - noise)
     if output is Kind.LOGITS:
         up, down = np.log(P) + noise, np.log(P) - noise
-    found = in_batches(scorer([up, down] * 2, output, repeats=2), records(), size=3)
+    (found,) = in_batches(scorer([up, down] * 2, output, repeats=2), [records()], size=3)
     np.testing.assert_allclose(found.loss, LOSS, rtol=1e-12, atol=1e-15)
 
 
@@ -58,7 +58,9 @@ def test_repeats_turn_random_labels_into_frequencies():
     """Four hard answers of which three name the true class are a probability of 3/4."""
     hard = np.eye(3)[Y]
     wrong = np.roll(hard, 1, axis=1)
-    found = in_batches(scorer([hard, hard, wrong, hard], Kind.PROBABILITIES, repeats=4), records(), size=None)
+    (found,) = in_batches(
+        scorer([hard, hard, wrong, hard], Kind.PROBABILITIES, repeats=4), [records()], size=None
+    )
     np.testing.assert_allclose(found.loss, np.log(1 / 3), rtol=1e-12)
     assert not found.hard
 
@@ -84,7 +86,7 @@ def test_numbers_of_a_type_that_numpy_does_not_have_keep_its_resolution(repeats,
     """A bfloat16 number has eight bits in any type that it comes in, in parts, batches and averages."""
     values = {Kind.PROBABILITIES: P, Kind.LOG_PROBABILITIES: np.log(P), Kind.LOGITS: np.log(P)}[output]
     answer = Widened(values.astype(np.float32), of="bfloat16")
-    found = in_batches(scorer([answer] * 12, output, repeats=repeats), records(), size=1)
+    (found,) = in_batches(scorer([answer] * 12, output, repeats=repeats), [records()], size=1)
     assert found.eps == 2.0**-7
     assert type(found.loss) is np.ndarray
     several = Records("member", np.arange(4), np.eye(3, dtype=bool)[Y])

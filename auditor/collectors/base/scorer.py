@@ -1,11 +1,13 @@
 """Scorers, which turn a batch of records into their losses; every way of collecting runs one."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from itertools import chain
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,19 @@ from auditor.core.facts import Attack, Attacks, AttackState
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
+_Result = TypeVar("_Result")
+
 # --- A model as the collectors see it: features in, outputs out, and the kind of the outputs ---
+
+
+class Sender(Protocol):
+    """Sends the requests about batches to a server before they are scored."""
+
+    def begin(self, records: Records) -> float:
+        """Send the requests about a batch whose turn comes later; return the share of the window that they take."""
+
+    def drop(self, records: Records) -> None:
+        """Give up the requests about a batch that `begin` sent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +50,7 @@ class Predictor:
         classes: The label of each output column, where the model knows.
         records_at_once: Preferred number of records in one call; None if it makes no difference.
         fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
+        sender: Sends the requests about batches to come, where the model is served.
     """
 
     predict: Callable[[Records], Any]
@@ -44,6 +59,7 @@ class Predictor:
     classes: tuple[Any, ...] | None = None
     records_at_once: int | None = None
     fixed_columns: bool = True
+    sender: Sender | None = None
 
 
 class Scorer(Protocol):
@@ -122,6 +138,11 @@ class ModelScorer:
         """Batch size that the model requires."""
         return self.predictor.records_at_once
 
+    @property
+    def senders(self) -> Sequence[Sender]:
+        """The sender of a served model, once for each answer."""
+        return () if self.predictor.sender is None else (self.predictor.sender,) * self.repeats
+
     def check(self, records: Records) -> None:
         """Refuse labels that the model's classes do not have."""
         self.task.check(records, classes=self.known_classes)
@@ -196,19 +217,75 @@ def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repe
         )
 
 
-def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:
-    """Return the losses of a whole group, scored in batches of that size (default: as the scorer requires, or all)."""
-    step = size or scorer.records_at_once or len(records)
-    return tasks.concatenated(
-        [scorer.score(records.part(start, start + step)) for start in range(0, len(records), step)]
-    )
+def in_batches(scorer: Scorer, groups: Iterable[Records], *, size: int | None) -> Generator[BatchLosses]:
+    """Yield the losses of each group, in order, scored in batches of that size; see `batch_results`."""
+    with closing(batch_results(scorer, groups, scorer.score, size=size)) as results:
+        yield from map(tasks.concatenated, results)
 
 
-def score_batch(scorer: Scorer, batch: Batch, *, size: int | None) -> BatchLosses:
-    """Return the losses of a batch as `in_batches` does; its fingerprints are computed while the model computes, and kept."""
+def batch_results(
+    scorer: Scorer,
+    groups: Iterable[Records],
+    result: Callable[[Records], _Result],
+    *,
+    size: int | None,
+) -> Generator[list[_Result]]:
+    """Yield the results for the batches of each group, in order, while a server is answering about the batches after them.
+
+    Of a served model at least two batches are under way, and further ones while their requests fit into the window: a slow
+    answer does not hold up the others, and no more than these wait for it.
+
+    Args:
+        scorer: The scorer.
+        groups: The groups.
+        result: Function of a batch, such as the scorer's ``score``.
+        size: Records in a batch; default as the scorer requires, or all.
+    """
+    senders: Sequence[Sender] = getattr(scorer, "senders", ())
+    waiting, results = deque[tuple[Records, bool, float]](), list[_Result]()
+
+    def batches() -> Iterator[tuple[Records, bool]]:
+        for records in groups:
+            step = size or scorer.records_at_once or len(records)
+            for start in range(0, len(records), step):
+                yield records.part(start, start + step), start + step >= len(records)
+
+    try:
+        for item in chain(batches(), (None,)):
+            if item is not None:
+                waiting.append((*item, sum(sender.begin(item[0]) for sender in senders)))
+            while waiting and (
+                item is None or not senders or (len(waiting) > 1 and sum(share for *_, share in waiting) >= 1)
+            ):
+                batch, last, _ = waiting[0]
+                results.append(result(batch))
+                waiting.popleft()
+                if last:
+                    yield results
+                    results = []
+    finally:
+        for batch, _, _ in waiting:
+            for sender in senders:
+                sender.drop(batch)
+
+
+def score_batches(
+    scorer: Scorer, batches: Iterable[Batch], *, size: int | None
+) -> Generator[tuple[Batch, BatchLosses]]:
+    """Yield each batch with its losses, as `in_batches`; its fingerprints are computed while the model computes, and kept."""
+    read = deque[tuple[Batch, Future[Any]]]()
     with ThreadPoolExecutor(1) as beside:
-        beside.submit(getattr, batch, "fingerprint")
-        return in_batches(scorer, batch.records, size=size)
+
+        def groups() -> Iterator[Records]:
+            for batch in batches:
+                read.append((batch, beside.submit(getattr, batch, "fingerprint")))
+                yield batch.records
+
+        with closing(in_batches(scorer, groups(), size=size)) as scored:
+            for losses in scored:
+                batch, hashed = read.popleft()
+                hashed.result()
+                yield batch, losses
 
 
 # --- Losses of batches become `Losses`, with warnings for readers ---

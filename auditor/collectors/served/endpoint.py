@@ -1,6 +1,6 @@
 """Description of a served model: address, protocol, requests and answers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from auditor.collectors.base.scorer import Predictor, distinct_classes
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload, unanswered
-from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
+from auditor.collectors.served.transport import Connection, Request, StatusError, Transport, UnusableError
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import from_text
@@ -114,9 +114,6 @@ def _quoted(label: str | float) -> str:
 # --- A served model as a predictor: batches become requests, and answers become outputs in the order of the records ---
 
 
-_LEAST_BATCH = 100  # records between two checkpoints, where few are under way at once
-
-
 class ServedModel:
     """The model at an endpoint; calling it sends records and returns their outputs.
 
@@ -126,7 +123,7 @@ class ServedModel:
         output: Kind of its outputs; default as declared by the endpoint.
 
     Attributes:
-        records_per_request: Most records in one request.
+        endpoint: The endpoint, with the number of records in one request that its protocol allows.
         fix: How to make the server return probabilities instead of labels.
 
     Raises:
@@ -134,7 +131,6 @@ class ServedModel:
     """
 
     def __init__(self, endpoint: Endpoint, *, task: Task, output: Output | None) -> None:
-        self.endpoint = endpoint
         self.output = (output or endpoint.output or Output.PROBABILITIES) if task.has_output else None
         self._classifies = isinstance(task, Classifier)
         self._wanted = Wanted(endpoint.output_name, probabilities=task.has_output)
@@ -144,7 +140,7 @@ class ServedModel:
         self.protocol_name = type(protocol).__name__
         self._wire: protocols.Wire = protocol.opened(target)
         self.fix = self._wire.fix
-        self.records_per_request = 1 if self._wire.single else endpoint.max_request_records
+        self.endpoint = replace(endpoint, max_request_records=1) if self._wire.single else endpoint
 
     def __call__(self, records: Records) -> Array | NamedOutputs:
         """Return the outputs of a batch.
@@ -165,7 +161,20 @@ class ServedModel:
             place = records.stretch(0, len(records))
             raise self._transport.refused(error, place=place, path=wire.path) from None
 
+    def begin(self, records: Records) -> float:
+        """Send the requests about a batch whose turn comes later; return the share of the window that they take."""
+        if self._wire.fallback is not None:  # the first answer decides how the others are requested
+            return 1.0
+        return self._transport.begin(records, self._requests(records, self._wire))
+
+    def drop(self, records: Records) -> None:
+        """Give up the requests about a batch that `begin` sent."""
+        self._transport.drop(records)
+
     def _answers(self, records: Records, wire: protocols.Wire) -> list[Array]:
+        return self._transport.many(self._requests(records, wire), about=records)
+
+    def _requests(self, records: Records, wire: protocols.Wire) -> Iterator[Request]:
         payload = json_payload(records)
 
         def body(start: int, stop: int) -> bytes:
@@ -181,8 +190,8 @@ class ServedModel:
                 )
             return answer_rows(outputs, n=n)
 
-        most = self.records_per_request
-        return self._transport.batch(records, wire.path, most=most, body=body, read=read, media=wire.media)
+        most, send = self.endpoint.max_request_records, self._transport.requests
+        yield from send(records, wire.path, most=most, body=body, read=read, media=wire.media)
 
     def _joined(self, arrays: Sequence[Array]) -> Array | NamedOutputs:
         outputs = joined_answers(arrays)
@@ -205,12 +214,12 @@ def predictor(endpoint: Endpoint, *, task: Task, output: Output | None) -> Predi
         InputError: A server that cannot be queried.
     """
     model = ServedModel(endpoint, task=task, output=output)
-    # One round of requests: if the server dies, only the requests under way are lost.
     return Predictor(
         predict=model,
+        sender=model,
         source=f"the {model.output or 'predictions'} that an endpoint returned ({model.protocol_name.replace('V', ' V')})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
-        records_at_once=max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request),
+        records_at_once=model.endpoint.records_at_once,
         fixed_columns=endpoint.labels is not None,
     )

@@ -12,7 +12,8 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -107,6 +108,11 @@ class Connection:
             if item.name != "url" and getattr(self, item.name) != item.default
         ]
         return f"{type(self).__name__}({', '.join([repr(self.display_url), *changed])})"
+
+    @property
+    def records_at_once(self) -> int:
+        """Records of a batch, which are kept once they are answered: 100, or the next number that fills whole requests."""
+        return -(-_LEAST_BATCH // self.max_request_records) * self.max_request_records
 
     @property
     def display_url(self) -> str:
@@ -289,6 +295,8 @@ def _unreached(error: Exception, *, httpx: ModuleType) -> UnusableError:
 
 _LONGEST_PAUSE = 60.0  # seconds between repetitions, unless the server asks for more
 _ERROR_BYTES = 100_000  # read of the body of an error
+_LEAST_BATCH = 100  # records
+_WINDOW = 8  # times the concurrency: requests that are sent or answered while an earlier one is awaited
 
 _JSON = "application/json"
 _Body = Callable[[int, int], bytes]  # from the records between two places to a request
@@ -347,6 +355,8 @@ class Transport:
         )
         self._random = random.SystemRandom()
         self._resume = 0.0  # no request before this time, when the server requested a wait
+        self._free = asyncio.Semaphore(connection.concurrency)
+        self._begun: dict[Records | None, list[Future[list[Any]]]] = {}
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_run, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
@@ -360,20 +370,45 @@ class Transport:
         content: bytes | None = self.many([Request(None, path=path)])[0]
         return content
 
-    def many(self, requests: Iterable[Request]) -> list[Any]:
+    def many(self, requests: Iterable[Request], *, about: Records | None = None) -> list[Any]:
         """Return the parsed answers, in order, with as many requests under way as the connection allows.
 
+        Args:
+            requests: The requests.
+            about: The batch that they are about; where `begin` sent them, the answers are those to that set.
+
         Raises:
-            InputError: The first failure, in one sentence that names the server, the place and the fix; nothing more is
-                sent then, and requests under way are given up.
+            InputError: The first failure, in one sentence that names the server, the place and the fix; nothing more of these
+                requests is sent then, and those under way are given up.
         """
-        work = asyncio.run_coroutine_threadsafe(self._all(requests), self._loop)
+        begun = self._begun.pop(about, [])
+        work = begun.pop(0) if begun else self._sent(list(requests))
+        if begun:
+            self._begun[about] = begun
         try:
             return work.result()
         finally:
             work.cancel()  # where the caller is interrupted
 
-    def batch(
+    def begin(self, records: Records, *sets: Iterable[Request]) -> float:
+        """Send all requests about a batch whose turn comes later, in the sets that `many` returns one after another.
+
+        Returns:
+            The share of the window that they take; all of it where there is something to raise first.
+        """
+        with contextlib.suppress(InputError):  # raised when it is the batch's turn
+            listed = [list(requests) for requests in sets]
+            self._begun.setdefault(records, []).extend(map(self._sent, listed))
+            return sum(map(len, listed)) / (_WINDOW * self.connection.concurrency)
+        return 1.0
+
+    def drop(self, *batches: Records) -> None:
+        """Give up the requests about these batches that `begin` sent, or about all batches."""
+        for records in batches or list(self._begun):
+            for work in self._begun.pop(records, ()):
+                work.cancel()
+
+    def requests(
         self,
         records: Records,
         path: str,
@@ -382,8 +417,8 @@ class Transport:
         body: _Body,
         read: Callable[..., Any],
         media: str = _JSON,
-    ) -> list[Any]:
-        """Return the parsed answers about some records, in order.
+    ) -> Iterator[Request]:
+        """Yield the requests about some records, in order.
 
         Args:
             records: The records.
@@ -394,9 +429,9 @@ class Transport:
             media: Type of the requests.
 
         Raises:
-            InputError: A record that is larger than a request may be, or as for `many`.
+            InputError: A record that is larger than a request may be.
         """
-        requests, largest = [], self.connection.max_request_bytes
+        largest = self.connection.max_request_bytes
         waiting = [(start, min(start + most, len(records))) for start in range(0, len(records), most)][::-1]
         while waiting:
             start, stop = waiting.pop()
@@ -406,7 +441,7 @@ class Transport:
             except UnusableError as error:
                 raise self.refused(error, place=place, path=path) from None
             if len(content) <= largest:
-                requests.append(Request(content, place, path, partial(read, start, stop), media))
+                yield Request(content, place, path, partial(read, start, stop), media)
             elif stop - start > 1:
                 half = (start + stop) // 2
                 waiting += [(half, stop), (start, half)]
@@ -415,7 +450,6 @@ class Transport:
                     f"{records.name} X must fit into requests of {largest:,} bytes, got {len(content):,} (first at"
                     f" {records.row(start)}); raise max_request_bytes=."
                 )
-        return self.many(requests)
 
     def refused(
         self, trouble: UnusableError, *, place: str = "", path: str | None = None, times: int = 1
@@ -438,31 +472,29 @@ class Transport:
             for secret in self._credentials
         )
 
+    def _sent(self, requests: Sequence[Request]) -> Future[list[Any]]:
+        return asyncio.run_coroutine_threadsafe(self._all(requests), self._loop)
+
     async def _all(self, requests: Iterable[Request]) -> list[Any]:
-        free = asyncio.Semaphore(self.connection.concurrency)
-
-        async def answer(request: Request) -> Any:
-            async with free:
-                return await self._answer(request)
-
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(answer(request)) for request in requests]
+                tasks = [group.create_task(self._answer(request)) for request in requests]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         return [task.result() for task in tasks]
 
     async def _answer(self, request: Request) -> Any:
         """Return the parsed answer to a request, which is repeated if that may help."""
-        for done in itertools.count(1):
-            await asyncio.sleep(max(0.0, self._resume - self._loop.time()))
-            try:
-                return await self._once(request)
-            except UnusableError as error:
-                trouble = error
-            if not trouble.passes or done > self.connection.retries:
-                break
-            await asyncio.sleep(self._pause(done, trouble))
+        async with self._free:
+            for done in itertools.count(1):
+                await asyncio.sleep(max(0.0, self._resume - self._loop.time()))
+                try:
+                    return await self._once(request)
+                except UnusableError as error:
+                    trouble = error
+                if not trouble.passes or done > self.connection.retries:
+                    break
+                await asyncio.sleep(self._pause(done, trouble))
         raise self.refused(trouble, place=request.place, path=request.path, times=done)
 
     async def _once(self, request: Request) -> Any:

@@ -151,7 +151,7 @@ def collect(
         hashed = None if isinstance(model, OutputColumns) else beside.submit(_pair_fingerprint, *both)
         scorer, tried = opened_scorer(model, both, options)
         noticed = () if tried is None else tried.warnings
-        member, nonmember = (in_batches(scorer, group, size=options.batch_size) for group in both)
+        member, nonmember = in_batches(scorer, both, size=options.batch_size)
         losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
         losses = replace(losses, fingerprint=None if hashed is None else hashed.result())
     if tried is None:

@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -31,6 +31,7 @@ class Work(Protocol):
         sent: The arguments that another process is sent, the subject of error sentences.
         if_not_sent: Fix if they cannot be pickled.
         if_too_large: Way to use less memory.
+        at_once: Units for each call of another process, at most; default 1.
     """
 
     sent: ClassVar[str]
@@ -46,6 +47,10 @@ class Work(Protocol):
 
     def __call__(self, unit: Any) -> Any:
         """Run one unit and return its outcome; a second run leaves the same on disk."""
+
+    def each(self, units: Iterable[Any]) -> Iterator[Any]:
+        """Yield the outcome of each unit in order; work that waits for a server may begin units before their turn."""
+        return map(self, units)
 
 
 class Engine(Protocol):
@@ -71,7 +76,7 @@ class LocalEngine:
         """Yield the results of the work, in order."""
         if units:
             work.prepare()
-        yield from map(work, units)
+        yield from work.each(units)
 
 
 @dataclass(frozen=True)
@@ -189,18 +194,18 @@ class RayEngine:
 
 
 class _Worker:
-    """An actor in a process of its own: it prepares the work once, and does one unit after another."""
+    """An actor in a process of its own: it prepares the work once, and does the units that it is sent."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         # The model's class may be in one of the user's own modules.
         sys.path.extend(path for path in paths if path not in sys.path)
         self._work: Work | None = None
 
-    def outcome(self, packed: list[Any], unit: Any) -> tuple[Any, Exception | None]:
-        """Return the outcome of a unit as data: raised inside Ray it would come out as Ray's traceback."""
-        return attempted(self._done, packed, unit)
+    def outcome(self, packed: list[Any], units: Sequence[Any]) -> tuple[Any, Exception | None]:
+        """Return the outcomes of units as data: an exception inside Ray would come out as Ray's traceback."""
+        return attempted(self._done, packed, units)
 
-    def _done(self, packed: list[Any], unit: Any) -> Any:
+    def _done(self, packed: list[Any], units: Sequence[Any]) -> list[Any]:
         if self._work is None:
             import ray
 
@@ -209,7 +214,7 @@ class _Worker:
             work.prepare()
             _use_threads(threads)  # of the libraries that came with the model
             self._work = work
-        return self._work(unit)
+        return list(self._work.each(units))
 
 
 def _by_actors(packed: bytes, units: Sequence[Any], *, workers: int, work: Work) -> Iterator[Any]:
@@ -220,21 +225,23 @@ def _by_actors(packed: bytes, units: Sequence[Any], *, workers: int, work: Work)
     place = [ray.put(packed)]
     actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=_ATTEMPTS - 1)(_Worker)
     pool = [actor.remote(sys.path) for _ in range(workers)]
-    free, waiting, running = list(pool), deque(units), dict[Any, tuple[Any, Any]]()
+    size = min(getattr(work, "at_once", 1), -(-len(units) // workers))
+    waiting = deque(units[start : start + size] for start in range(0, len(units), size))
+    free, running = list(pool), dict[Any, tuple[Any, Any]]()
     try:
         while waiting or running:
             with _silence():
                 while free and waiting:
-                    worker, unit = free.pop(), waiting.popleft()
-                    running[worker.outcome.remote(place, unit)] = worker, unit
+                    worker, some = free.pop(), waiting.popleft()
+                    running[worker.outcome.remote(place, some)] = worker, some
                 [ended], _ = ray.wait(list(running), num_returns=1)
-                worker, unit = running.pop(ended)
+                worker, some = running.pop(ended)
                 free.append(worker)
                 outcome = ray.get(ended)
-            yield result_of(outcome)
+            yield from result_of(outcome)
     except ray.exceptions.RayActorError as error:
         raise InputError(
-            f"{work.named(unit)} could not be done: {_ATTEMPTS} Ray workers died of it one after another; if memory ran"
+            f"{work.named(some[0])} could not be done: {_ATTEMPTS} Ray workers died of it one after another; if memory ran"
             f" out, use fewer workers or {work.if_too_large}."
         ) from error
     except ray.exceptions.RayError as error:

@@ -7,7 +7,7 @@ the losses, labels, ids and fingerprints. So a loader may shuffle, and an iterat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from auditor.collectors.base.records import (
     joined_records,
     labels_beside,
 )
-from auditor.collectors.base.scorer import Scorer, explained, is_a, losses_of, score_batch, with_kind
+from auditor.collectors.base.scorer import Scorer, explained, is_a, losses_of, score_batches, with_kind
 from auditor.collectors.base.tasks import BatchLosses, Classifier, Task, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
 from auditor.collectors.streaming.trial import Preflight, preflight
@@ -327,8 +327,8 @@ class _Pass:
         """Return the losses of all records, and the columns and fingerprints that every batch has."""
         pieces: list[_Scored] = []
         recent: list[_Scored] = []
-        while batch := self.head.pop(0) if self.head else next(self.rest, None):
-            losses = score_batch(scorer, batch, size=size)
+        head = (self.head.pop(0) for _ in range(len(self.head)))  # each is released when it is scored
+        for batch, losses in score_batches(scorer, chain(head, self.rest), size=size):
             own = {} if batch.fingerprint is None else {"fingerprint": batch.fingerprint}
             recent.append((losses, {**batch.columns, **own}))
             if len(recent) == _RECENT:

@@ -7,8 +7,9 @@ unit of this collection. The key is a hash of all that decides the numbers: the 
 import hashlib
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base.records import Batch, Source
-from auditor.collectors.base.scorer import Scorer, score_batch
+from auditor.collectors.base.scorer import Scorer, score_batches
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.streaming.engines import Work
 from auditor.collectors.tables.collected import Manifest
@@ -33,6 +34,7 @@ FACTS = b"auditor-part"
 MANIFEST = "manifest.json"  # it makes a folder a collection's, and is removed last
 _LOCK = "lock"
 _UNITS = 10_000  # at most about so many: each is a file, and a kill costs no more than one of them
+_AT_ONCE = 32
 _SEAL = hashlib.sha256().digest_size
 
 
@@ -87,6 +89,11 @@ class Scoring(Work):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "scorer": None}  # another process builds its own
 
+    @property
+    def at_once(self) -> int:
+        """Units for each call of another process: several where a server answers about them at the same time."""
+        return _AT_ONCE if getattr(self.scorer, "senders", ()) else 1
+
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """All units in the order of the output; the batches in them are the same in every run."""
@@ -118,7 +125,11 @@ class Scoring(Work):
         return f"{self.sources[unit.source].name} rows {unit.start} to {unit.stop - 1}, counting from 0,"
 
     def __call__(self, unit: Unit) -> Unit:
-        """Score one unit and write its part, whole or not at all; done twice, it writes the same part.
+        """Score one unit and write its part; see `each`."""
+        return next(self.each([unit]))
+
+    def each(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """Score units and write their parts in order, each whole or not at all; done twice, a part is the same.
 
         Raises:
             InputError: Records or outputs that cannot be scored.
@@ -126,15 +137,26 @@ class Scoring(Work):
         """
         if self.scorer is None:
             raise RuntimeError("prepare() comes first.")
-        batch = self.sources[unit.source].read(unit.start, unit.stop)
-        losses = score_batch(self.scorer, batch, size=self.manifest.batch_size)
+        read = deque[Unit]()
+
+        def batches() -> Iterator[Batch]:
+            for unit in units:
+                read.append(unit)
+                yield self.sources[unit.source].read(unit.start, unit.stop)
+
+        with closing(score_batches(self.scorer, batches(), size=self.manifest.batch_size)) as scored:
+            for batch, losses in scored:
+                unit = read.popleft()
+                self._write(unit, batch, losses)
+                yield unit
+
+    def _write(self, unit: Unit, batch: Batch, losses: BatchLosses) -> None:
         facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shortest})
         sink = pa.BufferOutputStream()
         parquet.write_table(_table(batch, losses).replace_schema_metadata({FACTS: facts}), sink)
         content = sink.getvalue().to_pybytes()
         with whole(self.path(unit), folder=self.folder) as draft:
             draft.write_bytes(self._seal(content, unit) + content)
-        return unit
 
     def path(self, unit: Unit) -> Path:
         """Return where the part of a unit lies."""

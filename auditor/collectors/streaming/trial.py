@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from auditor.collectors.base import tasks
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_outputs
 from auditor.collectors.base.records import Records, spread
-from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
+from auditor.collectors.base.scorer import ModelScorer, Scorer, batch_results, differences
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
@@ -30,13 +31,14 @@ class Answer:
     losses: tasks.BatchLosses
 
 
-def _tried(scorer: Scorer, records: Records, *, batch_size: int | None) -> Answer:
-    """Return one answer of a scorer, without averaging, in batches as the collection will have them."""
-    step = batch_size or scorer.records_at_once or len(records)
-    parts = [_answer(scorer, records.part(start, start + step)) for start in range(0, len(records), step)]
-    outputs = [part.outputs for part in parts if part.outputs is not None]
-    losses = tasks.concatenated([part.losses for part in parts])
-    return Answer(records, joined(outputs) if outputs else None, losses)
+def _tried(scorer: Scorer, *groups: Records, batch_size: int | None) -> Iterator[Answer]:
+    """Yield one answer of a scorer about each group, without averaging, in batches as the collection will have them."""
+    once = replace(scorer, repeats=1) if isinstance(scorer, ModelScorer) else scorer
+    answers = batch_results(once, groups, partial(_answer, once), size=batch_size)
+    for records, parts in zip(groups, answers, strict=True):
+        outputs = [part.outputs for part in parts if part.outputs is not None]
+        losses = tasks.concatenated([part.losses for part in parts])
+        yield Answer(records, joined(outputs) if outputs else None, losses)
 
 
 def _answer(scorer: Scorer, records: Records) -> Answer:
@@ -122,14 +124,17 @@ def preflight(
     some = groups if whole else spread(groups, most=share, least=share)
     tried = partial(_tried, scorer, batch_size=batch_size)
     few = some[0].take(slice(0, _FEW))  # never the group itself, whose outputs may be kept
-    first, again = tried(few), tried(few)
-    alone = tried(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
-    most = [tried(group) for group in some] if more else [first]
+    [first] = tried(few)
+    split = np.array_split(np.arange(len(few))[::-1], 2) if _server(scorer) and len(few) > 1 else []
+    halves = [few.take(rows) for rows in split]
+    answers = tried(few, few.part(0, 1), *halves, *(some if more else ()))
+    again, alone, *back_again = islice(answers, 2 + len(halves))
+    most = [*answers] or [first]
     of_texts = scorer.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
-    if _server(scorer) is not None:
-        _refuse_other_rows(first, scorer)
+    if halves:
+        _refuse_other_rows(first, back_again)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
     warned = _columns(scorer, [(item.records, item.outputs) for item in most])
     hard = tasks.concatenated([answer.losses for answer in most]).hard
@@ -141,15 +146,15 @@ def preflight(
     )
 
 
-def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
+def _refuse_other_rows(first: Answer, again: Sequence[Answer]) -> None:
     """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
 
     Its answers are then those of before, in another order than the records: three different ones at least have moved, for
     fewer, such as labels drawn at random, may move by chance.
     """
     n = len(first.records)
-    again = _tried(scorer, first.records.take(np.arange(n)[::-1]), batch_size=(n + 1) // 2)
-    before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
+    outputs = first.outputs, joined([answer.outputs for answer in again if answer.outputs is not None])
+    before, after = (np.asarray(values, dtype=np.float64).reshape(n, -1) for values in outputs)
     same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
     moved = ~np.diagonal(same)
     if same.any(axis=0).all() and len(np.unique(before[moved], axis=0)) >= _DIFFERENT:

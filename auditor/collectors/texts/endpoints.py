@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.served.transport import Connection, StatusError, Transport
+from auditor.collectors.served.transport import Connection, Request, StatusError, Transport
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.core import validate
 from auditor.core.errors import InputError, shown_place
@@ -227,6 +227,15 @@ _UNCHECKED = "the server does not say enough to check that the log-probabilities
 _Function = Callable[..., Any]
 
 
+class _Queries(NamedTuple):
+    """Texts of records, and the functions that request something of them and read it."""
+
+    records: Records
+    texts: Sequence[str]
+    request: _Function
+    read: _Function
+
+
 def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
     """Return the request for the most likely next token of each prompt with its log-probability."""
     return {"model": model, "prompt": list(texts), "max_tokens": 1, "temperature": 0, "logprobs": 1}
@@ -248,9 +257,6 @@ def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[t
 
 
 # --- The endpoint, and how it reads texts ---
-
-
-_ROUNDS = 4  # of requests in a batch: one batch is lost when a collection is interrupted
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -318,8 +324,8 @@ class CompletionsReader:
 
     @property
     def records_at_once(self) -> int:
-        """Preferred number of texts in one call: some rounds of all concurrent requests."""
-        return self.endpoint.max_request_records * self.endpoint.concurrency * _ROUNDS
+        """Preferred number of texts in one call, in whole requests."""
+        return self.endpoint.records_at_once
 
     def check(self, records: Records) -> int:
         """Refuse a value that is not a text, or an empty text; no text is cut."""
@@ -334,19 +340,30 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        texts, form = passages(records), self.endpoint.form
+        texts = passages(records)
+        logs, *prompts = (self._answers(queries, about=records) for queries in self._queries(records))
+        if prompts:
+            both = enumerate(zip(logs, *prompts, strict=True))
+            logs = [self._of_response(records, row, *parts) for row, parts in both]
+        return [ScoredText(own, text.scored) for own, text in zip(logs, texts, strict=True)]
+
+    def begin(self, records: Records) -> float:
+        """Send the requests about a batch whose turn comes later; return the share of the window that they take."""
+        return self._transport.begin(records, *map(self._requests, self._queries(records)))
+
+    def drop(self, records: Records) -> None:
+        """Give up the requests about a batch that `begin` sent."""
+        self._transport.drop(records)
+
+    def _queries(self, records: Records) -> list[_Queries]:
+        """Return the texts of a batch with all that is wanted of them, and of responses their prompts alone."""
+        texts, request = passages(records), self.endpoint.form.request
         whole = [text.text for text in texts]
         if texts[0].responses is None:
-            logs = self._answers(records, whole, form.request, form.logs)
-        else:
-            prompts = [text.text[:start] for text in texts for start, _ in text.responses or ()]
-            alone = replace(records, name=f"{records.name} prompt's")
-            parts = (records, whole), (alone, prompts)
-            both = [self._answers(group, part, form.request, self._echoed) for group, part in parts]
-            logs = [
-                self._of_response(records, row, *(part[row] for part in both)) for row in range(len(texts))
-            ]
-        return [ScoredText(own, text.scored) for own, text in zip(logs, texts, strict=True)]
+            return [_Queries(records, whole, request, self.endpoint.form.logs)]
+        prompts = [text.text[:start] for text in texts for start, _ in text.responses or ()]
+        alone = replace(records, name=f"{records.name} prompt's")
+        return [_Queries(*group, request, self._echoed) for group in ((records, whole), (alone, prompts))]
 
     def _of_response(self, records: Records, row: int, whole: list[Any], prompt: list[Any]) -> Floats:
         """Return the log-probabilities of the tokens of a text that do not begin its prompt, which was sent alone."""
@@ -371,7 +388,7 @@ class CompletionsReader:
         rows = np.array([row for row, match in enumerate(matches) if match][:_TRIED], dtype=np.intp)
         some, cuts = records.take(rows), [match[1] for match in matches if match][:_TRIED]
         try:
-            new = self._answers(some, cuts, _greedy, _generated)
+            new = self._answers(_Queries(some, cuts, _greedy, _generated))
         except StatusError:  # a server that generates nothing
             new = []
         if not any(added for added, _, _ in new):
@@ -379,7 +396,7 @@ class CompletionsReader:
         longer = [cut + added for cut, (added, _, _) in zip(cuts, new, strict=True)]
         asking = self.endpoint.form.request
         echoes = [
-            self._answers(some, texts, asking, self._echoed)
+            self._answers(_Queries(some, texts, asking, self._echoed))
             for texts in (longer, [whole[row] for row in rows])
         ]
         checked = False
@@ -407,31 +424,31 @@ class CompletionsReader:
             list(zip(form.names(row.choice), own, strict=False)) for row, own in zip(rows, logs, strict=True)
         ]
 
-    def _answers(
-        self, records: Records, texts: Sequence[str], request: _Function, read: _Function
-    ) -> list[Any]:
-        """Return the parsed answers, one for each text, in lists or, from a server that refuses lists, one at a time."""
-        endpoint = self.endpoint
+    def _requests(self, queries: _Queries, *, alone: bool = False) -> Iterator[Request]:
+        """Yield the requests: lists of texts or, for a server that refuses lists, one at a time."""
+        records, texts, request, read = queries
+        most = 1 if alone or self._alone else self.endpoint.max_request_records
 
         def part(start: int, stop: int, answer: Any) -> Any:
             return read(answer, texts=texts[start:stop], records=records.part(start, stop))
 
-        def results(most: int) -> list[Any]:
-            def body(start: int, stop: int) -> bytes:
-                content = request(texts[start:stop], model=endpoint.model)
-                return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
+        def body(start: int, stop: int) -> bytes:
+            content = request(texts[start:stop], model=self.endpoint.model)
+            return json.dumps(content | {"prompt": texts[start]} if most == 1 else content).encode()
 
-            answers = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
-            return list(chain.from_iterable(answers))
+        yield from self._transport.requests(records, self.endpoint.path, most=most, body=body, read=part)
 
+    def _answers(self, queries: _Queries, *, about: Records | None = None) -> list[Any]:
+        """Return the parsed answers, one for each text; those to the requests that were sent about a batch, if any."""
         try:
-            return results(1 if self._alone else endpoint.max_request_records)
+            answers = self._transport.many(self._requests(queries), about=about)
         except StatusError:
-            if self._alone or endpoint.max_request_records == 1:
+            if self._alone or self.endpoint.max_request_records == 1:
                 raise
-        answers = results(1)
-        self.__dict__["_alone"] = True
-        return answers
+            self._transport.drop()  # they are lists too
+            answers = self._transport.many(self._requests(queries, alone=True))
+            self.__dict__["_alone"] = True
+        return list(chain.from_iterable(answers))
 
     @cached_property
     def _transport(self) -> Transport:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from auditor.collectors.base.records import Records
+from auditor.collectors.base.scorer import Sender
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
@@ -127,6 +128,11 @@ class TextScorer:
     def records_at_once(self) -> int | None:
         """Batch size that the model requires."""
         return self.reader.records_at_once
+
+    @property
+    def senders(self) -> Sequence[Sender]:
+        """The readers at endpoints."""
+        return [reader for reader in self.readers if isinstance(reader, CompletionsReader)]
 
     @property
     def attacks(self) -> Attacks:

@@ -9,7 +9,6 @@ from collectors.common import refused
 from collectors.served.scoring import collected
 
 from auditor.collectors import Classification
-from auditor.collectors.base import Records
 from auditor.collectors.served import Endpoint, MLflow, Template
 from auditor.collectors.streaming import predictor
 
@@ -213,10 +212,10 @@ def test_a_batch_is_cut_by_bytes(serve):
         collected(endpoint(server, max_request_bytes=300), **groups)
 
 
-def test_a_checkpoint_is_a_round_of_requests(serve):
-    """A batch is what eight requests at once hold, and a hundred records where each holds a single one."""
+@pytest.mark.parametrize(("most", "records"), [(1, 100), (30, 120), (500, 500)])
+def test_a_checkpoint_is_of_whole_requests(serve, most, records):
+    """A batch is a hundred records, or the next whole requests, whatever the number of requests at once."""
     server = serve(lambda *_: 0.5)
-    sample = [Records("member", np.zeros((10, 2)), np.zeros(10))]
-    one = predictor(Endpoint(server.url, protocol=Template("{{row}}")), task=Classification(), sample=sample)
-    many = predictor(endpoint(server, max_request_records=500), task=Classification(), sample=sample)
-    assert (one.records_at_once, many.records_at_once) == (100, 4000)
+    for concurrency in (1, 64):
+        model = endpoint(server, max_request_records=most, concurrency=concurrency)
+        assert predictor(model, task=Classification()).records_at_once == records

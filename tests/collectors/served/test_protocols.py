@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from collectors.common import refused
-from collectors.served.scoring import collected
+from collectors.served.scoring import in_order as collected
 
 from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError, collect
 from auditor.collectors.served import Endpoint, KServeV1, KServeV2, MLflow, Template

@@ -36,7 +36,7 @@ def test_the_file_holds_what_memory_would_hold(tmp_path):
     scorer, sources = FakeScorer(), tables()
     groups = [source.read(0, len(source)).records for source in sources]
     first, second = finite_pair(*map(scorer.score, groups))
-    expected = losses_of(scorer, *(in_batches(scorer, group, size=None) for group in groups), labels={})
+    expected = losses_of(scorer, *in_batches(scorer, groups, size=None), labels={})
     table = parquet.read_table(path).to_pydict()
     assert table["loss"] == [*first, *second]
     assert table["member"] == [True] * 57 + [False] * 45

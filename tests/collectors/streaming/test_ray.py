@@ -12,10 +12,12 @@ import threading
 import time
 import warnings
 from collections import Counter
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
+from collectors.server import Server
 from collectors.streaming import fakes
 from ray_faults import EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
@@ -119,6 +121,39 @@ def test_from_parquet_to_parquet(build, tables, tmp_path, require_extra):
         assert pd.read_parquet(path)["loss"].nunique() > 900
         made.append(path.read_bytes())
     assert made[0] == made[1]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_each_worker_has_several_requests_under_way(tables, tmp_path, require_extra):
+    """A worker sends requests about units that follow, and the file is that of the local engine."""
+    require_extra("http")
+    under_way, most, lock = [], [0], threading.Lock()
+
+    def answer(method, _path, body):
+        if method == "GET":
+            return {}
+        with lock:
+            under_way.append(0)
+            most[0] = max(most[0], len(under_way))
+        time.sleep(0.3)
+        with lock:
+            under_way.pop()
+        return {"predictions": [[0.5 + row[0] / 20, 0.5 - row[0] / 20] for row in body["instances"]]}
+
+    given = {
+        argument: auditor.RecordTable({"x": table.features[:, 0], "y": table.labels}, label="y")
+        for argument, table in zip(("members", "nonmembers"), tables, strict=True)
+    }
+    with closing(Server(answer)) as server:
+        address = f"{server.url}/v1/models/m:predict"
+        endpoint = auditor.Endpoint(address, max_request_records=100, concurrency=2)
+        for engine in (RayEngine(workers=2), auditor.collectors.LocalEngine()):
+            auditor.collect_to(
+                tmp_path / f"{type(engine).__name__}.parquet", endpoint, **given, engine=engine
+            )
+    first, second = (path.read_bytes() for path in tmp_path.glob("*.parquet"))
+    assert first == second
+    assert most[0] == 4
 
 
 @pytest.mark.usefixtures("cluster")
