@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import sys
 import tempfile
@@ -518,12 +519,15 @@ def report(
     return files.write_all(gates.on(result), quiet=common.quiet, more=files.cards(result))
 
 
+_WORKERS = 4  # processes, of which each takes some 200 MB
+
+
 def _site(stored: _Stored, files: shared.ModelFiles, gates: shared.ClaimGates, *, quiet: bool) -> int:
     """Write a static site for a folder of results: an index, a page for each result, and the history of each model."""
     from auditor.report.folder import site
 
     out = files.html or Path("site")
-    written = site(stored.result, out, limited=gates.on)
+    written = site(stored.result, out, limited=gates.on, workers=min(os.cpu_count() or 1, _WORKERS))
     if not quiet:
         last = [f"Wrote {len(written.pages)} pages.", f"Start with {out / written.pages[0]}"]
         lines = [*(f"Skipped: {reason}" for reason in written.skipped), *last]

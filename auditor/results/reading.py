@@ -293,7 +293,15 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
 
 def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1]) -> Any:
     """Read a result of one of these kinds, by default the audit of one model. See `auditor.read_result`."""
-    named, raw, content = raw_result(path)
+    return result_of(*raw_result(path), kinds=kinds)
+
+
+def result_of(named: str, raw: dict[str, Any], content: bytes, *, kinds: Sequence[Any]) -> Any:
+    """Return the result of one of these kinds that `raw_result` read.
+
+    Raises:
+        InputError: It is of another kind, or damaged.
+    """
     by_key = {item.kind or "": item for item in kinds}
     kind = by_key.get(str(raw.get("kind", "")))
     if kind is None:
