@@ -108,9 +108,12 @@ def compare(
         )
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
-    losses = [tables.read_table(path) for path in sources]
     result = compare_audits(
-        paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
+        paths,
+        about=compared.about,
+        baseline=baseline,
+        measure=compared.measure,
+        losses=map(tables.read_table, sources),  # only once the results can be compared
     )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: result.to_html()}

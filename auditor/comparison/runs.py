@@ -1,5 +1,6 @@
 """The audits of a comparison: their sources, the facts declared beside them, and their values of the measure."""
 
+import hashlib
 import math
 import os
 import reprlib
@@ -81,7 +82,9 @@ def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[
     if isinstance(results, AuditResult | str | bytes | os.PathLike) or not isinstance(results, Iterable):
         kind = type(results).__name__
         raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
-    result = tuple(_run(item, place) for place, item in enumerate(results, start=1))
+    items = list(results)
+    _refuse_copies(items)
+    result = tuple(_run(item, place) for place, item in enumerate(items, start=1))
     if len(result) < _LEAST:
         raise InputError(
             f"results must be at least two audits to compare, got {len(result)}; a single one has its own report."
@@ -115,16 +118,32 @@ def _utility(x: Any) -> Utility | None:
     return Utility(float(value), name, higher_is_better=x.get("higher_is_better") is not False)
 
 
+def _refuse_copies(items: Sequence[Any]) -> None:
+    """Refuse two files with the same content, before any is parsed."""
+    seen: dict[bytes, tuple[int, str]] = {}
+    for place, item in enumerate(items, start=1):
+        if isinstance(item, str | os.PathLike) and Path(item).is_file():
+            with Path(item).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").digest()
+            there = place, repr(str(item))
+            if (other := seen.setdefault(content, there)) != there:
+                raise _twins(other, there)
+
+
+def _twins(*pair: tuple[int, str]) -> InputError:
+    (first, name), (second, other) = pair
+    return InputError(
+        f"results {first} and {second} ({name} and {other}) are the same audit; give each once."
+    )
+
+
 def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse one result that is there twice; only audits of the same losses are looked at whole, each once."""
     facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in runs]
     often, seen = Counter(facts), dict[str, Run]()
     for run, key in zip(runs, facts, strict=True):
         if often[key] > 1 and (other := seen.setdefault(_content_hash(run.result), run)) is not run:
-            raise InputError(
-                f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
-                " audit; give each once."
-            )
+            raise _twins((other.number, _called(other)), (run.number, _called(run)))
 
 
 def _content_hash(result: AuditResult) -> str:
