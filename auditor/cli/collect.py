@@ -396,8 +396,8 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
     """The losses to count, and the output file.
 
     Attributes:
-        files: Tables of losses (.csv, .parquet, ...), folders of .parquet parts, summaries to add, or addresses that fsspec
-            supports (s3://...).
+        files: Tables of losses (.csv, .parquet, ...), summaries to add, folders of either, or addresses that fsspec supports
+            (s3://...).
         out: Output file of the summary (.parquet).
         bits: Number of leading bits of a loss that define its bin, 13 to 24; sign and exponent take 12. Default: 22, for bins
             of a relative width of at most 1/1,024.
