@@ -120,30 +120,30 @@ def _utility(x: Any) -> Utility | None:
 
 def _refuse_copies(items: Sequence[Any]) -> None:
     """Refuse two files with the same content, before any is parsed."""
-    seen: dict[bytes, tuple[int, str]] = {}
-    for place, item in enumerate(items, start=1):
-        if isinstance(item, str | os.PathLike) and Path(item).is_file():
-            with Path(item).open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").digest()
-            there = place, repr(str(item))
-            if (other := seen.setdefault(content, there)) != there:
-                raise _twins(other, there)
+    from auditor.results.reading import content_of
 
-
-def _twins(*pair: tuple[int, str]) -> InputError:
-    (first, name), (second, other) = pair
-    return InputError(
-        f"results {first} and {second} ({name} and {other}) are the same audit; give each once."
-    )
+    files = [(place, item) for place, item in enumerate(items, 1) if isinstance(item, str | os.PathLike)]
+    hashes = (hashlib.sha256(content_of(item)).hexdigest() for _, item in files)
+    _refuse_same((key, place, repr(str(item))) for key, (place, item) in zip(hashes, files, strict=True))
 
 
 def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse one result that is there twice; only audits of the same losses are looked at whole, each once."""
     facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in runs]
-    often, seen = Counter(facts), dict[str, Run]()
-    for run, key in zip(runs, facts, strict=True):
-        if often[key] > 1 and (other := seen.setdefault(_content_hash(run.result), run)) is not run:
-            raise _twins((other.number, _called(other)), (run.number, _called(run)))
+    often = Counter(facts)
+    alike = (run for run, key in zip(runs, facts, strict=True) if often[key] > 1)
+    _refuse_same((_content_hash(run.result), run.number, _called(run)) for run in alike)
+
+
+def _refuse_same(named: Iterable[tuple[str, int, str]]) -> None:
+    """Refuse two results with the same hash, by their numbers and names."""
+    seen = dict[str, tuple[int, str]]()
+    for key, number, name in named:
+        other, first = seen.setdefault(key, (number, name))
+        if other != number:
+            raise InputError(
+                f"results {other} and {number} ({first} and {name}) are the same audit; give each once."
+            )
 
 
 def _content_hash(result: AuditResult) -> str:

@@ -4,13 +4,13 @@ import hashlib
 import os
 import re
 import signal
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
 from auditor._version import __version__
@@ -78,9 +78,7 @@ def site(
         why = f"; of {len(skipped)} other files the first: {skipped[0]}" if skipped else "."
         raise InputError(f"folder {str(folder)!r} holds no result (.json){why}")
     newest = sorted(entries.values(), key=lambda item: (item["date"], item["page"]), reverse=True)
-    pages = {item["page"]: _page([item["view"]]) for item in newest} | _histories(newest)
-    texts, stamps = _drawn(pages, earlier, workers=workers)
-    _link(newest, pages, texts)
+    texts, stamps = _drawn(_pages(newest), earlier, workers=workers)
     decisions = Counter(item["view"].decided for item in newest)
     counts = [(sign, decisions[decision]) for decision, sign in SIGNS.items() if decisions[decision]]
     index = rendered(
@@ -109,6 +107,11 @@ class _Page(NamedTuple):
     hashes: tuple[str, ...]
     title: str = ""
 
+    @classmethod
+    def of(cls, views: Sequence[View], title: str = "") -> "_Page":
+        """Return the page of these results."""
+        return cls(tuple(view.result for view in views), tuple(view.sha256 for view in views), title)
+
     def drawn(self) -> str | None:
         """Return the text of the page; None if the audits cannot be compared."""
         if not self.title:
@@ -123,28 +126,15 @@ class _Page(NamedTuple):
         return _hash("\n".join([__version__, self.title, *self.hashes, text]))
 
 
-def _histories(newest: Sequence[Mapping[str, Any]]) -> dict[str, _Page]:
-    """Return a page for each model with several audits; different models stay apart."""
-    audits: dict[str, list[View]] = {}
+def _pages(newest: Sequence[Mapping[str, Any]]) -> dict[str, _Page]:
+    """Return a page for each result, and one for each model with several audits; different models stay apart."""
+    pages = {item["page"]: _Page.of([item["view"]]) for item in newest}
+    audits = defaultdict[str, list[View]](list)
     for item in reversed(newest):  # the oldest first: of two it is the baseline
-        if item["view"].is_named and item["view"].result.kind is None:
-            audits.setdefault(item["view"].model, []).append(item["view"])
-    return {
-        f"history-{_hash(model)[:16]}.html": _page(ours, title=f"Audits of {model}")
-        for model, ours in audits.items()
-        if ours[1:]
-    }
-
-
-def _page(views: Sequence[View], *, title: str = "") -> _Page:
-    return _Page(tuple(view.result for view in views), tuple(view.sha256 for view in views), title)
-
-
-def _link(newest: Iterable[dict[str, Any]], pages: Mapping[str, _Page], texts: Mapping[str, str]) -> None:
-    """Link each entry to the history of its model, where there is one."""
-    histories = {id(result): name for name in texts if pages[name].title for result in pages[name].results}
-    for item in newest:
-        item["history"] = histories.get(id(item["view"].result), "")
+        audits[item["history"]].append(item["view"])
+    audits.pop("", None)
+    titles = {name: f"Audits of {ours[0].model}" for name, ours in audits.items() if ours[1:]}
+    return pages | {name: _Page.of(audits[name], title) for name, title in titles.items()}
 
 
 def _drawn(
@@ -160,27 +150,16 @@ def _drawn(
     missing = {name: page for name, page in pages.items() if name not in texts}
     if workers > 1 and len(missing) > _FEW:
         # New processes, and no copies of this one, whose threads may hold locks.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            with _ignored(signal.SIGINT):  # which new processes inherit: Ctrl-C is for this one alone
-                drawn = pool.map(_Page.drawn, missing.values())
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool, ExitStack() as stack:
+            if current_thread() is main_thread():  # new processes inherit it: Ctrl-C is for this one alone
+                stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+            drawn = pool.map(_Page.drawn, missing.values())
+            stack.close()
             texts |= zip(missing, drawn, strict=True)
     else:
         texts |= {name: page.drawn() for name, page in missing.items()}
     there = {name: text for name in pages if (text := texts[name]) is not None}
     return there, {name: pages[name].stamp(text) for name, text in there.items()}
-
-
-@contextmanager
-def _ignored(number: signal.Signals) -> Iterator[None]:
-    """Ignore a signal meanwhile; only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
 
 
 def _hash(text: str) -> str:
@@ -225,11 +204,12 @@ def _entry(path: Path, *, root: Path, limited: Callable[[Document], Document]) -
     view = view_of(result if has_limits else limited(result))
     made = made_at(view.result.provenance)
     date = made.strftime("%Y-%m-%d %H:%M") if made else ""
+    has_history = view.is_named and view.result.kind is None
     words = re.sub(r"[^a-z0-9]+", "-", f"{view.model[:_LONGEST].lower()} {date[:10]}").strip("-")
     return {
         "view": view,
         "date": date,
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
-        "history": "",
+        "history": f"history-{_hash(view.model)[:16]}.html" if has_history else "",
         "mark": next((item.message for item in view.result.checks if item.name == ALTERED), ""),
     }

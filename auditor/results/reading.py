@@ -275,7 +275,7 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
         raise InputError(f"path must be a text or a path, got {path!r}.")
     named = f"result file {str(path)!r}"
-    content = read_bytes(path, what="result file", most=_LARGEST_FILE)
+    content = content_of(path)
     if Path(path).suffix != ".json" and b"{" not in content[:64]:
         raise InputError(
             f"{named} is not the JSON of a result; a table of losses is audited first, and that keeps one:"
@@ -289,6 +289,11 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     if too_large is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     return named, raw, content
+
+
+def content_of(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of the file of a result, within limits."""
+    return read_bytes(path, what="result file", most=_LARGEST_FILE)
 
 
 def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1]) -> Any:
