@@ -238,9 +238,9 @@ class _Scored(Options, title="A model as LOSSES"):
 
     def read(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
         """Return the source of the losses, and the losses: from a table, or of a model on two tables of records."""
-        model, members, nonmembers = tables.files
-        if model is not None and members is not None and nonmembers is not None:
-            return self._collected(model, members, nonmembers, tables, features, quiet=quiet)
+        if all(tables.files):
+            return self._collected(tables, features, quiet=quiet)
+        model = tables.losses
         there = [shared.spelled(name) for name, value in vars(self).items() if shared.is_used(value)]
         if there or (model is not None and _MODEL.fullmatch(model.suffix)):
             wrong = f"{there[0]} needs" if there else f"{str(model)!r} is a model and needs"
@@ -249,19 +249,13 @@ class _Scored(Options, title="A model as LOSSES"):
             )
         return tables.read()
 
-    def _collected(
-        self,
-        model: Path,
-        members: Path,
-        nonmembers: Path,
-        tables: _LossTables,
-        features: str | None,
-        *,
-        quiet: bool,
-    ) -> tuple[str, Losses]:
+    def _collected(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
+        """Return the losses of a model on two tables of records."""
         from auditor import collectors
         from auditor.cli.collect import RecordTables
 
+        files: Any = tables.files
+        model, members, nonmembers = files
         if re.match("https?:", str(model)):
             raise InputError(
                 f"LOSSES must be a table, or a model in a file, got {str(model)!r}; for a served model, collect the losses first"
