@@ -405,13 +405,14 @@ def _folded(
         total: What they are added to.
         moved: Called with the number of records that came.
     """
-    held, done = [total] if total else [], 0
+    held, bins, done = [total] if total else [], 0, 0
     for part in parts:
         held.append(part)
+        bins += part.bin.size
         done += part.n_member + part.n_nonmember
         moved(done)
-        if len(held) > _HELD:
-            held = [_added(held)]
+        if bins > max(_HELD, held[0].bin.size):
+            held, bins = [_added(held)], 0
     return _added(held) if held[1:] else next(iter(held), None)
 
 
@@ -507,7 +508,7 @@ def _counted(stretches: Iterable[tuple[Floats, npt.NDArray[np.bool_]]], bits: in
 
 # --- Tables, of which stretches are counted, here or in other processes ---
 
-_HELD = 16  # summaries at a time
+_HELD = 2**18  # bins of summaries that wait to be added
 _UNIT = 2**24  # records that are counted between two looks
 _STRETCH = 2**18  # records at a time
 

@@ -385,6 +385,7 @@ def test_counts_of_a_database_are_of_all_rows():
 def test_a_folder_of_summaries_is_added(table, tmp_path, monkeypatch, capsys):
     """More summaries than are held at once add up to that of the whole table, beside a table and from a folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("auditor.collectors.streaming.summaries._HELD", 100)  # bins
     (tmp_path / "parts").mkdir()
     cuts = np.linspace(0, len(table) - 500, 41).astype(int)
     for at, (start, stop) in enumerate(pairwise(cuts)):
