@@ -106,6 +106,21 @@ def test_a_table_says_more(folder, tmp_path, capsys):
     assert result["measure"] == "auc"
 
 
+def test_a_copy_is_refused_before_anything_is_parsed(folder, tmp_path, monkeypatch, capsys):
+    """Two files with the same content are refused by their names, with no result parsed and no losses read."""
+    copy = tmp_path / "copy.json"
+    copy.write_bytes((folder / "old.json").read_bytes())
+
+    def parsed(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("auditor.results.reading._parsed", parsed)
+    monkeypatch.setattr("auditor.cli.options.LossColumns.read_table", parsed)
+    files = (folder / "old.json", folder / "new.json", copy, "--losses", folder / "old.json")
+    assert "results 1 and 3" in (sentence := refused(capsys, "compare", *files))
+    assert f"'{copy}') are the same audit; give each once." in sentence
+
+
 def test_losses_are_matched_by_their_hash(tmp_path, capsys):
     """With the tables of both, in any order and by the audit's own columns, the command decides record by record."""
     rng, member = np.random.default_rng(6), np.arange(1600) < 800

@@ -13,7 +13,7 @@ from report.conftest import HOSTILE, no_figures  # noqa: F401 - a fixture
 from safety.formats import Markup
 
 import auditor
-from auditor.report import site
+from auditor.report import folder as room, site
 from auditor.results.document import content_hash
 
 # The sentences of the index and of the page on an altered result.
@@ -138,6 +138,71 @@ def test_a_site_again(results, tmp_path):
         site(results, out)
     assert (out / "mine.html").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The titles of the pages that are drawn; an audit has none."""
+    titles, draw = [], room._Page.drawn
+    monkeypatch.setattr(room._Page, "drawn", lambda page: titles.append(page.title) or draw(page))
+    return titles
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_pages_that_changed(results, tmp_path, monkeypatch, drawn):
+    """Only pages whose result, limits, version or own text changed are drawn again, and each result is read once."""
+    out = tmp_path / "public"
+    read, take = [], room.raw_result
+    monkeypatch.setattr(room, "raw_result", lambda path: read.append(path) or take(path))
+    pages = site(results, out).pages
+    assert len(drawn) == len(pages) - 1
+    assert sorted(read) == sorted(set(read))
+    history = next(name for name in pages if name.startswith("history"))
+    made = {path.name: path.stat().st_ino for path in out.iterdir()}
+
+    def again(**options):
+        drawn.clear()
+        site(results, out, **options)
+        return drawn
+
+    assert again() == []
+    assert {path.name: path.stat().st_ino for path in out.iterdir()} == made  # nothing is written
+    text = (out / history).read_text(encoding="utf-8")
+    (out / history).write_text(text.replace("Release", "Edited"), encoding="utf-8")
+    (out / pages[1]).unlink()
+    assert again() == ["", "Audits of Release"]
+    assert (out / history).read_text(encoding="utf-8") == text
+    assert (out / pages[1]).exists()
+    written(results, name="old.json", model="Release", shift=1.5)
+    (results / "copy.json").unlink()
+    assert again() == ["", "Audits of Release"]
+    limits = {"limited": lambda result: result.with_policy("advantage.upper < 0.1")}
+    assert again(**limits) == [""] * 5 + ["Audits of Release"]  # runs and a claim have no such limits
+    assert again(**limits) == []
+    monkeypatch.setattr(room, "__version__", "0.0.0")
+    assert len(again(**limits)) == len(pages) - 1
+
+
+def test_pages_by_processes(tmp_path, monkeypatch):
+    """New processes draw the same pages, and an interruption while they are drawn leaves nothing behind."""
+    folder = tmp_path / "results"
+    for shift, name in ((1.0, "old.json"), (2.0, "new.json")):
+        written(folder, name=name, model="Release", shift=shift)
+    one, two = (tmp_path / name for name in ("one", "two"))
+    monkeypatch.undo()  # other processes draw the figures too
+    pages = site(folder, one).pages
+    monkeypatch.setattr(room, "_FEW", 2)
+    assert site(folder, two, workers=2).pages == pages
+    assert [(one / name).read_bytes() for name in pages] == [(two / name).read_bytes() for name in pages]
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(room._Page, "drawn", interrupted)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        site(folder, tmp_path / "three")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_what_cannot_be_a_site(results, tmp_path, capsys):

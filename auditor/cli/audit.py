@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import sys
 import tempfile
@@ -107,9 +108,12 @@ def compare(
         )
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
-    losses = [tables.read_table(path) for path in sources]
     result = compare_audits(
-        paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
+        paths,
+        about=compared.about,
+        baseline=baseline,
+        measure=compared.measure,
+        losses=map(tables.read_table, sources),  # only once the results can be compared
     )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: result.to_html()}
@@ -234,9 +238,9 @@ class _Scored(Options, title="A model as LOSSES"):
 
     def read(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
         """Return the source of the losses, and the losses: from a table, or of a model on two tables of records."""
-        model, members, nonmembers = tables.files
-        if model is not None and members is not None and nonmembers is not None:
-            return self._collected(model, members, nonmembers, tables, features, quiet=quiet)
+        if all(tables.files):
+            return self._collected(tables, features, quiet=quiet)
+        model = tables.losses
         there = [shared.spelled(name) for name, value in vars(self).items() if shared.is_used(value)]
         if there or (model is not None and _MODEL.fullmatch(model.suffix)):
             wrong = f"{there[0]} needs" if there else f"{str(model)!r} is a model and needs"
@@ -245,19 +249,13 @@ class _Scored(Options, title="A model as LOSSES"):
             )
         return tables.read()
 
-    def _collected(
-        self,
-        model: Path,
-        members: Path,
-        nonmembers: Path,
-        tables: _LossTables,
-        features: str | None,
-        *,
-        quiet: bool,
-    ) -> tuple[str, Losses]:
+    def _collected(self, tables: _LossTables, features: str | None, *, quiet: bool) -> tuple[str, Losses]:
+        """Return the losses of a model on two tables of records."""
         from auditor import collectors
         from auditor.cli.collect import RecordTables
 
+        files: Any = tables.files
+        model, members, nonmembers = files
         if re.match("https?:", str(model)):
             raise InputError(
                 f"LOSSES must be a table, or a model in a file, got {str(model)!r}; for a served model, collect the losses first"
@@ -518,12 +516,15 @@ def report(
     return files.write_all(gates.on(result), quiet=common.quiet, more=files.cards(result))
 
 
+_WORKERS = 4  # processes, of which each takes some 200 MB
+
+
 def _site(stored: _Stored, files: shared.ModelFiles, gates: shared.ClaimGates, *, quiet: bool) -> int:
     """Write a static site for a folder of results: an index, a page for each result, and the history of each model."""
     from auditor.report.folder import site
 
     out = files.html or Path("site")
-    written = site(stored.result, out, limited=gates.on)
+    written = site(stored.result, out, limited=gates.on, workers=min(os.cpu_count() or 1, _WORKERS))
     if not quiet:
         last = [f"Wrote {len(written.pages)} pages.", f"Start with {out / written.pages[0]}"]
         lines = [*(f"Skipped: {reason}" for reason in written.skipped), *last]

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -332,9 +333,17 @@ def _model(
         shared.refuse_values(language, _LANGUAGE, *language, goes=f"with {where}; leave it out")
     if place is not None and scoring.is_served:
         shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
-        if score is not None:
-            return _completions(place, connection, served, scoring, score, texts.reference)
-        return Endpoint(place, **{**connection, **served.arguments(scoring)})
+        chosen = {**connection, **served.arguments(scoring)}
+        if score is None:
+            return Endpoint(place, **chosen)
+        from auditor.collectors.texts.endpoints import CompletionsEndpoint
+        from auditor.collectors.texts.scorer import text_scorer
+
+        if (protocol := chosen.pop("protocol", "completions")) != "completions":
+            raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
+        endpoint = partial(CompletionsEndpoint, place, **{"model": "", **chosen})
+        reference = None if texts.reference is None else endpoint(model=texts.reference)
+        return text_scorer(endpoint(), score=score, reference=reference)
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
     shared.refuse_values(connection, _CONNECTION, *connection, goes=goes)
@@ -351,25 +360,6 @@ def _model(
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
         shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")
     return ModelFile(place, **file)
-
-
-def _completions(
-    place: str,
-    connection: dict[str, Any],
-    served: Served,
-    scoring: Scoring,
-    score: Any,
-    reference: str | None,
-) -> Any:
-    from auditor.collectors.texts.endpoints import CompletionsEndpoint
-    from auditor.collectors.texts.scorer import text_scorer
-
-    chosen = {**connection, **served.arguments(scoring)}
-    protocol, model = chosen.pop("protocol", "completions"), chosen.pop("model", "")
-    if protocol != "completions":
-        raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
-    base = None if reference is None else CompletionsEndpoint(place, model=reference, **chosen)
-    return text_scorer(CompletionsEndpoint(place, model=model, **chosen), score=score, reference=base)
 
 
 def _summary(report: Any, *, name: str) -> str:
@@ -396,8 +386,8 @@ class SummaryFiles(shared.LossColumns, title="The losses"):
     """The losses to count, and the output file.
 
     Attributes:
-        files: Tables of losses (.csv, .parquet, ...), folders of .parquet parts, summaries to add, or addresses that fsspec
-            supports (s3://...).
+        files: Tables of losses (.csv, .parquet, ...), summaries to add, folders of either, or addresses that fsspec supports
+            (s3://...).
         out: Output file of the summary (.parquet).
         bits: Number of leading bits of a loss that define its bin, 13 to 24; sign and exponent take 12. Default: 22, for bins
             of a relative width of at most 1/1,024.

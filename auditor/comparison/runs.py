@@ -1,5 +1,6 @@
 """The audits of a comparison: their sources, the facts declared beside them, and their values of the measure."""
 
+import hashlib
 import math
 import os
 import reprlib
@@ -81,7 +82,9 @@ def read_runs(results: Iterable[AuditResult | str | os.PathLike[str]]) -> tuple[
     if isinstance(results, AuditResult | str | bytes | os.PathLike) or not isinstance(results, Iterable):
         kind = type(results).__name__
         raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
-    result = tuple(_run(item, place) for place, item in enumerate(results, start=1))
+    items = list(results)
+    _refuse_copies(items)
+    result = tuple(_run(item, place) for place, item in enumerate(items, start=1))
     if len(result) < _LEAST:
         raise InputError(
             f"results must be at least two audits to compare, got {len(result)}; a single one has its own report."
@@ -115,15 +118,31 @@ def _utility(x: Any) -> Utility | None:
     return Utility(float(value), name, higher_is_better=x.get("higher_is_better") is not False)
 
 
+def _refuse_copies(items: Sequence[Any]) -> None:
+    """Refuse two files with the same content, before any is parsed."""
+    from auditor.results.reading import content_of
+
+    files = [(place, item) for place, item in enumerate(items, 1) if isinstance(item, str | os.PathLike)]
+    hashes = (hashlib.sha256(content_of(item)).hexdigest() for _, item in files)
+    _refuse_same((key, place, repr(str(item))) for key, (place, item) in zip(hashes, files, strict=True))
+
+
 def _refuse_twins(runs: Sequence[Run]) -> None:
     """Refuse one result that is there twice; only audits of the same losses are looked at whole, each once."""
     facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in runs]
-    often, seen = Counter(facts), dict[str, Run]()
-    for run, key in zip(runs, facts, strict=True):
-        if often[key] > 1 and (other := seen.setdefault(_content_hash(run.result), run)) is not run:
+    often = Counter(facts)
+    alike = (run for run, key in zip(runs, facts, strict=True) if often[key] > 1)
+    _refuse_same((_content_hash(run.result), run.number, _called(run)) for run in alike)
+
+
+def _refuse_same(named: Iterable[tuple[str, int, str]]) -> None:
+    """Refuse two results with the same hash, by their numbers and names."""
+    seen = dict[str, tuple[int, str]]()
+    for key, number, name in named:
+        other, first = seen.setdefault(key, (number, name))
+        if other != number:
             raise InputError(
-                f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
-                " audit; give each once."
+                f"results {other} and {number} ({first} and {name}) are the same audit; give each once."
             )
 
 

@@ -275,7 +275,7 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
         raise InputError(f"path must be a text or a path, got {path!r}.")
     named = f"result file {str(path)!r}"
-    content = read_bytes(path, what="result file", most=_LARGEST_FILE)
+    content = content_of(path)
     if Path(path).suffix != ".json" and b"{" not in content[:64]:
         raise InputError(
             f"{named} is not the JSON of a result; a table of losses is audited first, and that keeps one:"
@@ -291,9 +291,22 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     return named, raw, content
 
 
+def content_of(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of the file of a result, within limits."""
+    return read_bytes(path, what="result file", most=_LARGEST_FILE)
+
+
 def read_result(path: str | os.PathLike[str], *, kinds: Sequence[Any] = KINDS[:1]) -> Any:
     """Read a result of one of these kinds, by default the audit of one model. See `auditor.read_result`."""
-    named, raw, content = raw_result(path)
+    return result_of(*raw_result(path), kinds=kinds)
+
+
+def result_of(named: str, raw: dict[str, Any], content: bytes, *, kinds: Sequence[Any]) -> Any:
+    """Return the result of one of these kinds that `raw_result` read.
+
+    Raises:
+        InputError: It is of another kind, or damaged.
+    """
     by_key = {item.kind or "": item for item in kinds}
     kind = by_key.get(str(raw.get("kind", "")))
     if kind is None:

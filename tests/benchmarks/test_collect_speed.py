@@ -8,6 +8,7 @@ import asyncio
 import sys
 import threading
 import time
+import tracemalloc
 import warnings
 from contextlib import closing
 from functools import partial
@@ -186,20 +187,35 @@ def peak_memory(folder, n, width):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_memory_does_not_grow_with_the_table(tmp_path, told):
-    """Twice the records (64 columns: 102 MB more) cost at most 40 MB more memory."""
-    small, large = (peak_memory(tmp_path, n, width=64) for n in (200_000, 400_000))
-    told(f"collecting 200,000 records: {small / 1e6:.0f} MB; 400,000: {large / 1e6:.0f} MB")
-    assert large - small <= 40e6
+@pytest.mark.parametrize(("n", "width", "more"), [(200_000, 64, 40e6), (600_000, 1, 6e6)])
+def test_memory_does_not_grow_with_the_table(tmp_path, told, n, width, more):
+    """Twice the records (64 columns: 102 MB more) cost at most 40 MB more memory, and at most 10 bytes a record of one column."""
+    small, large = (peak_memory(tmp_path, size, width=width) for size in (n, 2 * n))
+    told(f"collecting {n:,} records: {small / 1e6:.0f} MB; {2 * n:,}: {large / 1e6:.0f} MB")
+    assert large - small <= more
 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_ten_million_records_in_a_gigabyte(tmp_path, told):
-    """1e7 records from Parquet to Parquet take less than 1 GB of memory."""
-    peak = peak_memory(tmp_path, 10_000_000, width=4)
-    told(f"collecting 1e7 records: {peak / 1e6:.0f} MB")
-    assert peak < 1e9
+def test_thirty_million_records_in_half_a_gigabyte(tmp_path, told):
+    """3e7 records from Parquet to Parquet take less than 500 MB of memory."""
+    peak = peak_memory(tmp_path, 30_000_000, width=1)
+    told(f"collecting 3e7 records: {peak / 1e6:.0f} MB")
+    assert peak < 500e6
+
+
+def test_adding_summaries_holds_a_few(tmp_path, rng, told):
+    """Four times the summaries take at most 1.2 times the memory of Python at its peak."""
+    losses = auditor.Losses(rng.normal(size=2000), rng.normal(size=2000))
+    auditor.Summary.of(losses).write(tmp_path / "part.parquet")
+    peaks = []
+    for n in (400, 1600):
+        tracemalloc.start()
+        auditor.Summary.from_files([tmp_path / "part.parquet"] * n)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    told(f"adding 1,600 summaries / 400: {peaks[1] / peaks[0]:.2f} of the memory")
+    assert peaks[1] <= 1.2 * peaks[0]
 
 
 # --- Columns ---------------------------------------------------------------------------------------

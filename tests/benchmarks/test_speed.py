@@ -16,6 +16,7 @@ from auditor.core import Losses, Melded, Mixture, RankGrid
 from auditor.curves import Gaussian, fit_mixture_pair
 from auditor.estimators import clopper_pearson, gaussian_supremum, parametric
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
+from auditor.report import site
 from auditor.scores import Population, References, rmia
 
 pytestmark = pytest.mark.long
@@ -142,3 +143,15 @@ def test_a_sweep_of_twenty_components_takes_under_a_minute(rng, told, size):
     told(f"{size} + {size}: {spent:.1f} s")
     assert found[0].value is not None
     assert spent < 60
+
+
+def test_a_folder_again_draws_nothing(rng, tmp_path, told):
+    """A folder of unchanged results costs at most a fifth of its first report."""
+    for place in range(12):
+        losses = auditor.Losses(rng.normal(-1, 1, 200), rng.normal(0, 1, 200))
+        auditor.audit(losses, model=f"Model {place}").to_json(tmp_path / f"{place}.json")
+    report = lambda name: lambda: site(tmp_path, tmp_path / name)  # noqa: E731
+    report("imports")()
+    first, again = best_time(report("public"), 1), best_time(report("public"), 3)
+    told(f"first/again: {first / again:.1f}")
+    assert again <= first / 5

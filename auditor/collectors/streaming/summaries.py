@@ -42,10 +42,11 @@ is refused.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress, product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -174,26 +175,7 @@ class Summary:
         Raises:
             InputError: They are of other bits, or of another loss, or the bins of either were merged.
         """
-        if not isinstance(other, Summary):
-            return NotImplemented
-        _refuse_merged([("one", self), ("one", other)])
-        for name in _SETTING:
-            if getattr(self, name) != getattr(other, name):
-                raise InputError(
-                    f"summaries must share {name} to be added, got {getattr(self, name)} and {getattr(other, name)}; make"
-                    " them of one loss, with the same bits."
-                )
-        both, at = np.unique(np.concatenate([self.bin, other.bin]), return_inverse=True)
-        counts = np.zeros((2, both.size), dtype=np.int64)
-        parts = [np.stack([item.member, item.nonmember]) for item in (self, other)]
-        np.add.at(counts.T, at, np.concatenate(parts, axis=1).T)
-        about: Any = {
-            "saturated": tuple(np.add(self.saturated, other.saturated).tolist()),
-            "notes": tuple(dict.fromkeys((*self.notes, *other.notes))),
-            "stopped_by_evidence": self.stopped_by_evidence or other.stopped_by_evidence,
-            "attacks": {**self.attacks, **other.attacks},
-        }
-        return replace(self, bin=both, member=counts[0], nonmember=counts[1], **about)
+        return _added([self, other]) if isinstance(other, Summary) else NotImplemented
 
     def __radd__(self, other: Any) -> "Summary":
         """Let `sum` begin with its 0."""
@@ -315,9 +297,9 @@ class Summary:
         """Count the losses of tables of any size, a stretch at a time; summaries among the files are added as they are.
 
         Args:
-            files: Tables with a column of losses and one of membership, of the kinds that `read_losses` takes, folders of
-                ``.parquet`` parts, files of summaries, or addresses of Parquet that fsspec knows (``s3://...``). A table
-                may hold one group alone.
+            files: Tables with a column of losses and one of membership, of the kinds that `read_losses` takes, files of
+                summaries, folders of either, or addresses of Parquet that fsspec knows (``s3://...``). A table may hold one
+                group alone.
             loss_column: The losses, finite numbers; smaller means more like a member.
             member_column: 1 for a member and 0 for a non-member.
             higher_is_member: Whether a higher score means more like a member; the scores are then negated.
@@ -334,24 +316,104 @@ class Summary:
         >>> Summary.from_files([table, table]).n_member
         4
         """
-        items = list(files)
-        read = [(f"file {str(item)!r}", cls.read(item)) for item in items if is_summary(item)]
-        _refuse_merged(read if len(items) > 1 else [])
-        summaries = [result for _, result in read]
-        if bits is None:
-            bits = summaries[0].bits if summaries else BITS
-        others = (item for item in items if not is_summary(item))
-        tables = tuple(table for item in others for table in _opened(item, memory=memory))
-        work = _Counting(tables, loss_column, member_column, higher_is_member, _checked_bits(bits))
-        total, done = sum(map(len, work.readers)), 0
+        places = [place for item in files for place in _places(item, memory=memory)]
+        kinds = [is_summary(place) for place in places]
+
+        def read(place: Any) -> Summary:
+            result = cls.read(place)
+            _refuse_merged([(open_table(place).place, result)] if places[1:] else [])
+            return result
+
+        result = _folded(map(read, compress(places, kinds)))
+        bits = _checked_bits((result.bits if result else BITS) if bits is None else bits)
+        others = (place for place, counted in zip(places, kinds, strict=True) if not counted)
+        tables = tuple(open_table(place, memory=memory) for place in others)
+        work = _Counting(tables, loss_column, member_column, higher_is_member, bits)
+        total = sum(map(len, work.readers))
         with closing((engine or LocalEngine()).results(work, work.units)) as results:
-            for part in results:
-                summaries = [sum([*summaries, part])]  # type: ignore[list-item]
-                done += part.n_member + part.n_nonmember
-                progress("Counting", done, total)
-        if not summaries:
+            result = _folded(results, result, moved=lambda done: progress("Counting", done, total))
+        if result is None:
             raise InputError("files must hold at least one record, got none.")
-        return sum(summaries)  # type: ignore[return-value]  # not the 0 that it begins with
+        return result
+
+    @classmethod
+    def from_counts(cls, counts: Any, **about: Any) -> "Summary":
+        """Return the summary of bins that a database counted.
+
+        Args:
+            counts: A DataFrame, another table or its file with a row for each bin: its number ``bin``, the counts
+                ``member`` and ``nonmember``, and ``records``, the number of all its rows whatever their membership.
+            about: Other attributes of the summary, such as ``bits``.
+
+        Raises:
+            InputError: A column is missing, a loss was missing, or some rows are neither members nor non-members.
+
+        >>> Summary.from_counts({"bin": [1, 2], "member": [3, 0], "nonmember": [1, 4], "records": [4, 5]})
+        Traceback (most recent call last):
+        auditor.core.errors.InputError: counts must be of rows with a membership of 0 or 1, got 8 such rows of 9; correct the others.
+        """
+        table = open_table(counts, name="counts")
+        hint = "See 'Count losses in a database' in the documentation of summaries."
+        columns = table.columns([table.named(name, what="", hint=hint) for name in (*_COLUMNS, "records")])
+        if np.asarray(columns["bin"]).dtype.kind == "f":
+            raise InputError(
+                "counts must be of rows with a loss, got a bin without a number; correct the others."
+            )
+        result = cls(**{name: columns[name] for name in _COLUMNS} | about)
+        known, rows = result.n_member + result.n_nonmember, int(columns["records"].sum())
+        if known != rows:
+            raise InputError(
+                f"counts must be of rows with a membership of 0 or 1, got {known:,} such rows of {rows:,}; correct the others."
+            )
+        return result
+
+
+def _added(parts: Sequence[Summary]) -> Summary:
+    """Return the sum of summaries of different records.
+
+    Raises:
+        InputError: They are of other bits, or of another loss, or the bins of one were merged.
+    """
+    first = parts[0]
+    _refuse_merged([("one", part) for part in parts])
+    for name, other in product(_SETTING, parts):
+        if getattr(first, name) != getattr(other, name):
+            raise InputError(
+                f"summaries must share {name} to be added, got {getattr(first, name)} and {getattr(other, name)}; make"
+                " them of one loss, with the same bits."
+            )
+    both, at = np.unique(np.concatenate([part.bin for part in parts]), return_inverse=True)
+    counts = np.zeros((2, both.size), dtype=np.int64)
+    for group, name in zip(counts, _COLUMNS[1:], strict=True):
+        np.add.at(group, at, np.concatenate([getattr(part, name) for part in parts]))
+    about: Any = {
+        "saturated": tuple(np.sum([part.saturated for part in parts], axis=0).tolist()),
+        "notes": tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        "stopped_by_evidence": any(part.stopped_by_evidence for part in parts),
+        "attacks": {name: state for part in parts for name, state in part.attacks.items()},
+    }
+    return replace(first, bin=both, member=counts[0], nonmember=counts[1], **about)
+
+
+def _folded(
+    parts: Iterable[Summary], total: Summary | None = None, *, moved: Callable[[int], None] = lambda _: None
+) -> Summary | None:
+    """Return the sum of parts, of which a few are held at a time; None of none.
+
+    Args:
+        parts: Summaries, as they come.
+        total: What they are added to.
+        moved: Called with the number of records that came.
+    """
+    held, bins, done = [total] if total else [], 0, 0
+    for part in parts:
+        held.append(part)
+        bins += part.bin.size
+        done += part.n_member + part.n_nonmember
+        moved(done)
+        if bins > max(_HELD, held[0].bin.size):
+            held, bins = [_added(held)], 0
+    return _added(held) if held[1:] else next(iter(held), None)
 
 
 def is_summary(data: Any) -> bool:
@@ -446,6 +508,7 @@ def _counted(stretches: Iterable[tuple[Floats, npt.NDArray[np.bool_]]], bits: in
 
 # --- Tables, of which stretches are counted, here or in other processes ---
 
+_HELD = 2**18  # bins of summaries that wait to be added
 _UNIT = 2**24  # records that are counted between two looks
 _STRETCH = 2**18  # records at a time
 
@@ -533,13 +596,12 @@ class _Counting(Work):
 # --- Where tables lie: here, in parts, or at an address ---
 
 
-def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
-    """Yield the tables: each part of a folder for itself, so that an error names its file."""
+def _places(data: Any, *, memory: float) -> Iterator[Any]:
+    """Yield data, or each part of a folder or an address for itself, so that an error names its file."""
     if address := sources.address_of(data):
         with sources.readable(address):
             yield from tables_at(address, memory=memory, apart=True)
         return
     path = sources.path_of(data)
     whole = path is None or not path.is_dir() or sources.is_partitioned(path)
-    for part in [data] if whole else sources.parts(path):  # type: ignore[arg-type]  # there is a path
-        yield open_table(part, memory=memory)
+    yield from [data] if whole else sources.parts(path)  # type: ignore[arg-type]  # there is a path

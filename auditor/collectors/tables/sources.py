@@ -103,8 +103,8 @@ class Table(ABC):
         if self.origin is not None and needed > self.memory:
             raise InputError(
                 f"{self.place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
-                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (in bytes; --set memory=N), or"
-                " write it with fewer rows or shorter texts."
+                f" {self.memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (in bytes; --set memory=N),"
+                " write it with fewer rows or shorter texts, or count the losses in it with auditor summarise."
             )
 
     @property

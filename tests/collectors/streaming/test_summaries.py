@@ -331,17 +331,72 @@ def test_an_address_is_read_by_fsspec(table, require_extra):
         assert "secret" not in str(raised.value)
 
 
-def test_the_query_of_the_documentation_gives_the_same_counts(table):
-    """The arithmetic in SQL finds the bins that the bits say, at every power of two and beside it."""
-    polars = pytest.importorskip("polars")
-    page = (Path(__file__).parents[3] / "docs/how-to/summaries.md").read_text(encoding="utf-8")
+QUERY = re.search(
+    r"```sql\n(.*?)```",
+    (Path(__file__).parents[3] / "docs/how-to/summaries.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)[1]
+ENGINES = {
+    "polars": lambda polars, frame: (
+        polars.SQLContext(losses=polars.from_pandas(frame)).execute(QUERY).collect()
+    ),
+    "duckdb": lambda duckdb, losses: duckdb.query_df(losses, "losses", QUERY).df(),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_query_of_the_documentation_gives_the_same_counts(table, engine):
+    """The arithmetic in SQL finds the bins that the bits say, at every power of two and beside it, and counts all rows."""
+    module = pytest.importorskip(engine)
     powers = 2.0 ** np.arange(-1074, 1024)
     values = np.concatenate([EDGES, powers, np.nextafter(powers, 0), -np.nextafter(powers, np.inf)])
     whole = pd.concat([table, pd.DataFrame({"loss": values, "member": 1})])
-    query = re.search(r"```sql\n(.*?)```", page, re.DOTALL).group(1)
-    counts = polars.SQLContext(losses=polars.from_pandas(whole)).execute(query).collect()
-    found = Summary(**{name: counts[name].to_numpy() for name in ("bin", "member", "nonmember")})
-    assert same(found, Summary.from_files([whole]))
+    counts = ENGINES[engine](module, whole)
+    assert same(Summary.from_counts(counts), Summary.from_files([whole]))
+    unknown = pd.DataFrame({"loss": 0.1, "member": [None, 2.0]})
+    counts = ENGINES[engine](module, pd.concat([table, unknown]))
+    with pytest.raises(auditor.InputError, match=r"got [0-9,]+ such rows of [0-9,]+; correct the others"):
+        Summary.from_counts(counts)
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "spark", "snowflake", "duckdb"])
+def test_the_query_of_the_documentation_is_spelled_for_each_database(dialect):
+    """A parser of each dialect knows every function of the query by its meaning."""
+    sqlglot = pytest.importorskip("sqlglot")
+    tree = sqlglot.parse_one(QUERY, read=dialect)
+    assert list(tree.find_all(sqlglot.exp.Anonymous)) == []
+    assert {item.sql_name() for item in tree.find_all(sqlglot.exp.Func)} >= {"GREATEST", "LN", "FLOOR"}
+
+
+def test_counts_of_a_database_are_of_all_rows():
+    """Counts without the number of all rows, of a missing loss, or of fewer rows are refused."""
+    counts = {"bin": [1, 2], "member": [3, 0], "nonmember": [1, 4], "records": [4, 4]}
+    assert Summary.from_counts(counts, loss="margin").loss == "margin"
+    for name, column, words in (
+        ("records", [4, 6], "got 8 such rows of 10"),
+        ("bin", [1.0, math.nan], "must be of rows with a loss"),
+    ):
+        with pytest.raises(auditor.InputError, match=words):
+            Summary.from_counts(counts | {name: column})
+    with pytest.raises(auditor.InputError, match="records"):
+        Summary.from_counts({name: counts[name] for name in ("bin", "member", "nonmember")})
+
+
+def test_a_folder_of_summaries_is_added(table, tmp_path, monkeypatch, capsys):
+    """More summaries than are held at once add up to that of the whole table, beside a table and from a folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("auditor.collectors.streaming.summaries._HELD", 100)  # bins
+    (tmp_path / "parts").mkdir()
+    cuts = np.linspace(0, len(table) - 500, 41).astype(int)
+    for at, (start, stop) in enumerate(pairwise(cuts)):
+        Summary.from_files([table[start:stop]]).write(f"parts/{at}.parquet")
+    table[-500:].to_csv("rest.csv", index=False)
+    assert run("summarise", "parts", "rest.csv", "--every-bin", "--out", "all.parquet", "--quiet") == 0
+    assert same(Summary.read("all.parquet"), Summary.from_files([table]))
+    Summary.read("all.parquet").merged().write("parts/99.parquet")
+    assert "'parts/99.parquet' whose bins were merged" in refused(
+        capsys, "summarise", "parts", "--out", "new.parquet"
+    )
 
 
 # --- Merged bins ---
