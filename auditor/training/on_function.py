@@ -56,12 +56,10 @@ class StepWatch(Watch):
         Raises:
             InputError: Another shape of the gradients or of their sum.
         """
-        own = _checked(gradients, size=sum(map(math.prod, self._shapes.values())))
+        size = sum(map(math.prod, self._shapes.values()))
+        own = _checked(gradients, size=size)
         if not self._undo:
             return np.asarray(self._function(own))
-        size = sum(math.prod(shape) for shape in self._shapes.values())
-        if own.ndim != 2 or own.shape[1] != size:  # noqa: PLR2004  records and parameters
-            raise InputError(f"gradients must have shape (n, {size:,}), got {own.shape}.")
         rows = _flat(self.audit.insert(self._shapes, clipping_norm=self._norm))
         blocks = self.audit.blocks
         limits = blocks.limits(self._norm)
