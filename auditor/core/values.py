@@ -465,9 +465,6 @@ class Density(Protocol):
     def log_sf(self, x: Floats) -> Floats:
         """Return the log of the upper tail."""
 
-    def log_pdf(self, x: Floats) -> Floats:
-        """Return the log-density."""
-
     def quantile(self, probability: Floats) -> Floats:
         """Return the smallest points with at least this much probability at or below them."""
 
