@@ -27,10 +27,7 @@ import numpy.typing as npt
 
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import marks
-from auditor.core import validate
-from auditor.core.errors import InputError, OutputError
-from auditor.core.files import table_content, write_all
-from auditor.core.values import Losses, PerGroup
+from auditor.core import InputError, Losses, OutputError, PerGroup, table_content, validate, write_all
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.rates import auc

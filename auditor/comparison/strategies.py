@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, distinct, number, rounded
+from auditor.core import InputError, as_stated, distinct, number, rounded
 from auditor.results.metrics import metric
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from auditor.core.options import Mixture
-from auditor.core.values import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
+from auditor.core import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, Mixture
 from auditor.curves import gaussian
 
 _HALVINGS = 200

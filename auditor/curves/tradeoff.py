@@ -11,9 +11,7 @@ from typing import NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import FittedPair, Floats, Losses, weighted
+from auditor.core import FittedPair, Floats, InputError, Losses, validate, weighted
 
 _Counts1D = npt.NDArray[np.int64]
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from auditor.core import validate
-from auditor.core.numbers import as_stated
-from auditor.core.values import Floats
+from auditor.core import Floats, as_stated, validate
 from auditor.theory.gaussian import gaussian_epsilon
 
 # --- Assumed attacks, as values: how well losses separate members from non-members before any are seen ---

@@ -8,11 +8,7 @@ from typing import Any, cast
 from scipy import special
 
 from auditor.checks.answers import said
-from auditor.core import options, validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, number, plain
-from auditor.core.values import Losses, Subject
-from auditor.core.verb import of_options
+from auditor.core import InputError, Losses, Subject, as_stated, number, of_options, options, plain, validate
 from auditor.curves.tradeoff import count
 from auditor.estimators.rates import auc
 from auditor.many import planned_audits as planned

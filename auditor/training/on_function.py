@@ -8,10 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Floats, InputError, validate
 from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch

@@ -9,10 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Claim, Floats, InputError, import_optional, validate
 from auditor.theory.attributes import attribute_inference
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
