@@ -84,7 +84,7 @@ class Canaries:
             raise InputError(f"id must be another for every canary, got {twice!r} {times.max()} times.")
         for name, part in (("id", ids), ("member", coins)):
             part.setflags(write=False)
-            object.__setattr__(self, name, part)
+            vars(self)[name] = part
 
     @classmethod
     def of(cls, features: Any, labels: Any = None, *, seed: int | None = None) -> "Canaries":

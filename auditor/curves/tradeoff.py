@@ -134,8 +134,7 @@ class TradeoffCurve:
             if falls.any():
                 raise InputError(f"{name} must never fall, got a fall after point {int(np.argmax(falls))}.")
             rate.setflags(write=False)
-        object.__setattr__(self, "fpr", fpr)
-        object.__setattr__(self, "tpr", tpr)
+        vars(self).update(fpr=fpr, tpr=tpr)
 
     @classmethod
     def from_losses(cls, losses: Losses) -> "TradeoffCurve":

@@ -406,15 +406,8 @@ class RunsOptions:
         between = options.Adjacency.named(self.adjacency)
         claim = _claim_of(self.claim, test, between)
         delta = options.delta_or_that_of(claim, self.delta)
-        checked = {
-            "losses": losses,
-            "threshold": threshold,
-            "test": test,
-            "adjacency": between,
-            "claim": claim,
-        }
-        for name, value in {**checked, "delta": delta}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(losses=losses, threshold=threshold, test=test)
+        vars(self).update(adjacency=between, claim=claim, delta=delta)
 
 
 class _Setting(RunsOptions):

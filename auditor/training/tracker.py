@@ -63,8 +63,7 @@ class Columns:
                 f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
             )
         table.setflags(write=False)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "values", table)
+        vars(self).update(columns=columns, values=table)
 
     def completed(self, features: Batch) -> Batch:
         """Return every record once for each completion, shape (records, completions, ...).
