@@ -27,10 +27,7 @@ import numpy.typing as npt
 
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import marks
-from auditor.core import validate
-from auditor.core.errors import InputError, OutputError
-from auditor.core.files import table_content, write_all
-from auditor.core.values import Losses, PerGroup
+from auditor.core import InputError, Losses, OutputError, PerGroup, table_content, validate, write_all
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.rates import auc
@@ -87,7 +84,7 @@ class Canaries:
             raise InputError(f"id must be another for every canary, got {twice!r} {times.max()} times.")
         for name, part in (("id", ids), ("member", coins)):
             part.setflags(write=False)
-            object.__setattr__(self, name, part)
+            vars(self)[name] = part
 
     @classmethod
     def of(cls, features: Any, labels: Any = None, *, seed: int | None = None) -> "Canaries":

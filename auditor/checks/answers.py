@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.core.registry import entries
-from auditor.core.values import Check, Status
+from auditor.core import Check, Status, entries
 
 SPECS = entries("auditor.checks", "checks.toml")
 _MESSAGES = {name: spec.pop("message", {}) for name, spec in SPECS.items()}

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.checks.answers import answer, said
-from auditor.core.numbers import about, percent, unit
-from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup
+from auditor.core import Check, Estimate, Floats, Losses, PerGroup, about, percent, unit
 from auditor.curves.tradeoff import count
 from auditor.records.features import (
     CLASSIFIERS,

@@ -5,9 +5,7 @@ from typing import Any
 
 from auditor.checks import copies, losses, null_audits, populations
 from auditor.checks.answers import SPECS, answer
-from auditor.core.options import DPSGD, BernoulliSplit, TrainingClaim
-from auditor.core.registry import CheckSpec, Registry
-from auditor.core.values import Check
+from auditor.core import DPSGD, BernoulliSplit, Check, CheckSpec, Registry, TrainingClaim
 
 
 def sampler_check(claim: TrainingClaim | None) -> Check | None:

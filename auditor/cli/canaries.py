@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.cli import console, options as shared, settings
 from auditor.cli.options import Common, InMemory, refuse
 from auditor.cli.parsing import Options, argument
-from auditor.core.errors import InputError
-from auditor.core.files import check_writable, table_content, write_all
+from auditor.core import InputError, check_writable, table_content, write_all
 
 if TYPE_CHECKING:
     from auditor.canaries import Canaries

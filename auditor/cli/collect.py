@@ -14,8 +14,7 @@ from auditor.collectors.base.tasks import TASKS
 from auditor.collectors.served.endpoint import Endpoint
 from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile, OutputColumns
 from auditor.collectors.texts.scores import SCORES
-from auditor.core.errors import InputError
-from auditor.core.options import from_text
+from auditor.core import InputError, from_text
 
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may contain weights only
 

@@ -16,8 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from auditor.core.errors import OutputError, shown_place, without_credentials
-from auditor.core.numbers import COMMAND, UNSEEN, clean
+from auditor.core import COMMAND, UNSEEN, OutputError, clean, shown_place, without_credentials
 
 # --- The command line, for the provenance of results ---
 

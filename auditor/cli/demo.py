@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.cli import console, settings
 from auditor.cli.options import Common
 from auditor.cli.parsing import Options
-from auditor.core.files import check_writable, write_all
-from auditor.core.options import DPSGD, RandomSplit, StatedClaim
+from auditor.core import DPSGD, RandomSplit, StatedClaim, check_writable, write_all
 
 if TYPE_CHECKING:
     from auditor.results.document import AuditResult

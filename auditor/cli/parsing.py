@@ -14,10 +14,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.lazy import docstring
-from auditor.core.verb import descriptions
+from auditor.core import InputError, descriptions, docstring, validate
 
 SET = "--set"  # prefix of rare options
 _WIDTH = 100  # maximum columns of a line of help

@@ -22,9 +22,7 @@ from typing import Any, TypeVar
 
 from auditor.cli import console
 from auditor.cli.parsing import Option, options_of
-from auditor.core import validate
-from auditor.core.errors import ExitCode, InputError, shown_place
-from auditor.core.files import read_bytes
+from auditor.core import ExitCode, InputError, read_bytes, shown_place, validate
 
 T = TypeVar("T", bound=Any)
 

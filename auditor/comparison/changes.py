@@ -7,9 +7,7 @@ from functools import partial
 from typing import Any
 
 from auditor.comparison import runs as audited
-from auditor.core import validate
-from auditor.core.numbers import about, count, percent, rounded, unit
-from auditor.core.values import Estimate, Losses
+from auditor.core import Estimate, Losses, about, count, percent, rounded, unit, validate
 from auditor.results import metrics
 from auditor.results.document import AuditResult, find
 from auditor.verdicts.judging import failed_validity, why_blind

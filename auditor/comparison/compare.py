@@ -10,12 +10,7 @@ from auditor._version import __version__
 from auditor.comparison import runs as audited
 from auditor.comparison.changes import Change, Difference, Headline, audits_refusal, differences, headline
 from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.files import saved
-from auditor.core.numbers import clean, plain, quoted
-from auditor.core.options import Disclosure
-from auditor.core.values import Estimate, Losses
+from auditor.core import Disclosure, Estimate, InputError, Losses, clean, plain, quoted, saved, validate
 from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.results import metrics
 from auditor.results.disclosure import shared, shared_rows

@@ -35,9 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from auditor.core.errors import InputError
-from auditor.core.options import OnePerPerson
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core import Floats, InputError, Losses, OnePerPerson, PerGroup
 from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.records.labels import codes, per_person, per_record
 

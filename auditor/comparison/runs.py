@@ -13,11 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, rounded
-from auditor.core.options import Adjacency, Disclosure, Utility
-from auditor.core.values import Estimate
+from auditor.core import Adjacency, Disclosure, Estimate, InputError, Utility, as_stated, rounded, validate
 from auditor.records.labels import is_missing
 from auditor.results.document import CONTENT_HASH, AuditResult, ceiling, detail, find, made_at
 from auditor.results.metrics import metric

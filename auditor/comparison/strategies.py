@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, distinct, number, rounded
+from auditor.core import InputError, as_stated, distinct, number, rounded
 from auditor.results.metrics import metric
 
 if TYPE_CHECKING:
@@ -273,24 +272,20 @@ def why_not_ranked(
     )
 
 
-def _several_scales(scales: Sequence[Scale]) -> str | None:
-    def several(field: str) -> list[str]:
-        values = sorted({str(getattr(item, field) or "none stated") for item in scales})
-        return values if len(values) > 1 else []
+_SEVERAL = {
+    "unit": "some audits count by {1} and others by {0}, so their numbers are not on one scale",
+    "adjacency": "the values are about different adjacencies ({every}), which are not on one scale",
+    "method": "the values were made by different methods ({0!r} and {1!r}), which are not on one scale; audit the older losses"
+    " again with this version",
+    "members": "the members are a {0} in some audits and a {1} in others, so their numbers are about different things",
+}
 
-    if units := several("unit"):
-        return (
-            f"some audits count by {units[1]} and others by {units[0]}, so their numbers are not on one scale"
-        )
-    if adjacencies := several("adjacency"):
-        return f"the values are about different adjacencies ({' and '.join(adjacencies)}), which are not on one scale"
-    if methods := several("method"):
-        return (
-            f"the values were made by different methods ({methods[0]!r} and {methods[1]!r}), which are not on one scale; audit"
-            " the older losses again with this version"
-        )
-    if members := several("members"):
-        return f"the members are a {members[0]} in some audits and a {members[1]} in others, so their numbers are about different things"
+
+def _several_scales(scales: Sequence[Scale]) -> str | None:
+    for field, words in _SEVERAL.items():
+        values = sorted({str(getattr(item, field) or "none stated") for item in scales})
+        if len(values) > 1:
+            return words.format(*values, every=" and ".join(values))
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004
         return None

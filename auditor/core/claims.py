@@ -116,13 +116,12 @@ class DPSGD:
             verbs = {"steps": "is"}
             listed = ", ".join(f"{name} {verbs.get(name, 'has')} {n}" for name, n in counted.items())
             raise InputError(f"vectors must have one number for each step: {listed}.")
-        object.__setattr__(self, "steps", next(iter(counted.values())))
+        vars(self)["steps"] = next(iter(counted.values()))
         for name, column in columns.items():
             constant = isinstance(column, tuple) and len(set(column)) == 1
-            object.__setattr__(self, name, column[0] if constant else column)
+            vars(self)[name] = column[0] if constant else column
         if isinstance(self.sampling, str):
-            drawn = SAMPLERS[validate.one_of("sampling", self.sampling, SAMPLERS)]()
-            object.__setattr__(self, "sampling", drawn)
+            vars(self)["sampling"] = SAMPLERS[validate.one_of("sampling", self.sampling, SAMPLERS)]()
         validate.instance("sampling", self.sampling, get_args(Sampling))
         _set_unit(self)
 
@@ -412,14 +411,14 @@ class StatedClaim:
         return StatedCurve(points=points, **about)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate.nonnegative("claimed epsilon", self.epsilon))
+        vars(self)["epsilon"] = validate.nonnegative("claimed epsilon", self.epsilon)
         if isinstance(self.delta, float) and math.isnan(self.delta):
             raise InputError(
                 f"a claimed epsilon needs its delta, got epsilon {self.epsilon:g} alone;"
                 " state the delta too (0 for pure differential privacy)."
             )
-        object.__setattr__(self, "delta", validate.fraction("claimed delta", self.delta, zero=True))
-        object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
+        vars(self)["delta"] = validate.fraction("claimed delta", self.delta, zero=True)
+        vars(self)["adjacency"] = Adjacency.named(self.adjacency)
         _set_unit(self)
 
     def in_words(self) -> str:
@@ -454,14 +453,14 @@ class StatedCurve:
     records_per_person: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "points", _points(self.points))
+        vars(self)["points"] = _points(self.points)
         stated = [name for name in ("mu", "rho") if getattr(self, name) is not None]
         for name in stated:
-            object.__setattr__(self, name, validate.positive(f"claimed {name}", getattr(self, name)))
+            vars(self)[name] = validate.positive(f"claimed {name}", getattr(self, name))
         if len(stated) + bool(self.points) != 1:
             said = " and ".join([*stated, "points"] if self.points else stated) or "none"
             raise InputError(f"a claimed curve is one of mu, rho and points, got {said}.")
-        object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
+        vars(self)["adjacency"] = Adjacency.named(self.adjacency)
         _set_unit(self)
 
     @property
@@ -515,11 +514,11 @@ def for_persons(claim: TrainingClaim | None) -> bool:
 
 def _set_unit(claim: Any) -> None:
     """Check the unit of a claim, and the number of records that it is converted for."""
-    object.__setattr__(claim, "unit", PrivacyUnit.named(claim.unit))
+    vars(claim)["unit"] = PrivacyUnit.named(claim.unit)
     if claim.records_per_person is None:
         return
     records = validate.at_least("records_per_person", claim.records_per_person, least=1)
-    object.__setattr__(claim, "records_per_person", records)
+    vars(claim)["records_per_person"] = records
     if claim.unit is PrivacyUnit.RECORD:
         raise InputError(
             f'records_per_person must be given with unit="person", got {records:,} for single records; give both or neither.'

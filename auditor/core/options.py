@@ -72,7 +72,7 @@ class Subset:
     of: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", validate.at_least("of", self.of, least=2))
+        vars(self)["of"] = validate.at_least("of", self.of, least=2)
 
 
 Coverage = Sample | Census | Subset
@@ -127,7 +127,7 @@ class BernoulliSplit:
         if isinstance(self.inclusion, tuple | list):
             sides = zip(("member", "non-member"), validate.pair("inclusion", self.inclusion), strict=True)
             columns = (validate.coin_column(f"{side} inclusion", column) for side, column in sides)
-            object.__setattr__(self, "inclusion", tuple(tuple(column.tolist()) for column in columns))
+            vars(self)["inclusion"] = tuple(tuple(column.tolist()) for column in columns)
         elif self.inclusion is not None:
             validate.fraction("inclusion", self.inclusion)
 
@@ -219,7 +219,7 @@ ThresholdInterval = ClopperPearson | Katz
 def _set_interval(rule: Any, kinds: tuple[type, ...]) -> None:
     """Replace the name of an interval, such as ``clopper-pearson``, by its value, and refuse any other kind."""
     names = {re.sub("(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in kinds}
-    object.__setattr__(rule, "interval", chosen("interval", rule.interval, names))
+    vars(rule)["interval"] = chosen("interval", rule.interval, names)
 
 
 # --- How a certified bound picks its threshold ----------------------------------------------------
@@ -313,7 +313,7 @@ class _Units:
 
     def __post_init__(self) -> None:
         validate.one_of("by", self.by, ("min", "mean", "max"))
-        object.__setattr__(self, "rows", Rows.named(self.rows))
+        vars(self)["rows"] = Rows.named(self.rows)
 
 
 @dataclass(frozen=True)
@@ -357,8 +357,7 @@ class Mixture:
     max_components: int = 20
 
     def __post_init__(self) -> None:
-        components = validate.at_least("max_components", self.max_components, least=1)
-        object.__setattr__(self, "max_components", components)
+        vars(self)["max_components"] = validate.at_least("max_components", self.max_components, least=1)
 
 
 # --- How the guesses of a one-run audit are judged -------------------------------------------------
@@ -407,7 +406,7 @@ class Utility:
     higher_is_better: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", validate.number("utility", self.value))
+        vars(self)["value"] = validate.number("utility", self.value)
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"utility name must be a text such as 'test accuracy', got {self.name!r}.")
         validate.name("utility name", self.name)
@@ -466,7 +465,7 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.next_audit is not None:
-            object.__setattr__(self, "next_audit", _day(str(self.next_audit)))
+            vars(self)["next_audit"] = _day(str(self.next_audit))
         for name, value in vars(self).items():
             if value is not None and not (isinstance(value, str) and value.strip()):
                 raise InputError(

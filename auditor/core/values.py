@@ -87,7 +87,7 @@ class OutputPolicy:
 
     def __post_init__(self) -> None:
         name = self.name.strip() if isinstance(self.name, str) else ""
-        object.__setattr__(self, "name", name or self.name)
+        vars(self)["name"] = name or self.name
         if not _POLICY.fullmatch(name):
             raise InputError(
                 "policies must be among digits=N with N from 1 to 15, topK with K from 1 to 9999, and label, as in"
@@ -282,33 +282,30 @@ class Losses:
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
             values: Any = getattr(self, name)
-            vector = values if isinstance(values, Counted) else validate.loss_vector(name, values)
-            object.__setattr__(self, name, vector)
+            vars(self)[name] = values if isinstance(values, Counted) else validate.loss_vector(name, values)
         for name in PER_RECORD:
             labels = getattr(self, name)
             if labels is not None:
-                pair = self._pair(name, validate.pair(name, labels), validate.label_column)
-                object.__setattr__(self, name, pair)
+                vars(self)[name] = self._pair(name, validate.pair(name, labels), validate.label_column)
         if self.inclusion is not None:
             sides = zip(PerGroup._fields, self.inclusion, strict=True)
             odds = [validate.coin_column(f"{side} inclusion", column) for side, column in sides]
-            object.__setattr__(self, "inclusion", PerGroup(*odds))
+            vars(self)["inclusion"] = PerGroup(*odds)
         under = {}
         for name in (item.name for item in OutputPolicy.several(self.policies)):
             losses = validate.pair(f"policies[{name!r}]", self.policies[name])
             under[name] = self._pair(name, losses, validate.loss_vector, " losses")
-        object.__setattr__(self, "policies", under)
+        vars(self)["policies"] = under
         for side, column in zip(PerGroup._fields, self.correct or (), strict=False):
             if not np.isin(column, (0, 1)).all():
                 raise InputError(
                     f"{side} correct must be true or false for each record, got other values of type {column.dtype}."
                 )
-        object.__setattr__(self, "scale", LossScale.named(self.scale))
-        object.__setattr__(self, "attacks", attack_states(self.attacks))
-        object.__setattr__(self, "saturated", self._counts())
+        vars(self).update(scale=LossScale.named(self.scale), attacks=attack_states(self.attacks))
+        vars(self)["saturated"] = self._counts()
         for name in ("history", "notes"):
             lines: Any = getattr(self, name)
-            object.__setattr__(self, name, (lines,) if isinstance(lines, str) else tuple(lines))
+            vars(self)[name] = (lines,) if isinstance(lines, str) else tuple(lines)
 
     def __repr__(self) -> str:
         """Say how many losses there are and which columns they have, but show none of them."""
@@ -464,9 +461,6 @@ class Density(Protocol):
 
     def log_sf(self, x: Floats) -> Floats:
         """Return the log of the upper tail."""
-
-    def log_pdf(self, x: Floats) -> Floats:
-        """Return the log-density."""
 
     def quantile(self, probability: Floats) -> Floats:
         """Return the smallest points with at least this much probability at or below them."""
@@ -725,8 +719,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.subject is None:
-            implied = Subject.MODEL if self.verdict is None else Subject.MECHANISM
-            object.__setattr__(self, "subject", implied)
+            vars(self)["subject"] = Subject.MODEL if self.verdict is None else Subject.MECHANISM
         if self.verdict is not None and self.subject is not Subject.MECHANISM:
             raise InputError(
                 f"estimate {self.estimate!r} is about the model and gives no verdict on a claim about the training"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.numbers import LEAST_SHOWN
-from auditor.core.values import FittedPair, Floats, Losses, weighted
+from auditor.core import LEAST_SHOWN, FittedPair, Floats, Losses, weighted
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
 
 _Integers = npt.NDArray[np.int64]

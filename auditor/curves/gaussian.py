@@ -12,8 +12,6 @@ from scipy import special
 
 from auditor.core.values import Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
-LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -47,14 +45,6 @@ class Gaussian:
     def log_sf(self, x: Floats) -> Floats:
         """Return the log of P[X > x]."""
         return np.asarray(special.log_ndtr(-self._z(x)))
-
-    def log_pdf(self, x: Floats) -> Floats:
-        """Return the log-density; infinite at a point mass."""
-        if self.sd == 0:
-            return np.where(np.asarray(x) == self.mean, np.inf, -np.inf)
-        z = self._z(x)
-        with np.errstate(over="ignore"):
-            return np.asarray(-0.5 * z * z - LOG_SQRT_2PI - np.log(self.sd))
 
     def quantile(self, probability: Floats) -> Floats:
         """Return the smallest points with at least this much probability at or below them."""

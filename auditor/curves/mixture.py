@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from auditor.core.options import Mixture
-from auditor.core.values import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
+from auditor.core import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, Mixture
 from auditor.curves import gaussian
 
 _HALVINGS = 200
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class MixtureOfGaussians:
             return np.where(np.asarray(x) == self.means[0], np.inf, -np.inf)
         z = self._z(x)
         with np.errstate(over="ignore"):
-            return self._total(-0.5 * z * z - gaussian.LOG_SQRT_2PI - np.log(self.sds))
+            return self._total(-0.5 * z * z - _LOG_SQRT_2PI - np.log(self.sds))
 
     def quantile(self, probability: Floats) -> Floats:
         """Return the smallest points with at least this much probability at or below them, by halving between the components'."""

@@ -11,9 +11,7 @@ from typing import NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import FittedPair, Floats, Losses, weighted
+from auditor.core import FittedPair, Floats, InputError, Losses, validate, weighted
 
 _Counts1D = npt.NDArray[np.int64]
 
@@ -136,8 +134,7 @@ class TradeoffCurve:
             if falls.any():
                 raise InputError(f"{name} must never fall, got a fall after point {int(np.argmax(falls))}.")
             rate.setflags(write=False)
-        object.__setattr__(self, "fpr", fpr)
-        object.__setattr__(self, "tpr", tpr)
+        vars(self).update(fpr=fpr, tpr=tpr)
 
     @classmethod
     def from_losses(cls, losses: Losses) -> "TradeoffCurve":

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from auditor.core import validate
-from auditor.core.numbers import as_stated
-from auditor.core.values import Floats
+from auditor.core import Floats, as_stated, validate
 from auditor.theory.gaussian import gaussian_epsilon
 
 # --- Assumed attacks, as values: how well losses separate members from non-members before any are seen ---
@@ -68,7 +66,7 @@ class GaussianAttack:
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", validate.positive("mu", self.mu))
+        vars(self)["mu"] = validate.positive("mu", self.mu)
 
     def tpr(self, fpr: Floats) -> Floats:
         """Return the true positive rate at these false positive rates."""
@@ -112,7 +110,7 @@ class RandomisedResponse:
 
     def __post_init__(self) -> None:
         epsilon = validate.positive("epsilon of the randomised response", self.epsilon)
-        object.__setattr__(self, "epsilon", min(epsilon, _LARGEST))
+        vars(self)["epsilon"] = min(epsilon, _LARGEST)
 
     def tpr(self, fpr: Floats) -> Floats:
         """Return the true positive rate at these false positive rates."""

@@ -311,14 +311,10 @@ class InstancesOptions:
         split = options.chosen("split", self.split, options.SPLITS)
         together = options.chosen("together", self.together, options.TOGETHER, optional=True)
         validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
-        checked = {
-            "split": split,
-            "together": together,
-            "disclosure": options.Disclosure.named(self.disclosure),
-        }
-        checked["seed"] = validate.at_least("seed", self.seed, least=0)
-        for name, value in {**checked, "delta": options.delta_or_that_of(self.claim, self.delta)}.items():
-            object.__setattr__(self, name, value)
+        disclosure = options.Disclosure.named(self.disclosure)
+        seed = validate.at_least("seed", self.seed, least=0)
+        delta = options.delta_or_that_of(self.claim, self.delta)
+        vars(self).update(split=split, together=together, disclosure=disclosure, seed=seed, delta=delta)
 
 
 class _Setting(InstancesOptions):

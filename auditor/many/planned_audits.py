@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core import options
-from auditor.core.errors import InputError
-from auditor.core.values import Floats, Losses, Subject
+from auditor.core import Floats, InputError, Losses, Subject, options
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, guess_tests
 from auditor.estimators.certified import grid_ceiling, is_exact

@@ -8,11 +8,7 @@ from typing import Any, cast
 from scipy import special
 
 from auditor.checks.answers import said
-from auditor.core import options, validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, number, plain
-from auditor.core.values import Losses, Subject
-from auditor.core.verb import of_options
+from auditor.core import InputError, Losses, Subject, as_stated, number, of_options, options, plain, validate
 from auditor.curves.tradeoff import count
 from auditor.estimators.rates import auc
 from auditor.many import planned_audits as planned
@@ -123,12 +119,10 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         for name, kinds in _CHOICES.items():
-            value = options.chosen(name, getattr(self, name), kinds, optional=name == "runs")
-            object.__setattr__(self, name, value)
+            vars(self)[name] = options.chosen(name, getattr(self, name), kinds, optional=name == "runs")
         if self.adjacency is not None and self.runs is None:
             raise InputError("adjacency is the difference between runs: leave it out, or give runs.")
-        between = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
-        object.__setattr__(self, "adjacency", between)
+        vars(self)["adjacency"] = options.Adjacency.named(self.adjacency or options.Adjacency.ADD_REMOVE)
         validate.instance("control", self.control, (Losses, type(None)))
         if self.control is not None and self.attack != _PERFECT:
             raise InputError(f"attack must be left out with control, which shows it, got {self.attack}.")

@@ -25,9 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.collectors.streaming.engines import Engine, Processes, Work, attempted, duration
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError, OutputError
-from auditor.core.files import drafts, whole
+from auditor.core import AuditorError, InputError, OutputError, drafts, validate, whole
 
 _Setting = Mapping[str, str | int | float | bool | None]
 _Task = Callable[..., Mapping[str, Any]]

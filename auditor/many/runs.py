@@ -406,15 +406,8 @@ class RunsOptions:
         between = options.Adjacency.named(self.adjacency)
         claim = _claim_of(self.claim, test, between)
         delta = options.delta_or_that_of(claim, self.delta)
-        checked = {
-            "losses": losses,
-            "threshold": threshold,
-            "test": test,
-            "adjacency": between,
-            "claim": claim,
-        }
-        for name, value in {**checked, "delta": delta}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(losses=losses, threshold=threshold, test=test)
+        vars(self).update(adjacency=between, claim=claim, delta=delta)
 
 
 class _Setting(RunsOptions):
@@ -466,7 +459,8 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
     result = _judged(losses, setting.threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
     basis = _Basis(result, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
-    one_point = _says_one_point(claim, between)
+    # Whether the claim's curve for these worlds is that of one epsilon and delta.
+    one_point = isinstance(claim, options.StatedClaim) and claim.adjacency is between
     whole = None if promised is None or one_point else promised.curve
     judging = judging_row(
         losses,
@@ -549,11 +543,6 @@ def _each_run_once(losses: Losses) -> Losses:
             " their mean."
         )
     return low.losses
-
-
-def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:
-    """Return whether the claim's curve for these worlds is that of one epsilon and delta."""
-    return isinstance(claim, options.StatedClaim) and claim.adjacency is adjacency
 
 
 def _claim_of(

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.streaming.engines import Engine
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
-from auditor.core.values import Losses
+from auditor.core import AuditorError, InputError, Losses, validate
 from auditor.many.run_cases import (
     Case,
     Reporter,

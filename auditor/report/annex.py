@@ -5,9 +5,7 @@
 
 from typing import NamedTuple
 
-from auditor.core import numbers
-from auditor.core.facts import Attack, AttackState, all_attacks
-from auditor.core.registry import Role
+from auditor.core import Attack, AttackState, Role, all_attacks, numbers
 from auditor.report.findings import states
 from auditor.report.rows import condition, policy_rows, row_of
 from auditor.report.view import View, texts

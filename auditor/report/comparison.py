@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.comparison import runs as audited
 from auditor.comparison.changes import Change, Difference
 from auditor.comparison.strategies import MIXED, Spread, Strategy
-from auditor.core import numbers
-from auditor.core.facts import Severity
-from auditor.core.options import Disclosure
-from auditor.core.registry import Role
-from auditor.core.values import Estimate, Status, Subject
+from auditor.core import Disclosure, Estimate, Role, Severity, Status, Subject, numbers
 from auditor.curves.cells import LEAST
 from auditor.report import html
 from auditor.report.decision import Bar

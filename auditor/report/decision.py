@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from auditor.core import numbers
-from auditor.core.errors import ExitCode
-from auditor.core.facts import Basis, Decision, Severity
-from auditor.core.values import Verdict
+from auditor.core import Basis, Decision, ExitCode, Severity, Verdict, numbers
 from auditor.report.findings import said
 from auditor.report.words import SEVERITY, Sign
 from auditor.results.document import Document, Slice, find

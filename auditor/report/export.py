@@ -18,9 +18,7 @@ from xml.etree import ElementTree as ET
 
 from auditor._version import __version__
 from auditor.checks.registry import CHECKS
-from auditor.core.errors import ExitCode
-from auditor.core.numbers import BRIEF, clean, count, plain
-from auditor.core.values import Estimate, Status, Verdict
+from auditor.core import BRIEF, Estimate, ExitCode, Status, Verdict, clean, count, plain
 from auditor.report.annex import annex_of
 from auditor.report.html import environment, escaped
 from auditor.report.kinds import view_of

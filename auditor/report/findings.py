@@ -8,9 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 from auditor.checks.losses import TOO_LARGE, found_from
-from auditor.core import numbers
-from auditor.core.registry import Role, entries
-from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
+from auditor.core import Claim, Comparison, Estimate, Role, Status, Verdict, entries, numbers
 from auditor.report.rows import Row
 from auditor.report.words import Sign, Units, claim_words, out_of_many, pair_words, units
 from auditor.results import document, metrics

@@ -10,10 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers
-from auditor.core.errors import InputError
-from auditor.core.registry import Role
-from auditor.core.values import Status, Verdict
+from auditor.core import InputError, Role, Status, Verdict, numbers
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, promised

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from auditor.core import numbers
-from auditor.core.values import Verdict
+from auditor.core import Verdict, numbers
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.report.rows import Row

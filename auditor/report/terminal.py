@@ -5,10 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.core import numbers
-from auditor.core.facts import Decision
-from auditor.core.options import DPSGD, SAMPLERS
-from auditor.core.values import Claim, Status, Subject
+from auditor.core import DPSGD, SAMPLERS, Claim, Decision, Status, Subject, numbers
 from auditor.many.planning import Plan
 from auditor.report.comparison import context as context_comparison
 from auditor.report.findings import Statement

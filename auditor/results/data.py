@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from auditor.core.fields import Confidence, Count, Delta, Finite, Must, NotNegative, Number, Rate
-from auditor.core.options import Adjacency
+from auditor.core import Adjacency, Confidence, Count, Delta, Finite, Must, NotNegative, Number, Rate
 
 Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
 PairOfCounts = Annotated[list[Count], Must(min_length=2, max_length=2)]

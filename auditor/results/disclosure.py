@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.core.numbers import rounded
-from auditor.core.options import Disclosure
-from auditor.core.values import Estimate
+from auditor.core import Disclosure, Estimate, rounded
 from auditor.curves.cells import LEAST, STEP, Partition
 from auditor.results import document
 

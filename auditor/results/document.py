@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from auditor._version import __version__
 from auditor.core import numbers, validate
-from auditor.core.errors import InputError, MissingExtraError
+from auditor.core.errors import InputError, import_optional
 from auditor.core.fields import Confidence, Count, Keys, Must, Number, OrInfinite
 from auditor.core.files import saved
 from auditor.core.numbers import plain
@@ -417,12 +417,7 @@ class Document(Saved):
         Raises:
             MissingExtraError: MLflow is not installed.
         """
-        try:
-            import mlflow
-        except ImportError as error:
-            raise MissingExtraError(
-                "logging to MLflow needs MLflow, which cannot be imported here: pip install 'privacy-auditor[mlflow]'."
-            ) from error
+        mlflow = import_optional("mlflow", purpose="logging to MLflow", extra="mlflow")
         metrics = {
             f"{folder}.{item.name}{'' if end == 'value' else f'.{end}'}": number
             for item in self.estimates

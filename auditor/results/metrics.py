@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.core import numbers
-from auditor.core.registry import Equation, Metric, Registry, Role, Unit, entries
-from auditor.core.values import Estimate, Subject
+from auditor.core import Equation, Estimate, Metric, Registry, Role, Subject, Unit, entries, numbers
 from auditor.results.document import AuditResult, Document, Slice, detail, find
 
 # --- The entries ---

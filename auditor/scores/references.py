@@ -133,7 +133,7 @@ class References:
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
-            object.__setattr__(self, name, _loss_matrix(f"reference {name}", getattr(self, name)))
+            vars(self)[name] = _loss_matrix(f"reference {name}", getattr(self, name))
         same_models("reference member losses", self.member, "reference nonmember losses", self.nonmember)
         if self.id is not None:
             ids = validate.pair("reference id", self.id)
@@ -142,11 +142,11 @@ class References:
             for side in PerGroup._fields:
                 names = (f"reference {side} losses", f"reference {side} id")
                 validate.same_length(names, (len(getattr(self, side)), getattr(pair, side).size))
-            object.__setattr__(self, "id", pair)
+            vars(self)["id"] = pair
         if self.trained_on is not None:
             masks = validate.pair("trained_on", self.trained_on)
-            pair = PerGroup(*map(_mask, PerGroup._fields, masks, (self.member, self.nonmember)))
-            object.__setattr__(self, "trained_on", pair)
+            sides = self.member, self.nonmember
+            vars(self)["trained_on"] = PerGroup(*map(_mask, PerGroup._fields, masks, sides))
 
     @property
     def models(self) -> int:
@@ -365,20 +365,20 @@ class Population:
     scale: LossScale = LossScale.UNKNOWN
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", validate.loss_vector("population", self.loss))
+        vars(self)["loss"] = validate.loss_vector("population", self.loss)
         if self.reference is not None:
             reference = _loss_matrix("population reference", self.reference)
             validate.same_length(
                 ("population losses", "population reference losses"), (self.n, len(reference))
             )
-            object.__setattr__(self, "reference", reference)
+            vars(self)["reference"] = reference
         for name in _LABELS:
             labels = getattr(self, name)
             if labels is not None:
                 column = validate.column(f"population {name}", labels)
                 validate.same_length(("population losses", f"population {name}"), (self.n, column.size))
-                object.__setattr__(self, name, column)
-        object.__setattr__(self, "scale", LossScale.named(self.scale))
+                vars(self)[name] = column
+        vars(self)["scale"] = LossScale.named(self.scale)
 
     @classmethod
     def from_losses(cls, losses: Losses, *, reference: References | None = None) -> "Population":

@@ -9,10 +9,7 @@ import math
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from auditor.core import validate
-from auditor.core.numbers import as_stated
-from auditor.core.options import DPSGD, Adjacency
-from auditor.core.values import Claim
+from auditor.core import DPSGD, Adjacency, Claim, as_stated, validate
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.accountant import delta_of, derived, require_metric
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, columns, relation_of, unsampled_mu

@@ -10,10 +10,7 @@ import math
 import numpy as np
 from scipy.special import erfc
 
-from auditor.core import validate
-from auditor.core.numbers import number
-from auditor.core.options import DPSGD, Adjacency
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Adjacency, Claim, Floats, number, validate
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair
 

@@ -86,8 +86,7 @@ class _Wanted:
         return f"{text} at {words} {_share(getattr(self, level))}" if words else text
 
     def _set(self, **checked: float) -> None:
-        for name, value in {**checked, "adjacency": Adjacency.named(self.adjacency)}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(checked, adjacency=Adjacency.named(self.adjacency))
 
     def _refuse_guessing(self, beside: str) -> None:
         if self.allowed < _NEAREST:

@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, Adjacency, Phase
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, Phase, validate
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, relation_of
 from auditor.theory.steps import together
 

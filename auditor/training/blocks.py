@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.errors import InputError
-from auditor.core.values import Floats
+from auditor.core import Floats, InputError
 
 Shapes = Mapping[str, tuple[int, ...]]
 Limits = float | Mapping[str, float]  # one clipping norm, or one for each tensor

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core.numbers import as_stated, percent
-from auditor.core.options import DPSGD, Adjacency
-from auditor.core.values import Claim, Comparison, Estimate, Subject, Verdict
+from auditor.core import DPSGD, Adjacency, Claim, Comparison, Estimate, Subject, Verdict, as_stated, percent
 from auditor.results.document import TrainingResult, made_now
 from auditor.theory import claims, epsilon
 

@@ -8,10 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Floats, InputError, validate
 from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
@@ -56,12 +53,10 @@ class StepWatch(Watch):
         Raises:
             InputError: Another shape of the gradients or of their sum.
         """
-        own = _checked(gradients, size=sum(map(math.prod, self._shapes.values())))
+        size = sum(map(math.prod, self._shapes.values()))
+        own = _checked(gradients, size=size)
         if not self._undo:
             return np.asarray(self._function(own))
-        size = sum(math.prod(shape) for shape in self._shapes.values())
-        if own.ndim != 2 or own.shape[1] != size:  # noqa: PLR2004  records and parameters
-            raise InputError(f"gradients must have shape (n, {size:,}), got {own.shape}.")
         rows = _flat(self.audit.insert(self._shapes, clipping_norm=self._norm))
         blocks = self.audit.blocks
         limits = blocks.limits(self._norm)

@@ -8,8 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD
+from auditor.core import DPSGD, InputError, import_optional
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 

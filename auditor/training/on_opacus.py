@@ -7,9 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD, PoissonSampling
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Floats, InputError, PoissonSampling, import_optional
 from auditor.training.on_function import CheckedStep, check_step
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch

@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD
+from auditor.core import DPSGD, InputError, import_optional
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.tensorflow_tracker import TrainFunction, every_batch, fitted, noise_of, one_each
 from auditor.training.watch import Watch

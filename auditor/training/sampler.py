@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Floats
+from auditor.core import Floats, InputError, validate
 
 _RATES = np.array([1.05, 1.1, 1.25, 1.5, 2.0])  # over the claimed one
 _CERTAIN = 700.0  # log of the evidence of what is impossible under the claim

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated, number
-from auditor.core.options import DPSGD, PoissonSampling
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Floats, InputError, PoissonSampling, as_stated, number, validate
 from auditor.training.bets import RATIOS, StepBets
 from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.sampler import SamplerBets

@@ -8,8 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, PoissonSampling, Sampling
+from auditor.core import DPSGD, InputError, PoissonSampling, Sampling
 from auditor.training.tracker import Batch, ModelSteps
 
 _POISSON = PoissonSampling()

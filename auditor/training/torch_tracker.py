@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, final
 
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, PoissonSampling, Sampling
+from auditor.core import DPSGD, InputError, PoissonSampling, Sampling
 from auditor.training.tracker import Batch, ModelSteps
 
 _POISSON = PoissonSampling()

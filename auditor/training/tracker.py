@@ -9,10 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
-from auditor.core.options import DPSGD
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Claim, Floats, InputError, import_optional, validate
 from auditor.theory.attributes import attribute_inference
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
@@ -66,8 +63,7 @@ class Columns:
                 f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
             )
         table.setflags(write=False)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "values", table)
+        vars(self).update(columns=columns, values=table)
 
     def completed(self, features: Batch) -> Batch:
         """Return every record once for each completion, shape (records, completions, ...).

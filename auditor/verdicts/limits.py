@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from auditor.core import numbers
-from auditor.core.errors import ExitCode, InputError
-from auditor.core.facts import Decision
-from auditor.core.values import Verdict
+from auditor.core import Decision, ExitCode, InputError, Verdict, numbers
 from auditor.results.document import Document
 from auditor.results.metrics import is_known, metric
 from auditor.verdicts.gates import (

@@ -5,9 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.facts import Severity
+from auditor.core import InputError, Severity, validate
 from auditor.results import metrics
 from auditor.results.document import Document, Slice, SliceKind, find, shown_by
 from auditor.verdicts.judging import failed_validity

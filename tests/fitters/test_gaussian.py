@@ -41,7 +41,6 @@ def test_tails_in_logs(x):
         above = float(mpmath.log(mpmath.ncdf((1 - x) / 2)))
     assert law.log_cdf(np.array(x)) == pytest.approx(below, rel=1e-12, abs=1e-300)
     assert law.log_sf(np.array(x)) == pytest.approx(above, rel=1e-12, abs=1e-300)
-    assert law.log_pdf(np.array(x)) == pytest.approx(stats.norm.logpdf(x, 1, 2))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])

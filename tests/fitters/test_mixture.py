@@ -61,9 +61,14 @@ def test_a_point_mass_is_all_in_one_place(law):
     """With no spread everything lies at or below the mean, and every quantile is the mean."""
     at = np.array([1.9, 2.0, 2.1])
     assert np.exp(law.log_cdf(at)).tolist() == [0.0, 1.0, 1.0]
-    assert law.log_pdf(at).tolist() == [-math.inf, math.inf, -math.inf]
     assert law.quantile(np.array([0.0, 0.3, 1.0])).tolist() == [2.0, 2.0, 2.0]
     assert law.sample(3, np.random.default_rng(0)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_point_mass_has_no_density_elsewhere():
+    """The log-density is infinite in its place, and minus infinite beside it."""
+    law = MixtureOfGaussians((1.0,), (2.0,), (0.0,))
+    assert law.log_pdf(np.array([1.9, 2.0, 2.1])).tolist() == [-math.inf, math.inf, -math.inf]
 
 
 def test_one_component_is_the_gaussian_fit(rng):

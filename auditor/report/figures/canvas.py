@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import escape
 
-from auditor.core import numbers
-from auditor.core.registry import entries
+from auditor.core import entries, numbers
 from auditor.curves.views import NamedCurve
 from auditor.results.document import Document
 

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auditor.core import numbers
-from auditor.core.registry import Unit
-from auditor.core.values import Claim, Estimate, Subject
+from auditor.core import Claim, Estimate, Subject, Unit, numbers
 from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL
 from auditor.report.rows import Row, condition

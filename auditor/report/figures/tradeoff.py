@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from auditor.core import numbers
-from auditor.core.options import Disclosure
-from auditor.core.registry import Role
-from auditor.core.values import Claim, Estimate
+from auditor.core import Claim, Disclosure, Estimate, Role, numbers
 from auditor.curves.views import NamedCurve
 from auditor.report.figures import canvas
 from auditor.report.words import claim_words, units
