@@ -11,15 +11,17 @@ So 1 + lambda Z has a mean of at most 1 for every stake lambda in [0, 1/(e^s + d
 what is left of each bet after any number of pairs, and their average by weights that were fixed before the first. By
 Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
 
-Thresholds and stakes may follow *earlier* pairs, and past winnings are never recomputed. The pairs come in the order of
-their numbers: in the order of completion, runs that end sooner for some scores would choose what is seen.
+Thresholds and stakes may follow *earlier* pairs, and past winnings are never recomputed. Both stay for a block of pairs,
+about 3% of those before it: the evidence then holds after any pair, in a block too, since what is bet on each was fixed
+before the first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
+sooner for some scores would choose what is seen.
 """
 
-import bisect
 import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve
@@ -27,7 +29,12 @@ from auditor.curves.tradeoff import TradeoffCurve
 _DECAY = 0.5  # of the weights: a line that is steeper by 1 has e^-1/2 of the weight
 _CORNERS = 8  # of a claim of a few points: their own lines are bet on too
 _STAKES = np.linspace(0.0, 0.9, 19)  # shares of the stake that can lose everything
-_EVERY, _GROWTH = 30, 1.03  # pairs up to which thresholds move with every one, and how seldom after
+_EVERY, _GROWTH = 30, 1.03  # pairs up to which every one ends a block, and the growth after
+_RANKS = (
+    np.unique(np.geomspace(1, 1e9, 2000).astype(np.int64)) - 1
+)  # that a threshold may have from either end
+# What a pair can be: with the canary at or below the threshold, and without it.
+_ANSWERS = np.broadcast_to([[[[0]], [[1]], [[0]], [[1]]], [[[0]], [[0]], [[1]], [[1]]]], (2, 4, 2, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,96 +76,119 @@ def _of_few_corners(curve: TradeoffCurve) -> Floats:
 class Bets:
     """Wealth of the bets against some lines; mutable, and updated with pairs of runs in the order of their numbers.
 
+    Attributes:
+        pairs: Number of pairs seen.
+        most: The largest log that the evidence ever had; 1/e^most is a p-value whenever it is looked at.
+        most_of_each: The largest log that the evidence against each line alone ever had, shape (k,).
+
     >>> bets = Bets(Lines.of_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5)))
-    >>> for pair in range(40):
-    ...     bets.add(0.0, 1.0)
-    >>> bets.log_evidence > math.log(20)
-    True
+    >>> grown = bets.add(np.zeros(40), np.ones(40))
+    >>> grown.shape, bool(grown[-1] == bets.log_evidence > math.log(20))
+    ((40,), True)
     """
 
     def __init__(self, lines: Lines) -> None:
         """Put equal stakes on each line and its mirror."""
-        # Members low, and the mirror: non-members high.
-        self._lines, self._cost = lines, np.tile(np.exp(lines.slopes), 2)
-        self._slack = np.tile(lines.slack, 2)
-        self._log_won = np.zeros(self._cost.size)
-        self._with: list[float] = []
-        self._without: list[float] = []
-        # Where the bets stand, until how many pairs, and how they did on all earlier pairs.
-        self._thresholds, self._moves = np.empty(0), 1
-        self._counts = np.zeros((2, self._cost.size))
-        self._most = 0.0
-
-    @property
-    def pairs(self) -> int:
-        """Number of pairs seen."""
-        return len(self._with)
+        self._weights, self._cost, self._slack = np.log(lines.weights), np.exp(lines.slopes), lines.slack
+        self.pairs, self.most, self.most_of_each = 0, 0.0, np.zeros(lines.slopes.size)
+        # The scores of both worlds, in order up to the last move, and those since.
+        self._ordered, self._since = np.empty((2, 0)), list[Floats]()
+        # Members low, and the mirror: non-members high. Nothing is bet on the first pair.
+        self._log_won, self._thresholds = np.zeros((2, 2, lines.slopes.size))
+        self._moves, self._growth = 1, np.zeros((4, 2, lines.slopes.size))
 
     @property
     def log_of_each(self) -> Floats:
         """The log of the e-value against each line alone, shape (k,)."""
-        return np.asarray(np.logaddexp(*np.split(self._log_won, 2)) - math.log(2))
+        return _of_both(self._log_won)
 
     @property
     def log_evidence(self) -> float:
         """The log of the e-value against all of the lines at once."""
-        return float(np.logaddexp.reduce(np.log(self._lines.weights) + self.log_of_each))
+        return float(np.logaddexp.reduce(self._weights + self.log_of_each))
 
-    @property
-    def most(self) -> float:
-        """The largest log that the evidence ever had; 1/e^most is a p-value whenever it is looked at."""
-        return self._most
+    def add(self, with_canary: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
+        """Settle the bets on pairs, a block at a time, and only then look at the block.
 
-    def add(self, with_canary: float, without: float) -> None:
-        """Settle the bets on one pair, and only then look at it."""
-        if self.pairs:
-            self._settle(with_canary, without)
-            self._most = max(self._most, self.log_evidence)
-        bisect.insort(self._with, with_canary)
-        bisect.insort(self._without, without)
+        Returns:
+            The log of the evidence after each pair, shape (pairs,).
+        """
+        scores, grown = np.array([with_canary, without], dtype=np.float64).reshape(2, -1), []
+        while scores.size:
+            if self.pairs == self._moves:
+                self._move()
+            block, scores = np.split(scores, [self._moves - self.pairs], axis=1)
+            grown.append(self._settle(block))
+        return np.concatenate(grown)
 
-    def _settle(self, with_canary: float, without: float) -> None:
-        if self.pairs >= self._moves:
-            self._thresholds = self._best_thresholds()
-            self._moves = self.pairs + 1 if self.pairs < _EVERY else math.ceil(self.pairs * _GROWTH)
-            self._counts = self._called(np.array(self._with), np.array(self._without))
-        hit, alarm = called = self._called(np.array([with_canary]), np.array([without]))
-        payoff = hit - self._cost * alarm - self._slack
-        self._log_won = self._log_won + np.log1p(self._stakes() * payoff)
-        self._counts = self._counts + called
+    def _settle(self, block: Floats) -> Floats:
+        low_with, low_without = block[..., None, None] <= self._thresholds
+        growth = np.take_along_axis(self._growth, low_with + 2 * low_without, axis=0)
+        growth[0] += self._log_won
+        won = np.cumsum(growth, axis=0)
+        of_each = _of_both(won)
+        evidence = np.logaddexp.reduce(self._weights + of_each, axis=1)
+        self._log_won, self.pairs = won[-1], self.pairs + len(won)
+        self.most_of_each = np.maximum(self.most_of_each, of_each.max(axis=0))
+        self.most = max(self.most, float(evidence.max()))
+        self._since.append(block)
+        return np.asarray(evidence)
 
-    def _called(self, with_canary: Floats, without: Floats) -> Floats:
-        """Return the hits and the alarms that each bet counts among ordered scores, at its threshold."""
-        below = [np.searchsorted(group, self._thresholds, side="right") for group in (with_canary, without)]
-        (low_with, high_with), (low_without, high_without) = (np.split(counts, 2) for counts in below)
-        hits = np.concatenate([low_with, without.size - high_without])
-        alarms = np.concatenate([low_without, with_canary.size - high_with])
-        return np.stack([hits, alarms]).astype(np.float64)
+    def _move(self) -> None:
+        """Fix thresholds and stakes of the next block by the pairs before it."""
+        # A stable sort merges what is in order already.
+        self._ordered = np.sort(np.concatenate([self._ordered, *self._since], axis=1), axis=1, kind="stable")
+        self._since, self._thresholds = [], self._best_thresholds()
+        self._moves = self.pairs + 1 if self.pairs < _EVERY else math.ceil(self.pairs * _GROWTH)
+        stakes = self._stakes(*_called(*self._below(self._thresholds), of=self.pairs))
+        hit, alarm = _called(*_ANSWERS, of=1)
+        self._growth = np.log1p(stakes * (hit - self._cost * alarm - self._slack))
+
+    def _below(self, thresholds: Floats) -> Floats:
+        """Return the numbers of ordered scores at or below each threshold, with the canary and without."""
+        below = [np.searchsorted(group, thresholds, side="right") for group in self._ordered]
+        return np.array(below, dtype=np.float64)
 
     def _best_thresholds(self) -> Floats:
-        """Return the threshold at which each bet would have paid most on the earlier pairs: between two neighbouring scores."""
-        scores = np.unique(np.concatenate([self._with, self._without]))
-        between = np.append(scores[:-1] / 2 + scores[1:] / 2, scores[-1])
-        with_canary, without = (
-            np.searchsorted(group, between, side="right") for group in (self._with, self._without)
-        )
-        cost = self._cost[: self._cost.size // 2, None]
-        low = np.argmax(with_canary - cost * without, axis=1)
-        high = np.argmax(cost * with_canary - without, axis=1)
-        return np.asarray(between[np.concatenate([low, high])])
+        """Return the threshold at which each bet would have paid most on the earlier pairs: between two neighbouring scores.
 
-    def _stakes(self) -> Floats:
+        Of many scores only some are tried: the smallest, the largest, and ranks about 1% apart.
+        """
+        scores = np.sort(self._ordered, axis=None, kind="stable")
+        scores = scores[np.append(np.diff(scores) > 0, True)]
+        ranks = _RANKS[: np.searchsorted(_RANKS, scores.size)]
+        left = np.concatenate([ranks, scores.size - 1 - ranks])
+        between = scores[left] / 2 + scores[np.minimum(left + 1, scores.size - 1)] / 2
+        with_canary, without = self._below(between)
+        low = np.argmax(with_canary - self._cost[:, None] * without, axis=1)
+        high = np.argmax(self._cost[:, None] * with_canary - without, axis=1)
+        return np.asarray(between[[low, high]])
+
+    def _stakes(self, hits: Floats, alarms: Floats) -> Floats:
         """Return the stakes that grow fastest at the rates of the earlier pairs, with half a run more of each kind."""
-        hit, alarm = (self._counts + 0.5) / (self.pairs + 1)
+        hit, alarm = (hits + 0.5) / (self.pairs + 1), (alarms + 0.5) / (self.pairs + 1)
         least = self._cost + self._slack
         stake = _STAKES[:, None] / least
+        tried = stake[:, None]
         growth = (
-            hit * (1 - alarm) * np.log1p(stake * (1 - self._slack))
-            + (1 - hit) * alarm * np.log1p(-stake * least)
-            + hit * alarm * np.log1p(stake * (1 - least))
-            + (1 - hit) * (1 - alarm) * np.log1p(-stake * self._slack)
+            hit * (1 - alarm) * np.log1p(tried * (1 - self._slack))
+            + (1 - hit) * alarm * np.log1p(-tried * least)
+            + hit * alarm * np.log1p(tried * (1 - least))
+            + (1 - hit) * (1 - alarm) * np.log1p(-tried * self._slack)
         )
         return np.asarray(stake[np.argmax(growth, axis=0), np.arange(least.size)])
+
+
+def _called(with_canary: Floats, without: Floats, *, of: int) -> Floats:
+    """Return the hits and the alarms of each bet and of its mirror, from the scores at or below their thresholds."""
+    low = np.array([with_canary[..., 0, :], without[..., 0, :]])
+    high = of - np.array([without[..., 1, :], with_canary[..., 1, :]])
+    return np.stack([low, high], axis=-2)
+
+
+def _of_both(log_won: Floats) -> Floats:
+    """Return the log of the mean of each bet and its mirror."""
+    return np.asarray(np.logaddexp(log_won[..., 0, :], log_won[..., 1, :]) - math.log(2))
 
 
 # --- A bound on epsilon that holds at any time: the last epsilon of a fixed grid before the first that is not refuted ---
@@ -190,19 +220,16 @@ def epsilon_bound(most: Floats, *, alpha: float) -> float:
 def epsilon_ceiling(pairs: int, *, delta: float, alpha: float) -> float:
     """Return the bound for pairs of a perfect attack."""
     bets = Bets(grid_lines(delta))
-    for _ in range(pairs):
-        bets.add(0.0, 1.0)
+    bets.add(np.zeros(pairs), np.ones(pairs))
     return epsilon_bound(bets.log_of_each, alpha=alpha)
 
 
-_MOST_PAIRS = 10_000
+_MOST_PAIRS, _AT_ONCE = 10_000, 100
 
 
 def pairs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
     """Return after how many pairs a perfect attack refutes the curve; None if ten thousand do not."""
-    bets = Bets(Lines.of_curve(curve))
-    for pair in range(1, _MOST_PAIRS + 1):
-        bets.add(0.0, 1.0)
-        if bets.most >= -math.log(alpha):
-            return pair
-    return None
+    bets, enough = Bets(Lines.of_curve(curve)), -math.log(alpha)
+    while bets.most < enough and bets.pairs < _MOST_PAIRS:
+        grown = bets.add(np.zeros(_AT_ONCE), np.ones(_AT_ONCE))
+    return bets.pairs - _AT_ONCE + int(np.argmax(grown >= enough)) + 1 if bets.most >= enough else None

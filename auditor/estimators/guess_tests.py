@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.optimize import brentq
 
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
@@ -59,15 +60,20 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
     """
     kinds = {(item.order, item.share): _kinds(guesses, item) for item in sets}
 
-    def refuted(item: GuessSet, epsilon: float) -> bool:
+    def excess(item: GuessSet, epsilon: float) -> float:
         sides = kinds[item.order, item.share]
         odds = np.concatenate([guesses.odds(prior, inside, epsilon) for inside, prior, _ in sides])
         counts = np.concatenate([number for *_, number in sides])
-        return poisson_binomial_tail(odds, counts, item.correct) <= alpha / len(sets)
+        # In standard deviations of a normal, which is nearly a line.
+        tail = min(poisson_binomial_tail(odds, counts, item.correct), 1 - _HAIR)
+        return float(special.ndtri(tail) - special.ndtri(alpha / len(sets)))
+
+    def refuted(item: GuessSet, epsilon: float) -> bool:
+        return excess(item, epsilon) <= 0
 
     # What refutes every epsilon is chance: labels are revealed with odds that no leak can exceed. To leave it out refutes less.
     usable = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
-    return largest_by_any(usable, refuted, LARGEST_EPSILON) if usable else (0.0, sets[0])
+    return largest_by_any(usable, refuted, LARGEST_EPSILON, excess=excess) if usable else (0.0, sets[0])
 
 
 def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:
@@ -99,7 +105,7 @@ SmallestFpr = Callable[[float], float]
 LARGEST_MU = 40.0  # a normal beyond so many standard deviations has no mass in a double
 _LARGEST_LOG = 100.0  # of one over a p-value
 _HALVINGS = 42  # of what is at most 100, to 3e-11
-_HAIR = 1e-9
+_HAIR, _CLOSE = 1e-9, 1e-10
 
 
 def rejects(smallest_fpr: SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
@@ -220,14 +226,36 @@ def largest_of_all_below(
 # --- Several numbers of guesses in several orders: for one error they share it ---
 
 
+def _last_below(excess: Callable[[float], float], least: float, most: float) -> float:
+    """Return where a rising function ends to be at most 0, from below to within 1e-10: about ten evaluations if it is smooth."""
+    result, step = float(brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
+    while result > least and excess(result) > 0:
+        result, step = max(result - step, least), 2 * step
+    return result
+
+
 def largest_by_any(
-    sets: Sequence[GuessSet], refuted: Callable[[GuessSet, float], bool], most: float
+    sets: Sequence[GuessSet],
+    refuted: Callable[[GuessSet, float], bool],
+    most: float,
+    *,
+    excess: Callable[[GuessSet, float], float] | None = None,
 ) -> tuple[float, GuessSet]:
-    """Return the largest parameter that any set refutes, 0 if none, and the set; one that refutes refutes all below."""
+    """Return the largest parameter that any set refutes, 0 if none, and the set; one that refutes refutes all below.
+
+    Args:
+        sets: Sets of guesses.
+        refuted: Whether a set refutes a parameter.
+        most: A parameter that none refutes.
+        excess: A smooth function of both that is at most 0 where it does, if there is one.
+    """
     best, by = 0.0, sets[0]
     for item in sets:
         if refuted(item, best + _HAIR if best else 0.0):
-            best = largest_of_all_below(partial(refuted, item), most, least=best)
+            if excess is None:
+                best = largest_of_all_below(partial(refuted, item), most, least=best)
+            else:
+                best = _last_below(partial(excess, item), best, most)
             by = item
     return best, by
 

@@ -563,6 +563,7 @@ class RunsAudit(_OfRuns):
 
 
 _MOST_PAIRS, _SETTLED, _AUDITS = 2000, 12_000, (20, 300)
+_AT_ONCE = 50  # pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -587,9 +588,11 @@ def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
     fewest, most = _AUDITS
     while sum(refuted) < _SETTLED or (len(refuted) < fewest and min(refuted) <= _MOST_PAIRS):
         bets = betting.Bets(lines)
-        while bets.most < enough and bets.pairs <= _MOST_PAIRS:
-            bets.add(*map(float, attack.losses(np.array([attack.fpr(rng.random(1))[0], rng.random()]))))
-        refuted.append(bets.pairs)
+        while bets.most < enough and bets.pairs < _MOST_PAIRS:
+            tpr, fpr = rng.random((2, _AT_ONCE))
+            grown = bets.add(attack.losses(attack.fpr(tpr)), attack.losses(fpr))
+        after = np.flatnonzero(grown >= enough)
+        refuted.append(bets.pairs - _AT_ONCE + int(after[0]) + 1 if after.size else _MOST_PAIRS + 1)
         if len(refuted) == most:
             break
     return np.array(refuted)

@@ -1,7 +1,7 @@
 """Tests of a claim's whole curve by many runs: every threshold at once, or bets that hold at any time."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -200,9 +200,8 @@ _BETS = 2000  # pairs that are bet on where every threshold decides already
 def _in_random_order(losses: Losses, curve: TradeoffCurve) -> Bets:
     """Return the bets on runs in an order of our own: that of a table may depend on the scores."""
     bets, rng = Bets(Lines.of_curve(curve)), np.random.default_rng([losses.n_member, losses.n_nonmember])
-    mixed = (rng.permutation(group)[:_BETS] for group in (losses.member, losses.nonmember))
-    for pair in zip(*mixed, strict=False):
-        bets.add(*map(float, pair))
+    pairs = min(losses.n_member, losses.n_nonmember, _BETS)
+    bets.add(*(rng.permutation(group)[:pairs] for group in (losses.member, losses.nonmember)))
     return bets
 
 
@@ -212,27 +211,24 @@ _KEPT = 300  # points of the evidence as it grew
 def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
     pairs = _pairs_in_order(losses)
     grid = Bets(betting.grid_lines(delta))
-    most = grid.log_of_each
-    for _ in _settled(grid, losses):
-        most = grid.log_of_each.clip(most)
+    grid.add(losses.member, losses.nonmember)
     bound: dict[str, Any] = {
-        "value": betting.epsilon_bound(most, alpha=alpha),
+        "value": betting.epsilon_bound(grid.most_of_each, alpha=alpha),
         "pairs": pairs,
         "ceiling": betting.epsilon_ceiling(pairs, delta=delta, alpha=alpha),
     }
     if curve is None:
         return bound
-    bets, refuted_at, grown = Bets(Lines.of_curve(curve)), None, []
-    for pair in _settled(bets, losses):
-        grown.append(bets.log_evidence)
-        if refuted_at is None and bets.most >= -math.log(alpha):
-            refuted_at = pair
+    bets = Bets(Lines.of_curve(curve))
+    grown = bets.add(losses.member, losses.nonmember)
+    enough = grown >= -math.log(alpha)
+    refuted_at = int(enough.argmax()) + 1 if enough.any() else None
     needed = betting.pairs_needed(curve, alpha=alpha)
     at = np.unique(np.linspace(1, pairs, min(pairs, _KEPT)).round().astype(int))
     possible, p_value = needed is not None and pairs >= needed, math.exp(-bets.most)
     decision = _decided(rejected=refuted_at is not None, possible=possible, p_value=p_value, bets=bets)
     decision["refuted_at_pair"] = refuted_at
-    decision["growth"] = {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]}
+    decision["growth"] = {"pairs": at.tolist(), "log_evidence": grown[at - 1].tolist()}
     if not possible:
         decision["needed"] = needed and 2 * needed
     return {**bound, "claimed_curve": decision}
@@ -256,13 +252,6 @@ def _pairs_in_order(losses: Losses) -> int:
                 " give the rows in the order of the runs' numbers, or judge them as a number fixed in advance."
             )
     return losses.n_member
-
-
-def _settled(bets: Bets, losses: Losses) -> Iterator[int]:
-    """Update the bets with every pair, and yield the number of pairs."""
-    for number, pair in enumerate(zip(losses.member, losses.nonmember, strict=True), start=1):
-        bets.add(*map(float, pair))
-        yield number
 
 
 _MOST_RUNS = 2**23

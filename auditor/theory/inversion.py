@@ -180,6 +180,7 @@ class _Integrand:
         terms = steps.exponentials(order)
         self.steps, self.order, self.mu, self.centre, self.reach = steps.count, order, mu, centre, reach
         self.terms, self.rounding = _Falling(terms), terms.rounding
+        self.spread, self.apart = steps.unequal(order)
         atoms = mu == 0 and bool(np.all(terms.atom > 0))
         self.atom = float(self.steps @ np.log(terms.atom)) if atoms else -math.inf
         self.log_mass = float(self.steps @ terms.log_mass) + order * (order - 1) * mu**2 / 2
@@ -202,10 +203,13 @@ class _Integrand:
             ends = size + math.log((3 if self.mu else 2) / t)
             slope = whole + math.log(max(float(self.steps @ (spread / total)), _SMALLEST))
             result = min(result, float(np.logaddexp(ends, slope)) - math.log(t * drift))
+        if self.spread.any():  # unequal steps: V/2 |A - B|^2 / t^2 times what the others are
+            shares = float(self.spread @ np.maximum(total, _SMALLEST) ** -2)
+            result = float(np.logaddexp(result, whole + 2 + math.log(2 * shares / t)))
         return result - math.log(math.pi)
 
-    def bounds(self, centre: float, half: float) -> tuple[float, float]:
-        """Return logs of bounds on M/M(k) on a panel, and on M/M(k) e^(-i t eps) on the ellipse around it."""
+    def bounds(self, centre: float, half: float) -> tuple[float, float, float]:
+        """Return logs of bounds on M/M(k) on a panel, and on M/M(k) e^(-i t eps) on the ellipse around it, and what unequal steps add."""
         terms = self.terms
         value, slope = terms.slope(centre)
         damped = terms.size * np.exp(-max(centre - _WIDE * half, 0.0) * terms.loss.imag)
@@ -233,7 +237,14 @@ class _Integrand:
         start = float(self.steps @ np.log(size)) - (centre * self.mu) ** 2 / 2
         around = start + growth(_WIDE * half, _HIGH * half)
         atom = self.atom + (self.centre + self.reach) * _HIGH * half
-        return float(np.logaddexp(start + growth(half, 0.0), self.atom)), float(np.logaddexp(around, atom))
+        here = float(np.logaddexp(start + growth(half, 0.0), self.atom))
+        # Unequal steps are V/2 |A - B|^2 off, times what the others are: each is F + (w_j - w) (A - B).
+        least = size * np.exp(-half * np.abs(relative))
+        times = (self.order**2 + (centre + half) ** 2) / (self.order * (self.order - 1))
+        apart = times * self.apart / least
+        others = here + float(np.sqrt(self.steps * self.spread) @ apart)
+        unequal = float(self.spread @ apart**2) / times * half / (self.order * (self.order - 1)) / math.pi
+        return here, float(np.logaddexp(around, atom)), unequal * math.exp(min(others, _LARGEST))
 
     def values(self, t: Floats) -> tuple[Complexes, Floats]:
         """Return M/M(k) less the atom at t, and its relative rounding error at most."""
@@ -273,18 +284,17 @@ def _panels(integrand: _Integrand, pole: float) -> Iterator[_Panel]:
             tail = min(integrand.tail(start), tail)
         # The more it costs, the less exact.
         share = _TAIL * (1 + work / _CHEAP) ** _LAXER * abs(integrand.seen)
-        if (
-            tail < math.log(max(_LEAST_TAIL * height, share))
-            or work > _BUDGET + _FOR_EACH * integrand.steps.size
-        ):
+        if tail < math.log(
+            max(_LEAST_TAIL * height, share)
+        ) or work > _BUDGET + _FOR_EACH * integrand.steps.size * (8 if integrand.spread.any() else 1):
             yield _Panel(start, 0.0, math.exp(tail))
             return
         work += _ATTEMPT + integrand.terms.loss.size
         middle = start + half
-        here, around = integrand.bounds(middle, half)
+        here, around, unequal = integrand.bounds(middle, half)
         passed = here + math.log(2 * half / math.pi / start**2) if start else math.inf
         if passed < math.log(_SKIPPED * height):
-            yield _Panel(middle, 0.0, math.exp(passed))
+            yield _Panel(middle, 0.0, math.exp(passed) + unequal)
         else:
             near = max(middle - _WIDE * half, 0.0)
             away = max(pole - _HIGH * half, near)
@@ -296,7 +306,7 @@ def _panels(integrand: _Integrand, pole: float) -> Iterator[_Panel]:
                 half *= _NARROWER
                 continue
             work += _NODES.size * integrand.terms.loss.size
-            yield _Panel(middle, half, math.exp(wrong))
+            yield _Panel(middle, half, math.exp(wrong) + unequal)
         start, half = start + 2 * half, half * _WIDER
 
 

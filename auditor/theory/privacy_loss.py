@@ -21,7 +21,8 @@ from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
 from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
-from auditor.theory.steps import Steps, step_epsilons, together
+from auditor.theory.schedules import MOST_KINDS, Mixed, merged
+from auditor.theory.steps import Steps, step_epsilons
 
 # --- The interface of the law of a privacy loss ---
 
@@ -187,7 +188,8 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     """Return the law of the privacy loss of a training run.
 
     Args:
-        training: Noise, sampling rate and steps; vectors take time with the number of distinct steps.
+        training: Noise, sampling rate and steps; vectors take time with the number of distinct steps, of which more than 1,024
+            are described by a law that dominates theirs (`auditor.theory.schedules`).
         adjacency: Relation between neighbouring training sets; batches of a fixed size are for replaced records only.
 
     Raises:
@@ -205,6 +207,8 @@ def only_a_bound(training: DPSGD) -> str:
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
     if training.fixed_size and training.steps > 1 and sampled:
         return "Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach."
+    if len(sampled) > MOST_KINDS:
+        return f"{len(sampled):,} different steps are described by a law that dominates theirs, mostly by less than 1e-4 of epsilon."
     if training.steps > 1 and any(phase.sampling_rate < _LEAST_RATE for phase in sampled):
         return f"Sampling rates below {_LEAST_RATE:g} count as {_LEAST_RATE:g}."
     return ""
@@ -240,7 +244,7 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
         Phase(min(phase.noise_multiplier, _MOST_NOISE), max(phase.sampling_rate, _LEAST_RATE), phase.steps)
         for phase in sampled
     ]
-    return _ComposedLaw(together(usual, pair), mu)
+    return _ComposedLaw(merged(usual, pair), mu)
 
 
 def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
@@ -356,6 +360,9 @@ class _ComposedLaw(PrivacyLoss):
         open_ = missed > _LEAST_MISSED
         if open_.any():
             lower[open_], upper[open_] = self._inverted(flat[open_], backward=backward, least=least)
+        if isinstance(self.steps, Mixed):  # which is above the law of the run
+            below = _ComposedLaw(self.steps.least, self.mu)
+            lower = np.zeros(flat.shape) if flat.any() else below.between(flat)[0]
         return lower.reshape(eps.shape), upper.reshape(eps.shape)
 
     def _inverted(self, flat: Floats, *, backward: bool, least: float) -> tuple[Floats, Floats]:

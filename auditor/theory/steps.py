@@ -143,6 +143,10 @@ class Steps(ABC):
     def exponentials(self, order: float) -> Exponentials:
         """Return the transform on the line Re z = order."""
 
+    def unequal(self, order: float) -> tuple[Floats, Floats]:  # noqa: ARG002 - they are equal
+        """Return how unequal the steps of each kind are, V and q of `auditor.theory.schedules`, shape (K,) each."""
+        return np.zeros(self.count.shape), np.zeros(self.count.shape)
+
     @property
     def digits(self) -> float:
         """Required error of one step's sum, in e-folds, for that of all steps to be small."""

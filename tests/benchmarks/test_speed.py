@@ -15,6 +15,7 @@ import auditor
 from auditor.core import Losses, Melded, Mixture, RankGrid
 from auditor.curves import Gaussian, fit_mixture_pair
 from auditor.estimators import clopper_pearson, gaussian_supremum, parametric
+from auditor.estimators.betting import Bets, grid_lines
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 from auditor.report import site
 from auditor.scores import Population, References, rmia
@@ -155,3 +156,16 @@ def test_a_folder_again_draws_nothing(rng, tmp_path, told):
     first, again = best_time(report("public"), 1), best_time(report("public"), 3)
     told(f"first/again: {first / again:.1f}")
     assert again <= first / 5
+
+
+def test_sequential_evidence_costs_little_more_than_sorting(told, rng):
+    """The bets on 50,000 pairs of runs take at most 200 times as long as sorting them, and ten times those of 2,500 pairs."""
+    lines = grid_lines(1e-5)
+    pairs = rng.normal([[-1.0], [0.0]], 1, (2, 50_000))
+    by_sort = best_time(lambda: np.sort(pairs, kind="stable"), 5)
+    by_bets, few = (
+        best_time(lambda part=part: Bets(lines).add(*part), 3) for part in (pairs, pairs[:, :2500])
+    )
+    told(f"bets/sort: {by_bets / by_sort:.0f}, 50,000 pairs/2,500: {by_bets / few:.1f}")
+    assert by_bets <= 200 * by_sort
+    assert by_bets <= 10 * few

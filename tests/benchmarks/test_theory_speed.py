@@ -74,3 +74,17 @@ def test_exact_total_variation_against_simulation(request, adjacency, reference,
     )
     assert by_paper >= 1000 * by_inversion
     assert error < simulated / 1000
+
+
+def test_a_schedule_of_different_steps_costs_no_more_than_the_largest_exact_one(told):
+    """Epsilon and total variation of 14,040 different noises take at most twice as long as those of 1,000."""
+
+    def both(steps):
+        training = DPSGD(np.linspace(0.8, 1.6, steps), 0.01)
+        privacy_loss._law_of.cache_clear()
+        law = privacy_loss.composed(training, adjacency=ADD_REMOVE)
+        return law.epsilon_at(1e-5), law.total_variation()
+
+    ratio = best_time(lambda: both(14_040), 2) / best_time(lambda: both(1000), 2)
+    told(f"14,040 different steps/1,000: {ratio:.2f}")
+    assert ratio <= 2

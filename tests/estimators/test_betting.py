@@ -22,8 +22,7 @@ ODDS = math.e / (1 + math.e)
 def after(lines, pairs):
     """The bets after these pairs."""
     bets = Bets(lines)
-    for pair in pairs:
-        bets.add(*map(float, pair))
+    bets.add(*np.transpose(pairs))
     return bets
 
 
@@ -120,7 +119,7 @@ def test_the_delta_of_the_wrong_order_refutes_a_true_claim(rate, noise, adding, 
     assert deltas == pytest.approx([adding, 0.0], abs=1e-4)
     assert Lines.of_curve(claimed_curve(DPSGD(noise, rate, 1)).curve).slack[0] > adding
     rng = np.random.default_rng(52)
-    drawn = [list(zip(*sampled(rng, pairs, rate, noise), strict=True)) for _ in range(runs)]
+    drawn = [np.transpose(sampled(rng, pairs, rate, noise)) for _ in range(runs)]
     right, wrong = (
         np.mean([refuted(Lines(np.array([0.1]), np.array([slack])), run) for run in drawn])
         for slack in deltas
@@ -142,6 +141,30 @@ def test_what_was_won_is_never_computed_anew(rng):
     assert np.all(np.diff([most for _, most in path]) >= 0)
     # The first pair is looked at and not bet on: no threshold could have been fixed before it.
     assert path[0] == (pytest.approx(0.0, abs=1e-12), 0.0)
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 15])
+def test_pairs_one_by_one_or_all_at_once(rng, decimals):
+    """However pairs arrive, the evidence after each is the same: a block is fixed by the pairs before it, not by calls."""
+    pairs, lines = np.round(rng.normal([[-1.5], [0]], 1, (2, 400)), decimals), Lines.of_curve(PURE)
+    single, parts, whole = Bets(lines), Bets(lines), Bets(lines)
+    grown = [single.add(*pair)[0] for pair in pairs.T]
+    for part in np.split(pairs, [1, 50, 57, 300], axis=1):
+        parts.add(*part)
+    np.testing.assert_allclose(whole.add(*pairs), grown, rtol=1e-12, atol=1e-12)
+    for bets in (single, parts):
+        assert (bets.pairs, bets.most) == (400, pytest.approx(whole.most))
+        np.testing.assert_allclose(bets.most_of_each, whole.most_of_each, rtol=1e-12, atol=1e-12)
+
+
+def test_a_block_is_fixed_before_its_first_pair(rng):
+    """The evidence after a block, here of the pairs 1,011 to 1,041, is the same in whatever order its pairs came."""
+    lines, pairs = Lines.of_curve(PURE), rng.normal([[-1.5], [0]], 1, (2, 1041))
+    mixed = [np.append(np.arange(1010), rng.permutation(np.arange(1010, 1041))) for _ in range(3)]
+    ends = [after(lines, pairs[:, order].T).log_evidence for order in mixed]
+    assert ends == pytest.approx(ends[:1] * 3, rel=1e-12)
+    across = np.append(np.arange(990), rng.permutation(np.arange(990, 1041)))
+    assert after(lines, pairs[:, across].T).log_evidence != pytest.approx(ends[0], rel=1e-9)
 
 
 # --- Power, bounds and what is needed ------------------------------------------------------------------
@@ -166,11 +189,8 @@ def test_the_bound_at_any_time_stays_below_a_known_epsilon(request):
     bounds = []
     for _ in range(runs):
         bets = Bets(lines)
-        most = bets.log_of_each
-        for pair in zip(rng.random(pairs) > ODDS, rng.random(pairs) > 1 - ODDS, strict=True):
-            bets.add(*map(float, pair))
-            most = np.maximum(most, bets.log_of_each)
-        bounds.append(epsilon_bound(most, alpha=0.05))
+        bets.add(rng.random(pairs) > ODDS, rng.random(pairs) > 1 - ODDS)
+        bounds.append(epsilon_bound(bets.most_of_each, alpha=0.05))
     assert stats.binom.sf(np.sum(np.array(bounds) > 1) - 1, runs, 0.05) > 1e-3
     assert np.mean(bounds) > 0.2
 

@@ -12,6 +12,7 @@ from auditor import audit
 from auditor.collectors import from_columns
 from auditor.core import (
     FDP,
+    Adjacency,
     AnyGuesses,
     BernoulliSplit,
     EachRecord,
@@ -28,12 +29,15 @@ from auditor.estimators import (
     draw_guesses,
     epsilon_bound,
     gdp_of_guesses,
+    guess_tests,
     kinds_of,
     of_curve,
     one_run_bound,
     poisson_binomial_tail,
     rejects,
 )
+from auditor.estimators.guess_tests import own_odds_bound
+from auditor.estimators.guesses import Guesses
 from auditor.records import Features, per_person
 from auditor.theory import gaussian_epsilon
 
@@ -409,3 +413,20 @@ def test_other_tests_do_not_judge_a_curve(rng):
     )
     assert found.details["claimed_curve"]["rejected"] is None
     assert "f-DP" in found.details["claimed_curve"]["reason"]
+
+
+def test_own_odds_take_few_evaluations(rng, monkeypatch):
+    """The bound of coins with odds of their own asks for each set's tail twice, and about a dozen times more for the best."""
+    seen, whole = [], guess_tests.poisson_binomial_tail
+    monkeypatch.setattr(guess_tests, "poisson_binomial_tail", lambda *test: seen.append(1) or whole(*test))
+    prior = rng.normal(size=2000)
+    right = rng.random(2000) < special.expit(prior + 1)
+    guesses = Guesses(right, {}, prior, Adjacency.ADD_REMOVE, "", (), {})
+    bound, by = own_odds_bound(guesses, guesses.sets, alpha=0.05)
+    assert len(seen) <= 2 * len(guesses.sets) + 16
+    odds, counts = kinds_of(prior)
+    assert (
+        whole(odds + bound, counts, by.correct)
+        <= 0.05 / len(guesses.sets)
+        < whole(odds + bound + 1e-8, counts, by.correct)
+    )

@@ -112,8 +112,7 @@ def test_runs_that_stop_at_any_time(request, law):
 
     def refuted(rng):
         bets, losses = Bets(lines), draw(rng, 100, 100)
-        for pair in zip(losses.member.tolist(), losses.nonmember.tolist(), strict=True):
-            bets.add(*pair)
+        bets.add(losses.member, losses.nonmember)
         return bets.most >= -math.log(ALPHA)
 
     assert rate_is_kept(request, f"sequential runs, {law}", refuted, seed=72, runs=30)
