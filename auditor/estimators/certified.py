@@ -399,7 +399,8 @@ def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     """Return the number of candidates whose bound is at least that large."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
-    left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
+    about = {hits: law.about(hits) for hits in every}
+    left = sorted((hits for hits in every if about[hits] > -math.inf), key=about.__getitem__, reverse=True)
     result, at = 0, math.ceil(law.alpha * len(every))
     large, small = ([], []) if drawn else _seen(law, epsilon)
     for seen, is_large in ((large, True), (small, False)):

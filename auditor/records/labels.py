@@ -4,6 +4,8 @@ import math
 import warnings
 import weakref
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, repeat
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -76,34 +78,40 @@ def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
 def _spelled(column: Column) -> tuple[Integers, Column, npt.NDArray[np.bool_]]:
     """Return the place of each label among some that include all distinct ones, these as text, and which of them are none."""
     values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
-    at, values = _distinct(values)
+    at, items = _distinct(values)
     # Objects, for an array of text is as wide in every row as the longest.
-    words = np.array(
-        [(item if type(item) is str else _word(item)).strip() for item in values.tolist()], dtype=object
-    )
+    words = np.array([(item if type(item) is str else _word(item)).strip() for item in items], dtype=object)
     # Text is taken at its word, so that a person called None is one; other types spell missing values like this.
     blank = ("",) if column.dtype.kind in "US" else _NO_LABEL
     return at, words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
 
 
-_PLAIN, _SEVERAL = (
-    {str, np.str_, type(None)},
-    1_000,
-)  # types that Arrow spells as Python does; rows that repay its import
+_PLAIN = {str, np.str_, type(None)}  # types that Arrow spells as Python does
+_SEVERAL = 1_000  # rows that repay its import
 
 
-def _distinct(values: Column) -> tuple[Integers, Column]:
+def _distinct(values: Column) -> tuple[Integers, list[Any]]:
     """Return the place of each entry among the distinct ones in order of appearance, and these; all where Arrow cannot tell."""
+    every = np.arange(values.size), values.tolist()
+    if values.size < _SEVERAL or (values.dtype == object and not {*map(type, every[1])} <= _PLAIN):
+        return every
     import pyarrow as pa
 
-    every = np.arange(values.size), values
-    if values.size < _SEVERAL or (values.dtype == object and not {*map(type, values.tolist())} <= _PLAIN):
-        return every
+    if values.dtype.kind in "US":  # as bytes, which need not be decoded row by row
+        bits = (
+            pa.binary(values.dtype.itemsize),
+            values.size,
+            [None, pa.py_buffer(np.ascontiguousarray(values))],
+        )
+        encoded = pa.FixedSizeBinaryArray.from_buffers(*bits).dictionary_encode()
+        return encoded.indices.to_numpy(), np.frombuffer(
+            b"".join(encoded.dictionary.to_pylist()), values.dtype
+        ).tolist()
     try:
         encoded = pa.array(values).dictionary_encode(null_encoding="encode")
-    except (pa.ArrowException, ValueError):  # such as text with half a character
+    except ValueError:  # such as text with half a character
         return every
-    return encoded.indices.to_numpy().astype(np.int64), np.array([*encoded.dictionary.to_pylist(), None])[:-1]
+    return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
 def is_missing(value: Any) -> bool:
@@ -130,17 +138,14 @@ def codes(pair: PerGroup) -> Codes:
         return _CODED[key]
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
         at, labels = _distinct(np.concatenate(pair))  # no blanks to find, and no text to make
-        sides = [(side, labels, np.zeros(labels.size, np.bool_)) for side in np.split(at, [pair.member.size])]
+        words, none = np.array(labels, dtype=object), np.zeros(len(labels), np.bool_)
+        sides = [(side, words, none) for side in np.split(at, [pair.member.size])]
     else:
         sides = list(map(_spelled, pair))
-    seen: dict[Any, int] = {}
+    seen = dict.fromkeys(chain.from_iterable(words[~missing].tolist() for _, words, missing in sides))
+    numbers = dict(zip(seen, range(len(seen)), strict=True))
     member, nonmember = (
-        np.array(
-            [
-                -1 if none else seen.setdefault(word, len(seen))
-                for word, none in zip(words.tolist(), missing, strict=True)
-            ]
-        )[at]
+        np.where(missing, -1, np.array([*map(numbers.get, words.tolist(), repeat(-1))], dtype=np.int64))[at]
         for at, words, missing in sides
     )
     result = Codes(member, nonmember, np.array(list(seen), dtype=object))
@@ -312,7 +317,6 @@ class PersonsFound:
         in_both_by_chance: Expected number, had a coin decided for each record.
         several: People with two or more records, in both groups together.
         sizes_p_value: p-value of the hypothesis that people have as many records among the members as among the non-members.
-        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         left_out: People with records in both groups who were left out, since membership was decided by person.
         trained: Fewest and most training records behind a score.
     """
@@ -329,9 +333,16 @@ class PersonsFound:
     in_both_by_chance: float
     several: int
     sizes_p_value: float
-    effective: tuple[float, float]
     left_out: tuple[str, ...] = ()
     trained: tuple[int, int] = (1, 1)
+
+    @cached_property
+    def effective(self) -> tuple[float, float]:
+        """Records divided by the design effect of their people; see `effective_numbers`."""
+        losses = self.by_id.losses
+        return (
+            self.records if losses.person is None else effective_numbers(losses, codes(losses.person).units)
+        )
 
     @property
     def combined(self) -> bool:
@@ -418,11 +429,10 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     if held.member.size:
         trained = (int(min(side.min() for side in held)), int(max(side.max() for side in held)))
     if losses.person is None:
-        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
+        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, (), trained)
         return PersonsFound(losses, choice, by_id, False, *alone)
     persons = codes(losses.person)
-    owners = persons.units
-    sizes = [np.trim_zeros(np.sort(np.bincount(owner))) for owner in owners]
+    sizes = [np.trim_zeros(np.sort(np.bincount(owner))) for owner in persons.units]
     both, by_chance = _in_both(persons, losses.inclusion)
     together = np.bincount(persons.pooled + 1)[1:]
     return PersonsFound(
@@ -438,7 +448,6 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
         in_both_by_chance=by_chance,
         several=int((together > 1).sum()),
         sizes_p_value=_sizes_p_value(*sizes),
-        effective=effective_numbers(losses, owners),
         trained=trained,
     )
 
