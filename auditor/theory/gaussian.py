@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr
 
 from auditor.core import validate
@@ -261,7 +261,7 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
         return float(log_delta_at(np.asarray(scale * math.sinh(u)), np.asarray(mu))) - math.log(delta)
 
     low, high = math.asinh(_LOWEST / scale), math.asinh(_HIGHEST / scale)
-    return scale * math.exp(float(brentq(excess, low, high, xtol=1e-16 * high, rtol=1e-15)))
+    return scale * math.exp(float(scipy.optimize.brentq(excess, low, high, xtol=1e-16 * high, rtol=1e-15)))
 
 
 def log_delta_at(a: Floats, mu: Floats) -> Floats:

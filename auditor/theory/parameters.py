@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import erfcinv, ndtri
 
 from auditor.core import options, validate
@@ -579,7 +579,7 @@ def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) ->
     if at(high) > 0:
         return None
     if at(low) > 0:
-        brentq(at, low, high, xtol=_TOLERANCE)
+        scipy.optimize.brentq(at, low, high, xtol=_TOLERANCE)
     enough = [value for value, above in tried.items() if above <= 0]
     return min(enough, key=axis.coordinate)
 
@@ -644,4 +644,4 @@ def _guess(axis: _Axis, target: _Target) -> float:
     low, high = math.log(axis.least), math.log(axis.most)
     if above(low) * above(high) > 0:
         return axis.least if (above(low) > 0) != axis.upward else axis.most
-    return math.exp(brentq(above, low, high, xtol=1e-15))
+    return math.exp(scipy.optimize.brentq(above, low, high, xtol=1e-15))

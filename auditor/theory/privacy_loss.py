@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtr
 
 from auditor.core import validate
@@ -405,7 +405,7 @@ class _ComposedLaw(PrivacyLoss):
             if low == 0:
                 return 0.0
             low, high, step = max(low - step, 0.0), low, 2 * step
-        result = float(brentq(over, low, high, xtol=_PRECISE * high, rtol=_PRECISE))
+        result = float(scipy.optimize.brentq(over, low, high, xtol=_PRECISE * high, rtol=_PRECISE))
         nudge = _PRECISE * high
         while over(result) > 0 and result < high:
             result, nudge = min(result + nudge, high), 2 * nudge

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+import scipy
 
 from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, Phase, validate
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, relation_of
@@ -246,7 +246,9 @@ def _least(renyi: Callable[[Floats], Floats], *, delta: float, logs: Floats) -> 
     if not math.isfinite(values[best]):
         return math.inf
     around = logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)]
-    result = minimize_scalar(lambda log: at(np.array([log])).item(), bounds=around, method="bounded")
+    result = scipy.optimize.minimize_scalar(
+        lambda log: at(np.array([log])).item(), bounds=around, method="bounded"
+    )
     return max(0.0, float(min(result.fun, values[best])))
 
 
