@@ -11,6 +11,6 @@ from auditor.checks.losses import (
     smallest_mu,
     ties,
 )
-from auditor.checks.null_audits import control as control, label_shuffle as label_shuffle, placebo as placebo
+from auditor.checks.null_audits import label_shuffle, placebo
 from auditor.checks.populations import shift
 from auditor.checks.registry import CHECKS, RUN_CHECKS, sampler_check
