@@ -83,7 +83,6 @@ from auditor.curves.tradeoff import TradeoffCurve as TradeoffCurve
 from auditor.many.instances import audit_instances as audit_instances
 from auditor.many.label_audit import audit_labels as audit_labels
 from auditor.many.planning import records_needed as records_needed
-from auditor.many.run_cases import run_cases as run_cases
 from auditor.many.runs import audit_runs as audit_runs
 from auditor.many.training_runs import collect_runs as collect_runs
 from auditor.many.whole_curve import FixedNumber as FixedNumber, Sequential as Sequential

@@ -22,12 +22,12 @@ import os
 import numpy as np
 import pandas as pd
 from experiments import attributes, bayes_figures as figures
+from experiments.grid import run_all
 from scipy import optimize
 from scipy.special import erf, erfinv
 from scipy.stats import norm
 from shared import FULL, Row, agreement, figures_alike, runs_folder, setting
 
-import auditor
 from auditor import DPSGD, Adjacency, theory
 from auditor.results import Claim
 
@@ -320,8 +320,7 @@ if PAPER:
     print(
         f"{len(cases)} trainings take about {30 * epoch * len(cases) / 60 / workers:.0f} minutes; those kept are read"
     )
-told = print if FULL else None
-trained = auditor.run_cases(attributes.train, cases, folder=folder, workers=workers, progress=told)
+trained = run_all(attributes.train, cases, folder=folder, workers=workers, verbose=5 if FULL else 0)
 shown = attributes.table(cases, trained)
 until = {epochs: attributes.training(base, epochs=epochs) for epochs in attributes.EPOCHS}
 membership = pd.Series({epochs: securities(run)[2] for epochs, run in until.items()})

@@ -40,6 +40,7 @@ from experiments.epsilon_landscape import (
     overfitted_claims,
     overfitted_strategies,
 )
+from experiments.grid import run_all
 from experiments.kept import kept_landscape
 from experiments.landscape import adult_grid, audit_of, folder_of, purchase100_grid, run, seconds_estimate
 from experiments.simulation import (
@@ -96,7 +97,7 @@ print("From counts (point estimates):", ", ".join(f"{rates.epsilon_star(DELTA):.
 CLIPS = {"no clip": 0.0, "clip δ": DELTA, "clip 0.001": EMPIRICAL_CLIP}
 settings = product((0, 1, 2, 3), (1_000, 10_000, 100_000), range(setting(5, 10)))
 cases = [{"d": d, "n": n, "delta": DELTA, "repeat": repeat} for d, n, repeat in settings]
-found = auditor.run_cases(simulated, cases, workers=setting(1, None))
+found = run_all(simulated, cases, workers=setting(1, None))
 runs = pd.DataFrame([{**case, **values} for case, values in zip(cases, found, strict=True)])
 truth = pd.DataFrame(index=runs.d.unique())
 for name, clip in CLIPS.items():
@@ -220,7 +221,7 @@ def trained(strategies: list) -> list:
     print(
         f"{len(strategies) * REPEATS} models take about {minutes:.0f} minutes in all; those in the folder are read."
     )
-    return run(strategies, repeats=REPEATS, folder=folder_of(strategies[0].data), progress=print)
+    return run(strategies, repeats=REPEATS, folder=folder_of(strategies[0].data), verbose=5)
 
 
 models, over = trained(adult_strategies(full=FULL)), trained(overfitted_strategies(full=FULL))
@@ -298,7 +299,7 @@ print(
 
 # %%
 MOST = setting(6, 10)
-beside = every_estimate(models, components=MOST, full=FULL, progress=print)
+beside = every_estimate(models, components=MOST, full=FULL, verbose=5)
 if not (FULL and HAVE_ADULT):
     display(beside.round(2))  # of the models trained here; below, those of the kept grid
     beside = kept_landscape("adult").query("repeat == 0").set_index("strategy")

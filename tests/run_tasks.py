@@ -2,52 +2,21 @@
 
 import os
 import signal
-import sys
 import time
-import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
-import auditor
+from auditor.many import training_runs
+
+LATE = training_runs.seed_of(11, 0)  # the seed of run 11
 
 
-def tallied(case, seed):
-    """Leave a mark for every call, and return a little of every kind."""
-    if "marks" in case:
-        (Path(case["marks"]) / uuid.uuid4().hex).touch()
-    if case.get("fails"):
-        raise ValueError("the loss is\nNaN")
-    if case.get("dies"):
-        os._exit(1)
-    drawn = np.random.default_rng(seed).normal(size=3)
-    return {"name": f"ä {case['x']}", "double": 2.0 * case["x"], "seed": seed, "even": True, "drawn": drawn}
-
-
-def other(case, seed):
-    """Another task on the same cases."""
-    return {"x": case["x"], "seed": seed}
-
-
-def quits(case, seed):  # noqa: ARG001 - as every task
-    """A task that ends its program."""
-    sys.exit(3)
-
-
-def meanwhile(case, seed):  # noqa: ARG001 - as every task
-    """A task whose first case has another call run the second one."""
-    (Path(case["marks"]) / uuid.uuid4().hex).touch()
-    if case["x"] == 0:
-        auditor.run_cases(meanwhile, [{**case, "x": 1}], folder=case["folder"], workers=1)
-    return {"x": case["x"]}
-
-
-def threads(case, seed):  # noqa: ARG001 - as every task
+def threads(with_canary, seed):  # noqa: ARG001 - as every training
     """How many threads the linear algebra of a run may use."""
     from threadpoolctl import threadpool_info
 
-    return {"most": max((item["num_threads"] for item in threadpool_info()), default=1)}
+    return max((item["num_threads"] for item in threadpool_info()), default=1)
 
 
 def both(losses):
@@ -65,6 +34,20 @@ def broken(with_canary, seed):
     if seed % 2:
         raise RuntimeError("out of memory")
     return float(with_canary)
+
+
+def fails_late(with_canary, seed):
+    """A training that fails in run 11."""
+    if seed == LATE:
+        raise ValueError("the loss is\nNaN")
+    return noisy_count(with_canary, seed)
+
+
+def dies_late(with_canary, seed):
+    """A training whose process ends in run 11."""
+    if seed == LATE:
+        os._exit(1)
+    return noisy_count(with_canary, seed)
 
 
 def undefined(with_canary, seed):  # noqa: ARG001 - as every training
@@ -142,5 +125,5 @@ class InDisorder:
     def results(self, work, units):
         """Yield what comes of them."""
         for place in np.random.default_rng(self.seed).permutation(len(units)):
-            self.begun.append(units[place][1].setting["first_run"])
+            self.begun.append(units[place].first)
             yield work(units[place])

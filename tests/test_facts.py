@@ -41,7 +41,7 @@ READERS = {
     "collectors/tables/sources.py": "the same",
     "core/facts.py": "an earlier release said in the history which attacks were run",
     "core/errors.py": "an extra, or a command to install it",
-    "many/run_cases.py": "an object whose text is its address",
+    "many/batches.py": "an object whose text is its address",
     "results/metrics.py": "an equation is shown beside the method that it belongs to",
     "results/reading.py": "a result of an earlier release said facts in words",
     "theory/gaussian.py": "a note is not said twice",

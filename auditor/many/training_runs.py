@@ -2,38 +2,28 @@
 
 import math
 import os
+import time
+import types
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from auditor.collectors.streaming.engines import Engine
+from auditor.collectors.streaming.engines import Engine, duration
 from auditor.core import AuditorError, InputError, Losses, validate
-from auditor.many.run_cases import (
-    Case,
-    Reporter,
-    Result,
-    Runs,
-    Tell,
-    fingerprint,
-    in_words,
-    made_folder,
-    outcomes,
-    stored_cases,
-    task_name,
-)
+from auditor.many.batches import SEEDS, Batch, Batches, Files, Result, fingerprint, made_folder
 from auditor.many.whole_curve import Sequential, Watch
 
-_SEEDS = 2  # the second way to make the seeds of runs; scores of the first are in other files
 _FILES = 1000  # at most, unless the caller requests more
 _SHARE = 50  # of the runs before it, in a new batch where it may be the last
 _LEAST = 4
+_SECOND = 1.0  # between two reports of progress
 _WORD = 0xFFFFFFFF
 _Train = Callable[[bool, int], float]
+_Tell = Callable[["Progress"], object]
 
 
 def collect_runs(
@@ -47,7 +37,7 @@ def collect_runs(
     batch: int | None = None,
     failed: float | None = None,
     stop: Sequential | None = None,
-    progress: Tell | None = None,
+    progress: _Tell | None = None,
 ) -> Losses:
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
 
@@ -61,13 +51,17 @@ def collect_runs(
     returned ends with the pair of runs at which it had enough, even if later ones are finished: so neither the time that
     a run takes nor the number of processes decides which runs count.
 
-    A file remembers the code of ``train``, as `run_cases` says.
+    A file remembers the code of ``train``: where that was changed since, the file is neither read nor made again, but named
+    in an error. One that is damaged is made again. Comments and docstrings do not count; the functions and classes of the
+    same package that ``train`` names do, with those that they name. Values of its module, other libraries and data it reads
+    are not covered: take another folder when these change. Two calls at once may share a folder: each reads what the other
+    has finished, and only batches that both are running run twice.
 
     Args:
         train: Called as ``train(with_canary, seed)`` with a boolean and an integer in [0, 2^32), another one for
             every run. It must take all its randomness from the seed, and return one finite number, smaller meaning more like
             a run with the canary. A training that failed has a number too, its own or that of ``failed``: leaving runs
-            out breaks the audit.
+            out breaks the audit. It has one thread for its linear algebra, and may be defined in a notebook.
         runs: An even number, 4 or more; every second run is with the canary. With ``stop``, the most that are run.
         folder: Folder of the scores; none by default.
         workers: Processes at once, at most; by default one for each core.
@@ -105,19 +99,17 @@ def collect_runs(
         )
     size = _sizes(total, batch, stops=stop is not None)
     root = validate.at_least("seed", seed, least=0)
-    name = task_name(train, argument="train", stored=folder is not None)
+    name = _name_of(train, stored=folder is not None)
     if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "watch", None))):
         raise InputError(f"stop must be a rule such as auditor.Sequential(), got {stop!r}.")
     lost = None if failed is None else validate.number("failed", failed)
-    place = None if folder is None else made_folder(folder)
-    like = Case(name, {}, root, None if place is None else fingerprint(train))
-    cases = _batches(like, total=total, size=size, folder=place)
-    work = _Batches(partial(_scores, train, root, lost), place, _all_there, patient=stop is not None)
+    files = None if folder is None else Files(made_folder(folder), name, root, fingerprint(train), total)
+    work = Batches(partial(_result, train, root, lost), files, patient=stop is not None)
     reporter = Reporter(progress, total=total)
     taken = _Taken(total, lost, None if stop is None else stop.watch())
-    with closing(outcomes(work, cases, engine=engine, workers=workers)) as finished:
-        for at, result, resumed in finished:
-            new = taken.add(_runs(cases[at])[0], result, resumed=resumed)
+    with closing(work.outcomes(total=total, size=size, engine=engine, workers=workers)) as finished:
+        for part, result, resumed in finished:
+            new = taken.add(part, result, resumed=resumed)
             about: Any = {"failed": len(taken.lost), "evidence": taken.evidence, "enough": taken.enough}
             reporter.add(new, resumed=resumed, **about)
             if taken.enough:
@@ -125,20 +117,90 @@ def collect_runs(
     return taken.losses(f"runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}")
 
 
-def _runs(case: Case) -> tuple[int, int]:
-    """Return the first run of a batch, and how many it holds."""
-    return int(str(case.setting["first_run"])), int(str(case.setting["runs"]))
+def _name_of(train: Any, *, stored: bool) -> str:
+    """Return the name that the scores of a training are kept under.
+
+    Raises:
+        InputError: It cannot be called, or scores are to be kept of something without a name of its own: a lambda, a
+            function in a function, a method of an object, an object.
+    """
+    if not callable(train):
+        raise InputError(f"train must be a function, got {type(train).__name__}.")
+    name = getattr(train, "__qualname__", "")
+    of_object = not isinstance(getattr(train, "__self__", None), types.ModuleType | None)
+    if stored and (not name or "<" in name or of_object):
+        raise InputError(
+            "train must be a named function when its results are kept in a folder, got"
+            f" {name or type(train).__name__!r}, which others could be called too; write it with def at the top of a file"
+            " or a notebook cell, and one for everything that varies."
+        )
+    return f"{getattr(train, '__module__', '')}.{name or type(train).__name__}"
 
 
-class _Batches(Runs):
-    """The work of batches of runs."""
+# --- Progress, reported at most once a second ---
 
-    sent = "train"
 
-    def named(self, unit: tuple[int, Case]) -> str:
-        """Return the runs of a batch."""
-        first, count = _runs(unit[1])
-        return f"runs {first} to {first + count - 1}"
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a set of runs.
+
+    Attributes:
+        done: Runs that are finished, those of earlier calls included.
+        total: All runs.
+        resumed: Runs of earlier calls, which were read from the folder.
+        elapsed: Seconds since this call began.
+        remaining: Seconds that the rest will take at the pace of this call; None before its first run is done.
+        failed: Runs that failed, of those before the first that is not finished.
+        evidence: Evidence of these runs, if a stopping rule watches them.
+
+    >>> str(Progress(done=12, total=40, resumed=3, elapsed=80.0, remaining=249.0))
+    '12 of 40 runs done (3 from earlier) after 80 seconds, about 4 minutes to go.'
+    >>> str(Progress(done=12, total=40, resumed=0, elapsed=80.0, remaining=0.0, failed=2, evidence="evidence 21 of 20"))
+    '12 of 40 runs done (2 failed) after 80 seconds; evidence 21 of 20.'
+    """
+
+    done: int
+    total: int
+    resumed: int
+    elapsed: float
+    remaining: float | None
+    failed: int = 0
+    evidence: str | None = None
+
+    def __str__(self) -> str:
+        """Return the same as a sentence."""
+        parts = [f"{self.resumed:,} from earlier"] if self.resumed else []
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        of_them = f" ({', '.join(parts)})" if parts else ""
+        rest = f", about {duration(self.remaining)} to go" if self.remaining else ""
+        rest += "" if self.evidence is None else f"; {self.evidence}"
+        return f"{self.done:,} of {self.total:,} runs done{of_them} after {duration(self.elapsed)}{rest}."
+
+
+class Reporter:
+    """Counts runs, and reports their progress at most once a second and at the end."""
+
+    def __init__(self, tell: _Tell | None, *, total: int) -> None:
+        """Start the clock."""
+        if tell is not None and not callable(tell):
+            raise InputError(f"progress must be a function, such as print, got {tell!r}.")
+        self._tell, self._total, self._done, self._resumed = tell, total, 0, 0
+        self._start = self._last = time.monotonic()
+
+    def add(
+        self, runs: int, *, resumed: bool, failed: int = 0, evidence: str | None = None, enough: bool = False
+    ) -> None:
+        """Count so many more runs, of this call or of earlier ones; ``enough`` ends them."""
+        self._done += runs
+        self._resumed += runs * resumed
+        now, ended = time.monotonic(), enough or self._done == self._total
+        if self._tell is None or (now - self._last < _SECOND and not ended):
+            return
+        self._last = now
+        elapsed, new = now - self._start, self._done - self._resumed
+        rest = 0 if ended else self._total - self._done
+        remaining = elapsed / new * rest if new else None
+        self._tell(Progress(self._done, self._total, self._resumed, elapsed, remaining, failed, evidence))
 
 
 # --- The runs that count: in the order of their numbers, until they are enough ---
@@ -169,17 +231,16 @@ class _Taken:
     lost: dict[int, str] = field(default_factory=dict)
     enough: bool = False
 
-    def add(self, first: int, result: Result | Exception, *, resumed: bool) -> int:
+    def add(self, batch: Batch, result: Result | Exception, *, resumed: bool) -> int:
         """Add a batch, and return the number of its new runs; a run counts when all in front of it do."""
         new = 0
         if isinstance(result, Exception):
-            self.early[first] = result
+            self.early[batch.first] = result
         else:
-            lost = set(np.asarray(result.get("failed", ())).tolist())
-            words = str(result.get("first_failure", "no reason is kept"))
-            for run, score in enumerate(np.asarray(result["scores"]).tolist()[: self.most - first], first):
+            scores, lost = np.asarray(result.scores).tolist(), set(np.asarray(result.failed).tolist())
+            for run, score in enumerate(scores[: self.most - batch.first], batch.first):
                 if run >= len(self.scores) and run not in self.early:
-                    self.early[run] = score, words if run in lost else None, resumed
+                    self.early[run] = score, result.first_failure if run in lost else None, resumed
                     new += 1
         while not self.enough and len(self.scores) in self.early:
             self._take(self.early.pop(len(self.scores)))
@@ -234,25 +295,13 @@ class _Taken:
         return Losses(np.array(self.scores[0::2]), np.array(self.scores[1::2]), **about)
 
 
-# --- The result of a batch, which is kept in a file ---
+# --- The result of a batch ---
 
 
-def _all_there(case: Case, result: Result) -> bool:
-    """Return whether a file holds a score for each of its runs; with fewer, all later ones would move to the other world."""
-    first, count = _runs(case)
-    scores, lost = (np.asarray(result.get(name, ())) for name in ("scores", "failed"))
-    good = scores.dtype.kind == "f" and scores.shape == (count,) and np.isfinite(scores).all()
-    return bool(good and np.isin(lost, np.arange(first, first + count)).all())
-
-
-def _scores(train: _Train, root: int, failed: float | None, case: Case) -> dict[str, Any]:
-    """Return the scores of one batch; each run has a seed of its own number, so that batches decide nothing.
-
-    If runs failed their numbers are there too, and the error of the first one.
-    """
-    first, count = _runs(case)
+def _result(train: _Train, root: int, failed: float | None, batch: Batch) -> Result:
+    """Return the scores of one batch; each run has a seed of its own number, so that batches decide nothing."""
     scores, lost = [], {}
-    for run in range(first, first + count):
+    for run in range(batch.first, batch.end):
         try:
             scores.append(_score(train, run, root))
         except AuditorError as error:
@@ -263,10 +312,7 @@ def _scores(train: _Train, root: int, failed: float | None, case: Case) -> dict[
                 ) from error.__cause__
             scores.append(failed)
             lost[run] = str(error)
-    result: dict[str, Any] = {"scores": np.array(scores)}
-    return result | (
-        {"failed": np.array([*lost]), "first_failure": next(iter(lost.values()))} if lost else {}
-    )
+    return Result(np.array(scores), np.array([*lost]), *[*lost.values()][:1])
 
 
 def seed_of(run: int, root: int) -> int:
@@ -287,8 +333,7 @@ def seed_of(run: int, root: int) -> int:
 @cache
 def _keys(root: int) -> tuple[tuple[int, int], ...]:
     """Return the keys of four rounds; an odd factor has an inverse modulo 2^32."""
-    # A key of two words that no case of `run_cases` has, which has more.
-    words = np.random.SeedSequence([root, _SEEDS]).generate_state(8).tolist()
+    words = np.random.SeedSequence([root, SEEDS]).generate_state(8).tolist()
     return tuple((added, factor | 1) for added, factor in zip(words[:4], words[4:], strict=True))
 
 
@@ -299,7 +344,9 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
     try:
         score = train(with_canary, own)
     except (Exception, SystemExit) as error:
-        raise AuditorError(f"train failed in {where}: {in_words(error)}") from error
+        said = validate.one_line(error if isinstance(error, Exception) else Exception(*error.args))
+        words = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise AuditorError(f"train failed in {where}: {words}") from error
     alone: Any = score.item() if isinstance(score, np.ndarray) and score.size == 1 else score
     try:
         value = math.nan if isinstance(alone, str | bytes) else float(alone)
@@ -311,7 +358,7 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
     return value
 
 
-# --- Assignment of runs to files: existing files stay, and new batches fill the gaps ---
+# --- The size of new batches ---
 
 
 def _sizes(total: int, batch: int | None, *, stops: bool) -> Callable[[int], int]:
@@ -327,25 +374,3 @@ def _sizes(total: int, batch: int | None, *, stops: bool) -> Callable[[int], int
         return lambda _first: math.ceil(total / _FILES)
     least = 2 * math.ceil(total / (_FILES * _FILES))
     return lambda first: least * max(1, first // (_SHARE * least))
-
-
-def _batches(like: Case, *, total: int, size: Callable[[int], int], folder: Path | None) -> list[Case]:
-    """Return a case for every batch of runs, in their order: those in the folder, and new ones for the gaps.
-
-    >>> batches = _batches(Case("train", {}, 0), total=10, size=lambda _: 4, folder=None)
-    >>> [(case.setting["first_run"], case.setting["runs"]) for case in batches]
-    [(0, 4), (4, 4), (8, 2)]
-    """
-    stored = [] if folder is None else stored_cases(folder, like)
-    stored = [case for case in stored if case.setting.get("seeds") == _SEEDS and _runs(case)[0] < total]
-    batches, first = list[Case](), 0
-    for case in (*sorted(stored, key=_runs), None):
-        end = total if case is None else _runs(case)[0]
-        while first < end:
-            setting = {"first_run": first, "runs": min(size(first), end - first), "seeds": _SEEDS}
-            batches.append(Case(like.task, setting, like.root, like.code))
-            first += setting["runs"]
-        if case is not None:
-            batches.append(case)
-            first = max(first, sum(_runs(case)))
-    return batches

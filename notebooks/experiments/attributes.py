@@ -184,7 +184,7 @@ def measured_twice(people: People, *, records: int) -> tuple[float, float | None
 
 
 def train(case: Mapping[str, object], *, seed: int) -> dict[str, Floats | float | str]:
-    """Train once by DP-SGD with Poisson sampling, and measure on the way: a task for `auditor.run_cases`.
+    """Train once by DP-SGD with Poisson sampling, and measure on the way: a task for `experiments.grid.run_all`.
 
     Args:
         case: ``source``, ``records``, ``scaling`` (as for `people`), ``batch`` (expected size), ``epochs``, ``noise``

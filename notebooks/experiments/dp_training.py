@@ -1,4 +1,4 @@
-"""Train one network with plain SGD or with TensorFlow Privacy's DP-SGD: a task for `auditor.run_cases`.
+"""Train one network with plain SGD or with TensorFlow Privacy's DP-SGD: a task for `experiments.grid.run_all`.
 
 The network is the fully connected benchmark of Shokri et al. 2017 (Section VI: one hidden layer of 128 tanh units), or
 any other stack of tanh layers; the optimiser is in `experiments.network`, and what it promises in `experiments.guarantee`.

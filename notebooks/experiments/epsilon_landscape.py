@@ -11,6 +11,7 @@ import pandas as pd
 
 import auditor
 from experiments.dp_training import DATA
+from experiments.grid import run_all
 from experiments.landscape import (
     Strategy,
     adult_grid,
@@ -111,7 +112,7 @@ def averages(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def every_estimate(
-    results: Sequence[Mapping[str, Any]], *, components: int, full: bool, progress: Any = None
+    results: Sequence[Mapping[str, Any]], *, components: int, full: bool, verbose: int = 0
 ) -> pd.DataFrame:
     """Return every estimate of the first model of each strategy, indexed by strategy.
 
@@ -119,21 +120,21 @@ def every_estimate(
         results: Of `experiments.landscape.run`.
         components: Of the mixtures, at most.
         full: Whether the models are kept in their folder; then their estimates are computed in parallel and kept too.
-        progress: Told how far it is.
+        verbose: As for `experiments.grid.run_all`.
     """
     first = [item for item in results if item["repeat"] == 0 and not item["diverged"]]
     strategies = [strategy_of(item) for item in first]
     if full:
         cases = [{**strategy.case(repeat=0), "components": components} for strategy in strategies]
         folder = folder_of(strategies[0].data).with_name(f"estimates-{strategies[0].data}")
-        rows = auditor.run_cases(estimates_of_kept, cases, folder=folder, progress=progress)
+        rows = run_all(estimates_of_kept, cases, folder=folder, verbose=verbose)
     else:
         rows = [estimates_of(item, components=components) for item in first]
     return pd.DataFrame(rows, index=[strategy.name for strategy in strategies])
 
 
 def estimates_of_kept(case: Mapping[str, Any], *, seed: int) -> dict[str, Any]:  # noqa: ARG001
-    """Return every estimate of a model that is in its folder: a task for `auditor.run_cases`.
+    """Return every estimate of a model that is in its folder: a task for `experiments.grid.run_all`.
 
     Args:
         case: Of `Strategy.case`, with ``components``.

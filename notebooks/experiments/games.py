@@ -1,7 +1,7 @@
 """The membership games of Mahloujifar et al. 2022 on one-hot logistic regression (Appendices H and I).
 
 A model is trained by DP-SGD on records that are 1 in one coordinate and 0 elsewhere, and an attacker looks at one
-coordinate of the model. `play` is a task for ``auditor.run_cases``.
+coordinate of the model. `play` is a task for ``experiments.grid.run_all``.
 
 A record moves its own coordinate only, and its gradient is clipped by itself, so the watched coordinate has the same law
 whether the others are trained or not. ``whole=True`` trains them all, as the paper did; ``whole=False`` is the shortcut.

@@ -1,7 +1,7 @@
 """The one-dimensional Gaussian experiment of Mahloujifar et al. 2022, Appendix F.1, and intervals for what attacks reach.
 
 The training set is all zeros, or all zeros and a one; each step shows the noisy sum of a random batch. The best attacker
-compares the likelihoods of all sums. `observe` is a task for ``auditor.run_cases``.
+compares the likelihoods of all sums. `observe` is a task for ``experiments.grid.run_all``.
 """
 
 from collections.abc import Mapping

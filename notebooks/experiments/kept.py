@@ -45,17 +45,13 @@ def kept_landscape(data: str) -> pd.DataFrame:
 
 
 def _landscape(data: str, *, repeats: int) -> pd.DataFrame:
-    trained = run(GRIDS[data](), repeats=repeats, folder=folder_of(data), progress=_told)
+    trained = run(GRIDS[data](), repeats=repeats, folder=folder_of(data), verbose=10)
     lines = compared(trained)[0][_OF_MODELS]
     if data != "adult":
         return lines
-    first = every_estimate(trained, components=COMPONENTS, full=True, progress=_told)[_OF_FIRST]
+    first = every_estimate(trained, components=COMPONENTS, full=True, verbose=10)[_OF_FIRST]
     of_first = lines[lines["repeat"] == 0].join(first, on="strategy")[_OF_FIRST]
     return lines.join(of_first)
-
-
-def _told(news: object) -> None:
-    print(news, flush=True)
 
 
 def main() -> None:

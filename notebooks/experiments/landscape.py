@@ -8,7 +8,7 @@ and results in the folder that RUNS names (where the notebook with FULL=1 finds 
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from shared import runs_folder
 
 import auditor
 from experiments.dp_training import records_of, seconds_of_steps, train
+from experiments.grid import run_all
 from experiments.guarantee import guarantee
 from experiments.strategies import (
     GRIDS,
@@ -73,7 +74,7 @@ def run(
     repeats: int = 5,
     folder: str | Path | None = None,
     workers: int = _WORKERS,
-    progress: Callable[[Any], object] | None = None,
+    verbose: int = 0,
 ) -> list[Mapping[str, Any]]:
     """Train all models, each kept in the folder as soon as it is there and not trained again.
 
@@ -82,13 +83,13 @@ def run(
         repeats: Models of each.
         folder: Of the results.
         workers: Processes at once, at most.
-        progress: Told how far it is.
+        verbose: As for `experiments.grid.run_all`.
 
     Returns:
         A flat mapping for each model: its case's values and its results.
     """
     settings = cases(strategies, repeats=repeats)
-    results = auditor.run_cases(train, settings, folder=folder, workers=workers, progress=progress)
+    results = run_all(train, settings, folder=folder, workers=workers, verbose=verbose)
     return [{**setting, **result} for setting, result in zip(settings, results, strict=True)]
 
 
@@ -222,7 +223,7 @@ def main() -> None:
             repeats=asked.repeats,
             folder=folder_of(data),
             workers=asked.workers,
-            progress=lambda news, data=data: print(data, news, flush=True),
+            verbose=10,
         )
 
 

@@ -124,7 +124,7 @@ def normal_laws(mean: float) -> LossLaws:
 
 
 def simulated(case: Mapping[str, Any], *, seed: int) -> dict[str, Any]:
-    """Audit one sample of the gamma laws: a task for `auditor.run_cases`.
+    """Audit one sample of the gamma laws: a task for `experiments.grid.run_all`.
 
     Args:
         case: ``d``, the further shape of the non-members' law; ``n``, records of each group; ``delta``; ``repeat``.

@@ -71,7 +71,7 @@ class Strategy:
         return "baseline" if self.epsilon is None else f"DP epsilon {self.epsilon:g}"
 
     def case(self, *, repeat: int) -> dict[str, Any]:
-        """Return the setting of one model, for `auditor.run_cases`; another repeat has another seed."""
+        """Return the setting of one model, for `experiments.grid.run_all`; another repeat has another seed."""
         return {**self.__dict__, "repeat": repeat}
 
 

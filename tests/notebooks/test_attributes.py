@@ -7,8 +7,9 @@ This is the attribute inference of Cherubin et al. 2024, Sections 5 and 6; its c
 import numpy as np
 import pytest
 from experiments import attributes
+from experiments.grid import run_all
 
-from auditor import DPSGD, run_cases
+from auditor import DPSGD
 from auditor.theory import attribute_inference
 
 CASE = {**attributes.SMALL, "records": 160, "batch": 16, "scaling": "standard", "epochs": 2}
@@ -89,7 +90,7 @@ def test_noise_has_the_stated_deviation(people):
 def test_the_order_of_full_and_approximate(tmp_path):
     """In every step full <= approximate <= 2 x full, so the approximate security is the smaller (errata, Section 6.1)."""
     case = {**CASE, "analysis": "every measure"}
-    run, again = (run_cases(attributes.train, [case], folder=tmp_path, workers=1)[0] for _ in range(2))
+    run, again = (run_all(attributes.train, [case], folder=tmp_path, workers=1)[0] for _ in range(2))
     assert run["full"].shape == run["approximate"].shape == (20,)
     assert (run["full"] <= run["approximate"] * (1 + 1e-12)).all()
     assert (run["approximate"] <= 2 * run["full"] * (1 + 1e-12)).all()

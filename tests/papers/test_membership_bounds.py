@@ -365,6 +365,20 @@ def test_full_settings_are_announced_and_resumed(monkeypatch, tmp_path, capsys):
     assert np.array_equal(first[0]["score"], again[0]["score"])
 
 
+def test_a_result_depends_on_its_case_alone():
+    """Other cases, their order and the number of processes leave the result of a case as it is; each has draws of its own."""
+    case = {"noise_multiplier": 1.0, "sampling_rate": 1.0, "steps": 1, "prior": 0.5}
+    cases = [{**case, "runs": runs} for runs in (30, 31, 32)]
+    forwards, backwards = (
+        grid.run_all(gaussian.observe, cases, workers=1),
+        grid.run_all(gaussian.observe, cases[::-1], workers=2),
+    )
+    scores = [result["score"] for result in forwards]
+    for here, there in zip(scores, [result["score"] for result in backwards[::-1]], strict=True):
+        np.testing.assert_array_equal(here, there)
+    assert len({score[0] for score in scores}) == 3
+
+
 def test_private_logistic_regression_is_clipped_gradient_descent():
     """With every record in the batch and no noise, one step is the mean of clipped gradients, by hand."""
     data = adult.stand_in(n_train=50, n_test=20)

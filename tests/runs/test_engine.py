@@ -1,4 +1,4 @@
-"""Many runs of a task: nothing finished runs twice, whatever stopped it; the same results for any number of processes."""
+"""The files and processes of many runs: nothing finished runs twice, whatever stopped it."""
 
 import functools
 import io
@@ -13,136 +13,89 @@ import zipfile
 import numpy as np
 import pytest
 import run_tasks
+from run_tasks import both
 
 import auditor
 from auditor.core import AuditorError, InputError, OutputError
 from auditor.many import Progress, Reporter
 
-
-def plain(results):
-    """Results as lists, so that they can be compared whole."""
-    return [{name: np.asarray(value).tolist() for name, value in item.items()} for item in results]
+CALLS = []
 
 
-def cases(number, marks=None, **more):
-    """So many cases."""
-    extra = more if marks is None else {"marks": str(marks), **more}
-    return [{"x": x, **extra} for x in range(number)]
+@pytest.fixture(autouse=True)
+def _no_calls():
+    CALLS.clear()
 
 
-@pytest.fixture
-def marks(tmp_path):
-    """A folder with a file for every call."""
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
+def counted(with_canary, seed):
+    """A score, and a note of the call."""
+    CALLS.append(seed)
+    return run_tasks.noisy_count(with_canary, seed)
 
 
-def calls(marks):
-    """How often the task was called."""
-    return len(list(marks.iterdir()))
+def collect(train=counted, **options):
+    """Four runs in two batches, in this process."""
+    own = {} if "engine" in options else {"workers": 1}
+    return auditor.collect_runs(train, **{"runs": 4, "batch": 2, **own, **options})
 
 
-def test_results_are_in_the_order_of_the_cases_and_alike_in_one_process_and_two(tmp_path):
-    """One process, two processes, and two with a folder give the same results, in the order of the cases."""
-    alone = auditor.run_cases(run_tasks.tallied, cases(7), workers=1)
-    beside = auditor.run_cases(run_tasks.tallied, cases(7), workers=2)
-    kept = auditor.run_cases(run_tasks.tallied, cases(7), workers=2, folder=tmp_path)
-    assert [item["double"] for item in alone] == [2.0 * x for x in range(7)]
-    assert plain(alone) == plain(beside) == plain(kept)
-
-
-def test_what_is_in_the_folder_is_read_and_not_run_again(tmp_path, marks):
-    """A second call runs only new cases, and gives what is kept as it was, with its types."""
-    folder = tmp_path / "runs"
-    first = auditor.run_cases(run_tasks.tallied, cases(4, marks), folder=folder, workers=1)
-    again = auditor.run_cases(run_tasks.tallied, cases(6, marks), folder=folder, workers=1)
-    assert calls(marks) == 6
-    assert plain(again[:4]) == plain(first)
-    assert list(again[0]) == list(first[0])
-    assert [type(value) for value in again[0].values()] == [str, float, int, bool, np.ndarray]
-
-
-@pytest.mark.parametrize("change", ["case", "task", "seed"])
-def test_another_case_task_or_seed_is_another_file(tmp_path, change):
-    """A stored result of another case, another task or another seed is not taken for this one's."""
-    run = functools.partial(auditor.run_cases, folder=tmp_path, workers=1)
-    first = run(run_tasks.tallied, [{"x": 1}])
-    task = run_tasks.other if change == "task" else run_tasks.tallied
-    case = {"x": 1, "y": None} if change == "case" else {"x": 1}
-    second = run(task, [case], seed=int(change == "seed"))
-    assert len(list(tmp_path.iterdir())) == 2
-    assert (first[0]["seed"] == second[0]["seed"]) == (change == "task")
-
-
-def test_the_seed_depends_on_the_case_and_the_root_alone():
-    """Other cases, their order and the number of processes leave the seed of a case as it is; all seeds differ."""
-    run = functools.partial(auditor.run_cases, run_tasks.other, workers=1)
-    forwards = [item["seed"] for item in run(cases(50))]
-    backwards = [item["seed"] for item in run(cases(60)[::-1])]
-    assert forwards == backwards[::-1][:50]
-    assert run([{"x": 3}])[0]["seed"] == forwards[3]
-    assert run([{"x": 3}], seed=1)[0]["seed"] != forwards[3]
-    assert len(set(forwards)) == 50
-    assert all(0 <= seed < 2**32 for seed in forwards)
-    # Names in another order and NumPy's own numbers are the same case; 1, 1.0 and True are three.
-    ways = ({"x": 1, "y": 2}, {"y": np.int64(2), "x": 1}, {"x": 1.0, "y": 2}, {"x": True, "y": 2})
-    assert len({run([way])[0]["seed"] for way in ways}) == 3
+def test_another_training_or_seed_is_another_file(tmp_path):
+    """Scores of another training or another seed are not taken for this one's."""
+    first, second = (collect(folder=tmp_path, seed=seed) for seed in (0, 1))
+    collect(run_tasks.noisy_count, folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 6
+    assert both(first) != both(second)
+    assert (both(first), both(second)) == (both(collect()), both(collect(seed=1)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_failure_names_its_case_and_keeps_what_is_finished(tmp_path, marks, workers):
-    """An error in the task is one sentence with the case and the error; the rest is not run again when it is fixed."""
-    given = [*cases(4, marks), {"x": 4, "fails": True}]
-    folder = tmp_path / "runs"
-    sentence = r'the task failed for case \{"x": 4, "fails": true\}: ValueError: the loss is NaN\.$'
-    with pytest.raises(AuditorError, match=sentence) as caught:
-        auditor.run_cases(run_tasks.tallied, given, folder=folder, workers=workers)
+def test_a_failure_keeps_what_is_finished(tmp_path, workers):
+    """An error in a run is one sentence with its cause or its trace; finished batches are not run again."""
+    options = {"runs": 20, "workers": workers, "folder": tmp_path}
+    with pytest.raises(
+        AuditorError, match=r"train failed in run 11 .*: ValueError: the loss is NaN; "
+    ) as caught:
+        collect(run_tasks.fails_late, **options)
     if workers == 1:
         assert isinstance(caught.value.__cause__, ValueError)
     else:
-        assert "in tallied" in caught.value.__notes__[0]  # where it happened
-    kept = len(list(folder.iterdir()))
-    assert kept >= (4 if workers == 1 else 1)
-    auditor.run_cases(run_tasks.tallied, given[:4], folder=folder, workers=1)
-    assert calls(marks) <= 4 + (4 - min(kept, 4))
-    assert len(list(folder.iterdir())) == 4
+        assert "in fails_late" in caught.value.__notes__[0]  # where it happened
+    kept, told = len(list(tmp_path.iterdir())), []
+    assert kept == 5 if workers == 1 else kept >= 1
+    collect(run_tasks.fails_late, **options, failed=1e9, progress=told.append)
+    assert (told[-1].done, told[-1].resumed) == (20, 2 * kept)
 
 
 def test_a_process_that_dies_is_one_sentence(tmp_path):
     """Where a process ends, as for want of memory, the sentence says what to do, and what is finished stays."""
-    given = [*cases(2), {"x": 2, "dies": True}, {"x": 3}]
     with pytest.raises(
         AuditorError, match=r"a worker process ended .* for want of memory; give fewer workers\.$"
     ):
-        auditor.run_cases(run_tasks.tallied, given, folder=tmp_path, workers=2)
-    found = auditor.run_cases(run_tasks.tallied, cases(2), folder=tmp_path, workers=2)
-    assert [item["double"] for item in found] == [0.0, 2.0]
+        collect(run_tasks.dies_late, runs=20, folder=tmp_path, workers=2)
+    found = collect(run_tasks.dies_late, runs=10, folder=tmp_path, workers=2)
+    assert both(found) == both(collect(run_tasks.noisy_count, runs=10))
 
 
 _LONG = """
 import sys, time, pathlib, auditor
-def slow(case, seed):
-    (pathlib.Path(sys.argv[2]) / f"{case['x']}-{time.time_ns()}").touch()
-    time.sleep(case["seconds"])
-    return {"x": case["x"]}
+def slow(with_canary, seed):
+    (pathlib.Path(sys.argv[2]) / f"{seed}-{time.time_ns()}").touch()
+    time.sleep(0.05)
+    return float(seed)
 if __name__ == "__main__":
-    seconds = float(sys.argv[3])
-    found = auditor.run_cases(
-        slow, [{"x": x, "seconds": 0.05} for x in range(40)], folder=sys.argv[1], workers=1,
-        progress=lambda line: time.sleep(seconds)
-    )
-    print(len(found))
+    found = auditor.collect_runs(slow, runs=40, batch=1, folder=sys.argv[1], workers=1)
+    print(found.n_member + found.n_nonmember)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a Unix system")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
-def test_what_was_killed_goes_on_where_it_stopped(tmp_path, marks, stop):
+def test_what_was_killed_goes_on_where_it_stopped(tmp_path, stop):
     """Killed or interrupted in the middle, only whole files are left; the next call runs the rest and nothing twice."""
-    program, folder = tmp_path / "program.py", tmp_path / "runs"
+    program, folder, marks = (tmp_path / name for name in ("program.py", "runs", "marks"))
+    marks.mkdir()
     program.write_text(_LONG, encoding="utf-8")
-    command = [sys.executable, str(program), str(folder), str(marks), "0"]
+    command = [sys.executable, str(program), str(folder), str(marks)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while len(list(folder.glob("*.npz"))) < 3 and time.monotonic() < deadline:
@@ -154,27 +107,32 @@ def test_what_was_killed_goes_on_where_it_stopped(tmp_path, marks, stop):
     for path in kept:
         with np.load(path, allow_pickle=False) as archive:
             assert archive["header"].size
-    before = calls(marks)
+    before = len(list(marks.iterdir()))
     assert before <= len(kept) + 1  # at most the one that was running
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "40"
-    assert calls(marks) - before == 40 - len(kept)
+    assert len(list(marks.iterdir())) - before == 40 - len(kept)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_task_that_ends_the_program_is_a_sentence(workers):
-    """An exit inside a task names its case, in this process as in another."""
-    with pytest.raises(AuditorError, match=r'^the task failed for case \{"x": .*\}: SystemExit: 3\.'):
-        auditor.run_cases(run_tasks.quits, cases(2), workers=workers)
+class Interrupted:
+    """An engine that lets another call finish after its first unit."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def results(self, work, units):
+        """Yield the results of the work."""
+        yield work(units[0])
+        self.call()
+        yield from map(work, units[1:])
 
 
-def test_what_another_call_finished_meanwhile_is_read(tmp_path, marks):
-    """The first case makes another call on the same folder, which runs the second one: that one is then read."""
-    about = {"marks": str(marks), "folder": str(tmp_path / "runs")}
-    given = [{"x": x, **about} for x in range(2)]
-    found = auditor.run_cases(run_tasks.meanwhile, given, folder=tmp_path / "runs", workers=1)
-    assert [item["x"] for item in found] == [0, 1]
-    assert calls(marks) == 2
+def test_what_another_call_finished_meanwhile_is_read(tmp_path):
+    """After the first batch another call on the same folder makes the others: these are then read."""
+    call = functools.partial(collect, runs=8, folder=tmp_path)
+    found = call(engine=Interrupted(call))
+    assert len(CALLS) == 8
+    assert both(found) == both(collect(runs=8))
 
 
 def test_old_drafts_of_killed_processes_are_taken_away(tmp_path):
@@ -186,7 +144,7 @@ def test_old_drafts_of_killed_processes_are_taken_away(tmp_path):
         path.touch()
     for path in (old, other):
         os.utime(path, (time.time() - 7200,) * 2)
-    auditor.run_cases(run_tasks.other, cases(1), folder=tmp_path, workers=1)
+    collect(folder=tmp_path)
     assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
 
 
@@ -203,11 +161,10 @@ def claiming(path, shape):
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "renamed", "pickle", "huge"])
-def test_a_damaged_file_is_made_again(tmp_path, marks, damage):
-    """A file that is cut off, was renamed, holds a pickle or claims 10^14 numbers is not used: its case is run again."""
-    folder, given = tmp_path / "runs", cases(2, marks)
-    first = auditor.run_cases(run_tasks.tallied, given, folder=folder, workers=1)
-    path, other = folder.iterdir()
+def test_a_damaged_file_is_made_again(tmp_path, damage):
+    """A file that is cut off, was renamed, holds a pickle or claims 10^14 numbers is not used: its runs are made again."""
+    first = collect(folder=tmp_path)
+    path, other = tmp_path.iterdir()
     content = {
         "empty": b"",
         "cut": path.read_bytes()[:-30],
@@ -216,50 +173,32 @@ def test_a_damaged_file_is_made_again(tmp_path, marks, damage):
         "huge": claiming(path, (10**14,)),
     }[damage]
     path.write_bytes(content)
-    assert plain(auditor.run_cases(run_tasks.tallied, given, folder=folder, workers=1)) == plain(first)
-    assert calls(marks) == 3
+    assert both(collect(folder=tmp_path)) == both(first)
+    assert len(CALLS) == 6
 
 
-@pytest.mark.parametrize(
-    ("result", "words"),
-    [
-        ("done", "must return a mapping"),
-        ({1: 2.0}, "must have texts as names"),
-        ({"v": object()}, "got 'v' of type object"),
-        ({"v": [[1, 2], [3]]}, "got 'v' of type list"),
-        ({"v": np.ma.array([1.0, 2.0], mask=[False, True])}, "got 'v' of type MaskedArray"),
-        ({"v": 2**70}, "numbers of at most 64 bits .* got 'v' of type int"),
-    ],
-)
-def test_results_that_no_file_can_hold_are_refused(result, words):
-    """A result is a flat mapping to numbers, texts, truth values or arrays of numbers; the sentence names the case."""
-    with pytest.raises(InputError, match=rf"{words}.* for case \{{\"x\": 0\}}\.$"):
-        auditor.run_cases(lambda *_, **__: result, cases(1), workers=1)
-
-
-def test_only_a_named_function_has_results_that_are_kept(tmp_path):
-    """A lambda or a partial shares its name with others, so its results are not kept; without a folder it runs."""
-    for task in (lambda case, seed: {"x": case["x"] + 0 * seed}, functools.partial(run_tasks.other)):
-        with pytest.raises(InputError, match="task must be a named function when its results are kept"):
-            auditor.run_cases(task, cases(1), folder=tmp_path)
-        assert auditor.run_cases(task, cases(1), workers=1)[0]["x"] == 0
-    with pytest.raises(InputError, match="task must be a function, got str"):
-        auditor.run_cases("train", cases(1))
+def test_only_a_named_function_has_scores_that_are_kept(tmp_path):
+    """A lambda or a partial shares its name with others, so its scores are not kept; without a folder it runs."""
+    for train in (lambda *_: 1.0, functools.partial(counted)):
+        with pytest.raises(InputError, match="train must be a named function when its results are kept"):
+            collect(train, folder=tmp_path)
+        assert collect(train).n_member == 2
+    with pytest.raises(InputError, match="train must be a function, got str"):
+        collect("train")
 
 
 def test_a_folder_inside_a_file_is_refused_before_any_run(tmp_path):
     """Where the folder cannot be made nothing is run."""
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="cannot be made"):
-        auditor.run_cases(run_tasks.tallied, cases(1, tmp_path), workers=1, folder=tmp_path / "file" / "runs")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+        collect(folder=tmp_path / "file" / "runs")
+    assert CALLS == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_linear_algebra_has_one_thread(workers):
-    """In this process as in others, a task's linear algebra runs in one thread, so that runs do not fight for cores."""
-    found = auditor.run_cases(run_tasks.threads, cases(2), workers=workers)
-    assert [item["most"] for item in found] == [1, 1]
+    """In this process as in others, a training's linear algebra runs in one thread, so that runs do not fight for cores."""
+    assert both(collect(run_tasks.threads, workers=workers)) == ([1, 1], [1, 1])
 
 
 def test_progress_is_told_once_a_second(monkeypatch):

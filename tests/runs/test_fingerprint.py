@@ -168,7 +168,7 @@ def test_what_is_closed_over_has_a_plain_form():
     values = [
         np.arange(3), np.arange(4), {"x": 1}, {"x": 2}, [1], (1,), {1}, 1, 1.0, True, None,
         auditor.StatedClaim(1.0, 1e-5), auditor.StatedClaim(2.0, 1e-5), auditor.Adjacency.ADD_REMOVE,
-        run_tasks.other, run_tasks.tallied, int, len,
+        run_tasks.noisy_count, run_tasks.threads, int, len,
     ]  # fmt: skip
     assert len({fingerprint(_closing(value)) for value in values}) == len(values)
     assert fingerprint(_closing({"x": 1, "y": 2})) == fingerprint(_closing({"y": 2, "x": 1}))

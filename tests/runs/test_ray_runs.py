@@ -66,12 +66,10 @@ def test_scores_and_files_are_the_same_on_every_engine(tmp_path, capsys):
     assert capsys.readouterr().out.count("30 of 30 runs done") == 3
 
 
-def test_cases_have_one_thread_in_a_worker_too():
-    """A task's linear algebra runs in one thread on Ray as in other processes, so that its sums are the same."""
-    found = auditor.run_cases(
-        run_tasks.threads, [{"x": 1}, {"x": 2}], engine=auditor.collectors.RayEngine(workers=2)
-    )
-    assert [item["most"] for item in found] == [1, 1]
+def test_runs_have_one_thread_in_a_worker_too():
+    """A training's linear algebra runs in one thread on Ray as in other processes, so that its sums are the same."""
+    engine = auditor.collectors.RayEngine(workers=2)
+    assert both(auditor.collect_runs(run_tasks.threads, runs=4, engine=engine)) == ([1, 1], [1, 1])
 
 
 def test_what_was_interrupted_goes_on_and_stops_where_it_would_have(tmp_path):

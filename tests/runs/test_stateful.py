@@ -13,29 +13,19 @@ from run_tasks import InDisorder
 from simulation import run_machine
 
 import auditor
-from auditor.many.run_cases import Case
+from auditor.many.training_runs import seed_of
 
 STOP = {"after": 0}
 MADE = []
 
 
-def drawn(case, seed):
-    """A result of the seed; it is written down that it was made, and after so many the caller is stopped."""
+def trained(with_canary, seed):
+    """A score of the seed; it is written down that it was made, and after so many the caller is stopped."""
     if STOP["after"] == 0:
         raise KeyboardInterrupt
     STOP["after"] -= 1
-    MADE.append(case["x"])
-    return {"seed": seed, "x": case["x"]}
-
-
-def seeds(case, seed):
-    """The same results, whatever is said."""
-    return {"seed": seed, "x": case["x"]}
-
-
-def trained(with_canary, seed):
-    """A score of the seed, written down in the same way."""
-    return drawn({"x": seed}, seed)["seed"] + 0.5 * with_canary
+    MADE.append(seed)
+    return seed + 0.5 * with_canary
 
 
 def calm(with_canary, seed):
@@ -43,10 +33,11 @@ def calm(with_canary, seed):
     return seed + 0.5 * with_canary
 
 
-def number_in(path):
-    """The number of the case that a file says it holds, if it can be read."""
+def batch_in(path):
+    """The first run and the number of runs that a file says it holds, if it can be read."""
     with contextlib.suppress(Exception), path.open("rb") as stream, np.load(stream) as archive:
-        return json.loads(archive["header"].tobytes())["case"]["x"]
+        case = json.loads(archive["header"].tobytes())["case"]
+        return (case["first_run"], case["runs"]) if archive["array_0"].size == case["runs"] else None
 
 
 class Pairs:
@@ -75,25 +66,12 @@ class Disturbed(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder, self.scores = (Path(tempfile.mkdtemp(prefix="stateful-")) for _ in range(2))
-        self.whole = set()  # the numbers of what is in files as it was written
+        self.folder = Path(tempfile.mkdtemp(prefix="stateful-"))
+        self.written = {}  # the batch of each file as it was written
 
     def teardown(self):
         """Remove the files."""
         shutil.rmtree(self.folder)
-        shutil.rmtree(self.scores)
-
-    @rule(cases=st.integers(1, 8), after=st.integers(0, 8))
-    def call(self, cases, after):
-        """A call is stopped early, or ends with the results of undisturbed ones; nothing whole is made again."""
-        STOP["after"] = after
-        MADE.clear()
-        given = [{"x": x} for x in range(cases)]
-        with contextlib.suppress(KeyboardInterrupt):
-            found = auditor.run_cases(drawn, given, folder=self.folder, workers=1)
-            assert found == auditor.run_cases(seeds, given, workers=1)
-        assert not set(MADE) & self.whole
-        self.whole |= set(MADE)
 
     @precondition(lambda self: self.files)
     @rule(which=st.integers(0, 100), place=st.floats(0, 1, exclude_max=True))
@@ -102,7 +80,6 @@ class Disturbed(RuleBasedStateMachine):
         path = self.files[which % len(self.files)]
         content = path.read_bytes()
         path.write_bytes(content[: int(place * len(content))])
-        self.look()
 
     @precondition(lambda self: len(self.files) > 1)
     @rule(which=st.integers(0, 100), other=st.integers(0, 100))
@@ -111,12 +88,6 @@ class Disturbed(RuleBasedStateMachine):
         first, second = (self.files[place % len(self.files)] for place in (which, other))
         if first != second:
             shutil.copyfile(first, second)
-            self.look()
-
-    def look(self):
-        """Only what a file of its own says is whole."""
-        names = {x: Case(f"{__name__}.drawn", {"x": x}, 0).file_name for x in self.whole}
-        self.whole = {x for x in self.whole if number_in(self.folder / names[x]) == x}
 
     @rule(
         runs=st.sampled_from((4, 6, 10)),
@@ -126,14 +97,24 @@ class Disturbed(RuleBasedStateMachine):
         order=st.integers(0, 9),
     )
     def train(self, runs, batch, after, enough, order):
-        """Trainings are stopped early, or end with the scores of undisturbed ones, up to where the runs are enough."""
+        """Trainings are stopped early, or end with the scores of undisturbed ones; no run of a whole file is made again."""
+        whole = self.whole
         STOP["after"] = after
+        MADE.clear()
         given = {"batch": batch, "engine": InDisorder(order), "stop": enough and Pairs(enough)}
         with contextlib.suppress(KeyboardInterrupt):
-            found = auditor.collect_runs(trained, runs=runs, folder=self.scores, **given)
-            whole = auditor.collect_runs(calm, runs=min(runs, 2 * enough) if enough else runs, workers=1)
-            assert found.member.tolist() == whole.member.tolist()
-            assert found.nonmember.tolist() == whole.nonmember.tolist()
+            found = auditor.collect_runs(trained, runs=runs, folder=self.folder, **given)
+            expected = auditor.collect_runs(calm, runs=min(runs, 2 * enough) if enough else runs, workers=1)
+            assert found.member.tolist() == expected.member.tolist()
+            assert found.nonmember.tolist() == expected.nonmember.tolist()
+        assert not set(MADE) & whole
+        self.written |= {path.name: batch_in(path) for path in self.files if path.name not in self.written}
+
+    @property
+    def whole(self):
+        """The seeds of the runs in files that are as they were written."""
+        batches = [batch_in(path) for path in self.files if batch_in(path) == self.written[path.name]]
+        return {seed_of(first + run, 0) for first, count in batches for run in range(count)}
 
     @property
     def files(self):

@@ -13,8 +13,8 @@ from run_tasks import Below, InDisorder, both
 import auditor
 from auditor.core import AuditorError, InputError
 from auditor.curves.transforms import published
-from auditor.many.run_cases import Case
-from auditor.many.training_runs import _batches, _sizes, seed_of
+from auditor.many.batches import layout
+from auditor.many.training_runs import _sizes, seed_of
 
 MOST = 60
 RULE = Below(4)
@@ -96,11 +96,10 @@ def test_two_pairs_are_the_least():
 def test_new_batches_are_small_and_few(most, least):
     """Where runs may be enough any time batches are of 2 at first, and later of a fiftieth of the runs before them."""
     size = _sizes(most, None, stops=True)
-    cases = _batches(Case("train", {}, 0), total=most, size=size, folder=None)
-    made = [(case.setting["first_run"], case.setting["runs"]) for case in cases]
-    assert sum(runs for _, runs in made) == most
+    made = layout([], total=most, size=size)
+    assert sum(batch.count for batch in made) == most
     assert len(made) <= 1000
-    assert all(runs % 2 == 0 and runs <= max(least, first / 50) for first, runs in made)
+    assert all(batch.count % 2 == 0 and batch.count <= max(least, batch.first / 50) for batch in made)
 
 
 def test_an_error_counts_only_where_its_run_does():
