@@ -6,7 +6,6 @@ from auditor.core.options import (
 )
 from auditor.estimators.band import measured
 from auditor.estimators.certified import Counts, clopper_pearson, grid_ceiling, most_telling, threshold_bound
-from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
     alternatives,
     fit_gap,

@@ -21,7 +21,6 @@ from auditor.core.verb import of_options
 from auditor.curves.tradeoff import count
 from auditor.estimators.band import curves_of_runs
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
-from auditor.estimators.credible import credible_lower
 from auditor.estimators.gdp import GDP, NO_EPSILON
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
@@ -152,17 +151,15 @@ def _shared(losses: Losses, others: Losses) -> int | None:
     return shared if shared - expected > allowed else None
 
 
-# --- The rows of an audit of many runs: four methods at one threshold, of which one certifies and alone can judge ---
+# --- The rows of an audit of many runs: three methods at one threshold, of which one certifies and alone can judge ---
 
 
 CERTIFIED, KATZ = "epsilon_bound.clopper_pearson", "epsilon_bound.katz"
-BAYESIAN = "epsilon_bound.bayesian"
 
 _ONE_THRESHOLD = "it needs one threshold, and a grid of ranks has many; fix one in advance, or have it chosen on other runs"
 _EMPTY = "{}: the variance of the ratio that the certified bound comes from is not known then"
 _NO_ALARM = "no run without the canary was called one with it"
 _NO_MISS = "no run with the canary was missed"
-_BLIND = "all judged scores are equal, so this score could not have shown any leak"
 _FIXED_ONLY = "it holds only where the number of runs was fixed before anybody looked"
 
 
@@ -267,24 +264,6 @@ def _empty_cell(counts: Counts, basis: _Basis) -> str | None:
     if result.details["tail"] == Tail.LOWER:
         return _NO_ALARM if counts.false_positives == 0 else None
     return _NO_MISS if counts.true_positives == counts.members else None
-
-
-def _bayesian(basis: _Basis) -> Estimate:
-    method = "posterior of both error rates under Jeffreys' priors, the reversed guess included; Zanella-Beguelin et al. 2023"
-    counts = basis.judged.counts
-    if counts is None:
-        return basis.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
-    if all_equal(basis.judged.losses):
-        return basis.without(BAYESIAN, method, _BLIND, credible=True)
-    value = credible_lower(counts, delta=basis.delta, alpha=basis.alpha)
-    return basis.row(
-        BAYESIAN,
-        value,
-        method,
-        "credible: its probability is over a prior, and for one mechanism it can be wrong more often than it says",
-        ceiling=credible_lower(_perfect(counts), delta=basis.delta, alpha=basis.alpha),
-        credible=True,
-    )
 
 
 def _gdp(basis: _Basis) -> Estimate:
@@ -431,14 +410,14 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
 
     Beside it, for reading: one threshold guesses the world of a run, chosen on runs that it does not judge, because the
     best threshold of the judged runs themselves makes every bound too high. Its two error rates bound epsilon from below
-    in both directions, by four methods.
+    in both directions, by three methods.
 
     Raises:
         InputError: Arguments that cannot be used, or too few runs.
 
     Source: the joint test, the exact test and the bets are [own], derived in `auditor.estimators.joint_test`, `exact_test`
-    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
-    al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
+    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Nasr et al. 2023
+    (Gaussian).
 
     >>> import numpy as np
     >>> from auditor import StatedClaim
@@ -473,7 +452,7 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
         adjacency=between,
         declared=basis.declared,
     )
-    reading = [_certified(basis, setting.threshold), _katz(basis), _bayesian(basis), _gdp(basis)]
+    reading = [_certified(basis, setting.threshold), _katz(basis), _gdp(basis)]
     if isinstance(setting.test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
     own = _checks_of(losses)[: None if setting.counts is None else 2]  # of counts, all but the repeats

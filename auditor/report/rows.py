@@ -184,8 +184,6 @@ class Row:
         if self.alone:
             result = f"{self.ends} when taken alone, {level}"
             result = result if self.metric.lower_bound else f"not shown: {result}"
-        elif detail(item, "credible"):
-            result = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:

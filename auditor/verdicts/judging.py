@@ -172,7 +172,6 @@ def _why_no_judge(estimate: Estimate) -> str | None:
 # The reasons why a bound judges nothing, by its details.
 _NO_JUDGE = {
     "conditional": "it holds only under a condition that no audit can check; use {judge}",
-    "credible": "its probability is over a prior, and not over the audits of one mechanism; use a certified bound",
     "approximate": "its limits are approximate and can promise too much; use a certified bound",
 }
 

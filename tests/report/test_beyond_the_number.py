@@ -169,7 +169,7 @@ def test_rows_of_dashes_go(choice):
         assert "Katz bound, approximate —" not in text
         assert "| Katz bound" not in text
         assert re.search(
-            r"Katz bound, approximate(: It|, Bayesian bound, credible, Bound if the curve is Gaussian. It)",
+            r"Katz bound, approximate(: It|, Bound if the curve is Gaussian. It)",
             text,
         )
 

@@ -1,4 +1,4 @@
-"""The audit of many runs: the whole curve judges, and for reading four methods at one threshold chosen elsewhere."""
+"""The audit of many runs: the whole curve judges, and for reading three methods at one threshold chosen elsewhere."""
 
 import json
 import math
@@ -31,8 +31,8 @@ from auditor.many import whole_curve
 from auditor.results import schema
 from auditor.verdicts import judge
 
-JUDGING, CERTIFIED, KATZ, BAYESIAN, GDP = (
-    f"epsilon_bound.{name}" for name in ("order_statistics", "clopper_pearson", "katz", "bayesian", "gdp")
+JUDGING, CERTIFIED, KATZ, GDP = (
+    f"epsilon_bound.{name}" for name in ("order_statistics", "clopper_pearson", "katz", "gdp")
 )
 NORMAL = NormalDist()
 
@@ -126,17 +126,10 @@ def test_the_gaussian_row_by_the_normal_law_of_the_standard_library():
     assert math.isclose(delta, 1e-5, rel_tol=1e-6)
 
 
-def test_a_score_that_is_blind_has_no_credible_row():
-    """All scores alike show nothing: the posterior would still put epsilon above 0, so there is no such row."""
-    result = audited(Losses(member=np.ones(50), nonmember=np.ones(50)), threshold=FixedThreshold(1.0))
-    assert result.estimate(BAYESIAN).value is None
-    assert "could not have shown any leak" in result.estimate(BAYESIAN).reason
-
-
 def test_every_row_says_what_it_is_about(rng):
-    """Five rows about the training algorithm, each with delta, adjacency, level, ceiling, counts and assumptions."""
+    """Four rows about the training algorithm, each with delta, adjacency, level, ceiling, counts and assumptions."""
     result = audited(shifted(rng), adjacency="replace-one")
-    assert [item.name for item in result.estimates] == [JUDGING, CERTIFIED, KATZ, BAYESIAN, GDP]
+    assert [item.name for item in result.estimates] == [JUDGING, CERTIFIED, KATZ, GDP]
     assert result.estimate(JUDGING).value > result.estimate(CERTIFIED).value
     for row in result.estimates:
         assert row.subject is Subject.MECHANISM
@@ -175,7 +168,7 @@ def test_runs_given_apart_choose_the_threshold_for_all(rng):
     result = audited(losses, threshold_runs=others)
     assert (result.data["judged"], result.data["chosen_on"]) == ([2000, 2000], [300, 300])
     fixed = audited(losses, threshold=FixedThreshold(result.data["threshold"]))
-    for name in (CERTIFIED, KATZ, BAYESIAN, GDP):
+    for name in (CERTIFIED, KATZ, GDP):
         assert result.estimate(name).value == fixed.estimate(name).value
     assert result.provenance["threshold_runs_sha256"] != result.provenance["input_sha256"]
 
@@ -222,7 +215,7 @@ def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
     for rule in (RankGrid(), RankGrid(interval=Melded())):
         result = audited(losses, threshold=rule)
         assert result.estimate(CERTIFIED).value == clopper_pearson(losses, delta=1e-5, rule=rule).value
-        for name in (KATZ, BAYESIAN, GDP):
+        for name in (KATZ, GDP):
             assert result.estimate(name).value is None
             assert "one threshold" in result.estimate(name).reason
 
@@ -231,10 +224,10 @@ def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
 
 
 def test_only_the_row_of_all_thresholds_judges(rng):
-    """Approximate, credible and conditional rows are refused as judges, however large they are."""
+    """Approximate and conditional rows are refused as judges, however large they are."""
     result = audited(shifted(rng), claim=StatedClaim(0.1, 1e-5))
     assert [item.estimate for item in result.comparisons] == [JUDGING] == [result.data["certified"]]
-    for name, words in ((KATZ, "approximate"), (BAYESIAN, "over a prior"), (GDP, "condition")):
+    for name, words in ((KATZ, "approximate"), (GDP, "condition")):
         with pytest.raises(InputError, match=words):
             judge(result.claims[0], result.estimate(name))
 
@@ -286,7 +279,7 @@ def test_runs_in_their_order_refute_at_any_time(rng):
     row = result.estimate("epsilon_bound.sequential")
     assert 1 < row.details["claimed_curve"]["refuted_at_pair"] < 50
     assert 0 < row.value <= row.details["ceiling"]
-    for name in (CERTIFIED, KATZ, BAYESIAN, GDP):
+    for name in (CERTIFIED, KATZ, GDP):
         assert "fixed before" in result.estimate(name).reason
     right = audited(shifted(rng, by=1.0, runs=200), claim=claim, test=auditor.Sequential())
     assert right.verdict is Verdict.NOT_REFUTED

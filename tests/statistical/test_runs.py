@@ -16,7 +16,7 @@ from simulation import ALPHA, seldom
 
 from auditor import audit_runs
 from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
-from auditor.estimators import Counts, MemberLimits, credible_lower, most_telling, threshold_bound
+from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
 from auditor.many.runs import _mu
 from auditor.theory import gaussian_epsilon
 
@@ -102,24 +102,6 @@ def test_katz_is_an_approximation():
     chance = stats.binom.pmf(np.arange(12), 1000, rate)
     assert chance @ above > 0.08
     assert chance @ certified < ALPHA / 2
-
-
-@pytest.fixture(scope="module")
-def credible():
-    """The credible limit at every pair of counts of eight runs of each world."""
-    return table(lambda counts: credible_lower(counts, delta=0.0, alpha=ALPHA), 8, 8)
-
-
-def test_the_credible_limit_holds_on_average_over_its_prior(credible):
-    """Rates drawn from Jeffreys' prior and counts drawn from them: the limit is above the truth in 5%, neither more nor less."""
-    rng, draws = np.random.default_rng(11), 200_000
-    tpr, fpr = rng.beta(0.5, 0.5, (2, draws))
-    limits = credible[rng.binomial(8, tpr), rng.binomial(8, fpr)]
-    with np.errstate(divide="ignore"):
-        truth = np.abs(np.log([tpr / fpr, (1 - fpr) / (1 - tpr)])).max(axis=0)
-    above = int((limits > truth).sum())
-    # Two-sided at 1e-4, so that a limit that is too low fails as well.
-    assert 5e-5 < stats.binom.cdf(above, draws, ALPHA) < 1 - 5e-5
 
 
 # --- Whole audits ------------------------------------------------------------------------------------
