@@ -1,7 +1,6 @@
 from auditor.core.options import (
     Calibrated as Calibrated,
     ClopperPearson as ClopperPearson,
-    Katz as Katz,
     Split as Split,
 )
 from auditor.estimators.band import measured
