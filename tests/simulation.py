@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from scipy import stats
 
 from auditor import AuditResult
-from auditor.core import ClopperPearson, Sample
+from auditor.core import Sample
 from auditor.estimators import Counts, MemberLimits, threshold_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.registry import ESTIMATORS
@@ -13,7 +13,6 @@ from auditor.estimators.setting import AuditOptions, Inputs
 from auditor.pipeline import shown_together
 
 ALPHA = 0.05
-EXACT = ClopperPearson()
 
 
 # What losses may be distributed as: bounds that go by ranks alone are the same for every law without ties.
@@ -80,11 +79,11 @@ def rate_of(request, name, missed, *, seed, runs, long=4000):
     return told(name, sum(bool(missed(rng)) for _ in range(number)), number)
 
 
-def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, interval=EXACT):
+def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95):
     """The bound of one threshold fixed in advance, from its four counts."""
     limits = MemberLimits(Sample(), members)
     counts = Counts(hits, members, alarms, nonmembers)
-    found = threshold_bound(counts, limits, delta=delta, alpha=1 - confidence, interval=interval)
+    found = threshold_bound(counts, limits, delta=delta, alpha=1 - confidence)
     return max(0.0, found.epsilon)
 
 

@@ -97,7 +97,7 @@ def test_a_name_that_stands_elsewhere_is_refused_with_its_place():
     assert len(auditor.theory.__all__) <= 40
     for package, name, place in (
         (auditor, "compare_audits", "auditor.comparison.compare_audits"),
-        (auditor, "Katz", "auditor.estimators.Katz"),
+        (auditor, "ClopperPearson", "auditor.estimators.ClopperPearson"),
         (auditor, "overview", "auditor.theory.overview"),
     ):
         with pytest.raises(AttributeError, match=f"has no attribute {name!r}; it is {place}$"):

@@ -19,7 +19,6 @@ from auditor.core import (
     Estimate,
     FixedThreshold,
     InputError,
-    Katz,
     Losses,
     Melded,
     OnePerPerson,
@@ -165,8 +164,7 @@ CASES = {
     "threshold must be finite, got nan": lambda: FixedThreshold(math.nan),
     r"fraction must lie in \(0, 1\), got 1": lambda: Split(1.0),
     "seed must be a whole number of 0 or more, got -1": lambda: Split(seed=-1),
-    r"interval must be auditor\.estimators\.Calibrated or auditor\.estimators\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
-    r"interval must be auditor\.estimators\.ClopperPearson or auditor\.estimators\.Katz, got": lambda: FixedThreshold(0.0, Melded()),
+    r"interval must be auditor\.estimators\.Calibrated or auditor\.estimators\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Census()),
     "engine must be the PrivacyEngine of the training or its accountant, got object": lambda: DPSGD.from_opacus(object()),
     "at least 1 step, got none": opacus_run,
     r"sampling_rate must lie in \(0, 1\], got 1.5": lambda: opacus_run((1.0, 1.5, 3)),
@@ -197,9 +195,6 @@ CASES = {
     "records on each side of a split must be 2 or more, got 1": lambda: clopper_pearson(TWO, delta=0.0, rule=Split()),
     "as many records as were scored, got of = 9 for 10 member losses": lambda: clopper_pearson(
         TEN, delta=0.0, coverage=Subset(of=9), rule=RankGrid(interval=Melded())
-    ),
-    r"Katz\(\) limits are offered for coverage=Sample\(\) only, got Census": lambda: clopper_pearson(
-        TEN, delta=0.0, coverage=Census(), rule=FixedThreshold(3.0, Katz())
     ),
     # Curves.
     "columns must have the same length: fpr has 2, tpr has 3": lambda: TradeoffCurve(fpr=[0, 1], tpr=[0, 0.5, 1]),
@@ -274,7 +269,6 @@ CASES = {
     r"instance 1 \(counting from 0\) must be": lambda: models(TWO, "losses.csv"),
     "instances 0 and 2": lambda: models(TWO, TEN, TWO),
     "split must be auditor.UnknownSplit or auditor.RandomSplit or": lambda: models(split=2),
-    r"ClopperPearson\(\), got Katz\(\)": lambda: runs(threshold=FixedThreshold(0.5, Katz())),
     "records on each side of a split must be 2 or more, got 1 at fraction 0.1": lambda: runs(threshold=Split(0.1)),
     "threshold must be .*RankGrid or .*FixedThreshold or .*Split or None, got 0.5": lambda: runs(threshold=0.5),
     "must be other runs than those that are judged": lambda: runs(threshold_runs=TEN),

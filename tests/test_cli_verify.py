@@ -70,7 +70,7 @@ def test_a_result_that_python_made_is_verified(capsys):
     losses = auditor.collectors.read_losses("losses.csv")
     auditor.audit(
         losses,
-        threshold=auditor.FixedThreshold(-1.5, interval=auditor.estimators.Katz()),
+        threshold=auditor.FixedThreshold(-1.5),
         fpr=iter((0.2, 0.05)),
         claim=auditor.StatedClaim.from_points([(1.0, 1e-3), (2.0, 1e-6)]),
         mixture=auditor.Mixture(2),

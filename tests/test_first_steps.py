@@ -216,7 +216,6 @@ def test_a_regression_is_audited_by_the_name_of_its_task():
         (lambda: auditor.DPSGD(1.0, 0.1, 9, sampling="shuffled").sampling, auditor.ShuffledBatches()),
         (lambda: auditor.RankGrid(interval="melded").interval, auditor.Melded()),
         (lambda: auditor.RankGrid(interval="clopper-pearson").interval, auditor.estimators.ClopperPearson()),
-        (lambda: auditor.FixedThreshold(0.5, interval="katz").interval, auditor.estimators.Katz()),
         (lambda: auditor.StatedClaim(1, 0, "replace-one").adjacency, auditor.Adjacency.REPLACE_ONE),
         (lambda: auditor.Sequential(adjacency="replace-one").adjacency, auditor.Adjacency.REPLACE_ONE),
         (
@@ -224,7 +223,7 @@ def test_a_regression_is_audited_by_the_name_of_its_task():
             "'mean', 'sum', 'min-k', 'zlib'",
         ),
         (lambda: auditor.DPSGD(1.0, 0.1, 9, sampling="poison"), "did you mean 'poisson'"),
-        (lambda: auditor.RankGrid(interval="katz"), "'calibrated', 'clopper-pearson', 'melded'"),
+        (lambda: auditor.RankGrid(interval="wald"), "'calibrated', 'clopper-pearson', 'melded'"),
         (lambda: auditor.audit_runs(MEMBER, OTHERS), "too many arguments by position"),
         (lambda: auditor.audit_runs(members=MEMBER), r"losses=auditor.Losses\(member=..., nonmember=...\)"),
     ],

@@ -229,7 +229,6 @@ CERTIFIED = "epsilon_bound.clopper_pearson"
         (True, {"subject": Subject.MECHANISM, "adjacency": Adjacency.REPLACE_ONE}, ExitCode.DONE),
         (True, {"lower": 1.0}, ExitCode.DONE),
         (True, {"name": "epsilon_bound.gdp"}, ExitCode.DONE),
-        (True, {"details": {"approximate": True}}, ExitCode.DONE),
     ],
 )
 def test_a_rejected_fit_below_what_is_certified_decides_nothing(name, rejected, bound, expected):

@@ -70,9 +70,7 @@ AUDITS = {
     "subset": lambda: auditor.audit(
         groups(400), coverage=auditor.Subset(of=1000), persons=auditor.EachRecord()
     ),
-    "fixed threshold": lambda: auditor.audit(
-        groups(400), threshold=auditor.FixedThreshold(-1.0, interval=auditor.estimators.Katz())
-    ),
+    "fixed threshold": lambda: auditor.audit(groups(400), threshold=auditor.FixedThreshold(-1.0)),
 }  # fmt: skip
 
 

@@ -69,7 +69,6 @@ from auditor.core.options import (
     EachRecord as EachRecord,
     FixedSizeSampling as FixedSizeSampling,
     FixedThreshold as FixedThreshold,
-    Katz as Katz,
     Melded as Melded,
     MembershipSplit as MembershipSplit,
     Mixture as Mixture,

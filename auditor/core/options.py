@@ -5,12 +5,11 @@ A choice is data; the computations are elsewhere. Each is checked when it is bui
 
 import datetime as dt
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 from auditor.core import validate
 from auditor.core.claims import (
@@ -196,11 +195,6 @@ class Melded:
 
 
 @dataclass(frozen=True)
-class Katz:
-    """Large-sample limits of the log of the ratio (Katz et al. 1978): APPROXIMATE, they can promise too much."""
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """Every rank of both tails at once, calibrated together: the largest epsilon that the whole of the scores refutes.
 
@@ -212,14 +206,11 @@ class Calibrated:
     """
 
 
-_RankInterval = Calibrated | ClopperPearson | Melded
-ThresholdInterval = ClopperPearson | Katz
-
-
-def _set_interval(rule: Any, kinds: tuple[type, ...]) -> None:
-    """Replace the name of an interval, such as ``clopper-pearson``, by its value, and refuse any other kind."""
-    names = {re.sub("(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in kinds}
-    vars(rule)["interval"] = chosen("interval", rule.interval, names)
+_INTERVALS: dict[str, Callable[..., Any]] = {
+    "calibrated": Calibrated,
+    "clopper-pearson": ClopperPearson,
+    "melded": Melded,
+}
 
 
 # --- How a certified bound picks its threshold ----------------------------------------------------
@@ -244,25 +235,21 @@ class RankGrid:
 
     def __post_init__(self) -> None:
         validate.one_of("tails", self.tails, ("both", "lower", "upper"))
-        _set_interval(self, get_args(_RankInterval))
+        vars(self)["interval"] = chosen("interval", self.interval, _INTERVALS)
 
 
 @dataclass(frozen=True)
 class FixedThreshold:
     """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
 
-    ``interval`` is `ClopperPearson`, or the approximate `Katz`, or its name.
-
     >>> FixedThreshold(0.7).threshold
     0.7
     """
 
     threshold: float
-    interval: Any = ClopperPearson()  # a value once built
 
     def __post_init__(self) -> None:
         validate.number("threshold", self.threshold)
-        _set_interval(self, get_args(ThresholdInterval))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 from auditor.core.options import (
     Calibrated as Calibrated,
     ClopperPearson as ClopperPearson,
-    Katz as Katz,
     Split as Split,
 )
 from auditor.estimators.band import measured
 from auditor.estimators.certified import Counts, clopper_pearson, grid_ceiling, most_telling, threshold_bound
-from auditor.estimators.credible import credible_lower, log_posterior_below
 from auditor.estimators.epsilon_star import (
     alternatives,
     fit_gap,

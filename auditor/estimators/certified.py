@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from auditor.core import options
 from auditor.core.errors import InputError
@@ -58,7 +57,6 @@ _LIMITS: dict[type, str] = {
     options.Calibrated: "every rank of both tails, calibrated together",
     options.ClopperPearson: "Clopper-Pearson limits",
     options.Melded: "melded Clopper-Pearson limits",
-    options.Katz: "Katz log-ratio limits, an approximation",
 }
 
 
@@ -81,7 +79,7 @@ def clopper_pearson(
         rule: `RankGrid` (default), `FixedThreshold` or `Split`.
 
     Raises:
-        InputError: A subset of fewer records than were scored, or approximate limits for members that are not a sample.
+        InputError: A subset of fewer records than were scored.
 
     >>> import numpy as np
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
@@ -99,21 +97,18 @@ def clopper_pearson(
             most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, coverage=coverage)
         case options.FixedThreshold():
             limits = MemberLimits(coverage, losses.n_member)
-            result = _bound_at(losses, limits, delta, alpha, rule)
-            most = _ceiling(limits, losses.n_nonmember, delta, alpha, rule.interval)
+            result = _bound_at(losses, limits, delta, alpha, rule.threshold)
+            most = _ceiling(limits, losses.n_nonmember, delta, alpha)
         case options.Split():
             result, most = _split_bound(losses, delta, alpha, rule, coverage)
     value = max(0.0, min(result.epsilon, most))  # audits are drawn for each apart
-    # Other limits than two exact ones are for one sample each way: see the rank grid and the single threshold.
+    # Melded limits are for one sample each way: see the rank grid.
     own = isinstance(coverage, options.Sample)
-    interval = options.ClopperPearson() if isinstance(rule, options.Split) else rule.interval
+    interval = rule.interval if isinstance(rule, options.RankGrid) else options.ClopperPearson()
     if not (own or isinstance(interval, options.Calibrated)):
         interval = options.ClopperPearson()
+    about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
-    if isinstance(interval, options.Katz):
-        details["approximate"] = True
-        if value == 0 and (reason := _empty_cells(result.details)):
-            details["lower_reason"] = reason
     estimate = Estimate.at_least(
         "epsilon_bound.clopper_pearson",
         value,
@@ -121,7 +116,11 @@ def clopper_pearson(
         method=f"{_LIMITS[type(interval)]}, {_RULES[type(rule)]}",
         subject=Subject.MODEL,
         delta=delta,
-        assumptions=_assumptions(coverage, interval),
+        assumptions=(
+            "records within each group are independent draws",
+            "membership labels are right",
+            *about,
+        ),
         details={**details, **(result.details if value > 0 else {})},
     )
     if own:
@@ -129,24 +128,9 @@ def clopper_pearson(
     return with_draws(estimate, clopper_pearson(losses, delta=delta, confidence=confidence, rule=rule))
 
 
-def _assumptions(coverage: options.Coverage, interval: object) -> tuple[str, ...]:
-    about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
-    result = ("records within each group are independent draws", "membership labels are right", *about)
-    if isinstance(interval, options.Katz):
-        return (
-            *result,
-            "approximate limits: the bound can exceed the truth more often than its confidence says",
-        )
-    return result
-
-
 # --- Bounds at one threshold that was fixed without looking at the counts ---
 #
-# With L and U the limits of a rate, half of the error for each of the two rates, which covers both ratios. Katz et al.
-# 1978 bound the log of each ratio itself, by its large-sample variance; half of the error for each ratio.
-
-
-_FEW = 60
+# With L and U the limits of a rate, half of the error for each of the two rates, which covers both ratios.
 
 
 @dataclass(frozen=True)
@@ -174,66 +158,38 @@ class _Candidate:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def threshold_bound(
-    counts: Counts, limits: MemberLimits, *, delta: float, alpha: float, interval: options.ThresholdInterval
-) -> _Candidate:
+def threshold_bound(counts: Counts, limits: MemberLimits, *, delta: float, alpha: float) -> _Candidate:
     """Return the larger of the two ratios' lower limits at one threshold fixed in advance, with its counts.
 
-    >>> bound = threshold_bound(
-    ...     Counts(500, 1000, 10, 1000),
-    ...     MemberLimits(options.Sample(), 1000),
-    ...     delta=1e-5,
-    ...     alpha=0.05,
-    ...     interval=options.ClopperPearson(),
-    ... )
+    >>> limits = MemberLimits(options.Sample(), 1000)
+    >>> bound = threshold_bound(Counts(500, 1000, 10, 1000), limits, delta=1e-5, alpha=0.05)
     >>> round(bound.epsilon, 6)
     3.241995
     """
-    if isinstance(interval, options.Katz):
-        if not isinstance(limits.coverage, options.Sample):
-            raise InputError(
-                f"Katz() limits are offered for coverage=Sample() only, got {limits.coverage}; use ClopperPearson() limits."
-            )
-        n1, n0 = counts.members, counts.nonmembers
-        hits, alarms = counts.true_positives, counts.false_positives
-        z, rates = -float(special.ndtri(alpha / 2)), {}
-        ratios = (
-            _katz_ratio(hits, n1, alarms, n0, delta, z),
-            _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z),
-        )
-    else:
-        tpr, fpr, fnr = _rates(counts, limits, alpha)
-        # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
-        empty = limits.is_census and counts.true_positives == counts.members
-        ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
-        rates = {"tpr_lower": tpr, "fpr_upper": fpr}
+    tpr, fpr, fnr = _rates(counts, limits, alpha)
+    # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
+    empty = limits.is_census and counts.true_positives == counts.members
+    ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
     tail = Tail.LOWER if ratios[0] >= ratios[1] else Tail.UPPER
-    return _Candidate(max(ratios), {"tail": tail, **vars(counts), **rates})
+    return _Candidate(max(ratios), {"tail": tail, **vars(counts), "tpr_lower": tpr, "fpr_upper": fpr})
 
 
 def _bound_at(
-    losses: Losses, limits: MemberLimits, delta: float, alpha: float, rule: options.FixedThreshold
+    losses: Losses, limits: MemberLimits, delta: float, alpha: float, threshold: float
 ) -> _Candidate:
-    """Return the bound of these losses at the threshold of a rule, with the counts it comes from."""
-    counts = Counts.at(rule.threshold, losses)
-    result = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
-    return _Candidate(result.epsilon, {**result.details, "threshold": rule.threshold})
+    """Return the bound of these losses at a threshold, with the counts it comes from."""
+    result = threshold_bound(Counts.at(threshold, losses), limits, delta=delta, alpha=alpha)
+    return _Candidate(result.epsilon, {**result.details, "threshold": threshold})
 
 
-def _ceiling(
-    limits: MemberLimits, n0: int, delta: float, alpha: float, interval: options.ThresholdInterval
-) -> float:
+def _ceiling(limits: MemberLimits, n0: int, delta: float, alpha: float) -> float:
     """Return the largest bound that these numbers of records can show."""
     n1 = limits.scored
     perfect = [Counts(n1, n1, 0, n0)]
     if limits.is_census:
         # In a census a miss rate of exactly 0 counts for nothing, so one missed member can show more than none.
         perfect.append(Counts(n1 - 1, n1, 0, n0))
-    if isinstance(interval, options.Katz):
-        # Its limit is undefined for an empty cell, and largest for z^2/4 records in that cell.
-        perfect = [Counts(n1, n1, alarms, n0) for alarms in range(1, min(n0, _FEW))]
-        perfect += [Counts(n1 - misses, n1, 0, n0) for misses in range(1, min(n1, _FEW))]
-    bounds = (threshold_bound(c, limits, delta=delta, alpha=alpha, interval=interval) for c in perfect)
+    bounds = (threshold_bound(counts, limits, delta=delta, alpha=alpha) for counts in perfect)
     return max(0.0, *(bound.epsilon for bound in bounds))
 
 
@@ -250,27 +206,6 @@ def _rates(counts: Counts, limits: MemberLimits, alpha: float) -> tuple[float, f
     level = alpha / limits.limits
     fpr = upper_limit(counts.false_positives, counts.nonmembers, level)
     return float(limits.tpr_lower(hits, level)), float(fpr), float(limits.fnr_upper(misses, level))
-
-
-def _empty_cells(counts: dict[str, Any]) -> str:
-    """Return why a log-ratio has no variance, or nothing where each has one."""
-    empty = {
-        "no non-member was called a member": counts["false_positives"] == 0,
-        "no member was missed": counts["true_positives"] == counts["members"],
-    }
-    result = " and ".join(words for words, holds in empty.items() if holds)
-    return result and f"{result}, so a log-ratio has no variance; use ClopperPearson() limits"
-
-
-def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:
-    """Return the lower limit of a log-ratio; one with an empty cell has no variance and so no limit."""
-    p, q = above / trials, below / others
-    if below == 0 or p <= delta:
-        return -math.inf
-    # A rate of exactly 1 would have no variance: then half a record counts as missed.
-    rate = min(p, (trials - 0.5) / trials)
-    variance = rate * (1 - rate) / (trials * (p - delta) ** 2) + (1 - q) / below
-    return math.log((p - delta) / q) - z * math.sqrt(variance)
 
 
 # --- The rank grid [own]: certified bounds at many thresholds whose ranks are fixed before the data are seen ---
@@ -474,10 +409,9 @@ def _split_bound(
 ) -> tuple[_Candidate, float]:
     """Return the bound that the judging part certifies, and its ceiling."""
     choosing, judging, threshold = split_by(rule, losses, delta, alpha)
-    chosen, n0 = options.FixedThreshold(threshold), judging.n_nonmember
     limits = best = MemberLimits(options.Sample(), judging.n_member)
     # A number beside the loss that it was chosen at: a result holds no raw losses.
-    note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
+    note: dict[str, Any] = {"threshold": just_above(losses, threshold)}
     if isinstance(coverage, options.Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
         seen = choosing.n_member
@@ -486,8 +420,8 @@ def _split_bound(
         best = MemberLimits(coverage, judging.n_member, seen=seen, seen_hits=seen)
     elif isinstance(coverage, options.Census):
         note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
-    result = _bound_at(judging, limits, delta, alpha, chosen)
-    most = _ceiling(best, n0, delta, alpha, chosen.interval)
+    result = _bound_at(judging, limits, delta, alpha, threshold)
+    most = _ceiling(best, judging.n_nonmember, delta, alpha)
     return _Candidate(result.epsilon, {**result.details, **note}), most
 
 

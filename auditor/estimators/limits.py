@@ -256,7 +256,7 @@ class MemberLimits:
 # model leaks is a question about records like these: there the members are a sample too.
 
 
-_KEPT = ("ceiling", "approximate", "tail", "p_value", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
+_KEPT = ("ceiling", "tail", "p_value", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
 
 
 def finite(coverage: Coverage, *, what: str = "number") -> tuple[str, ...]:

@@ -15,15 +15,13 @@ from auditor.checks.losses import direction
 from auditor.checks.registry import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Tail
 from auditor.core.values import Check, Claim, Estimate, Losses, Status, Subject
 from auditor.core.verb import of_options
 from auditor.curves.tradeoff import count
 from auditor.estimators.band import curves_of_runs
-from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
-from auditor.estimators.credible import credible_lower
+from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by
 from auditor.estimators.gdp import GDP, NO_EPSILON
-from auditor.estimators.limits import MemberLimits, upper_limit
+from auditor.estimators.limits import upper_limit
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
 from auditor.many.whole_curve import RUNS_TESTS, FixedNumber, RunsTest, Sequential, judging_row
@@ -97,7 +95,7 @@ def _judged(
     """Return which runs are judged, and where.
 
     Raises:
-        InputError: Too few runs, the same runs twice, or a rule for limits that have a row of their own.
+        InputError: Too few runs, or the same runs twice.
     """
     if threshold_runs is not None:
         return _on_others(losses, threshold_runs, delta, alpha)
@@ -105,11 +103,6 @@ def _judged(
         case options.RankGrid():
             return _Judged(losses, "RankGrid", None)
         case options.FixedThreshold():
-            if rule.interval != options.ClopperPearson():
-                raise InputError(
-                    "threshold must leave its interval at ClopperPearson(), got"
-                    f" {type(rule.interval).__name__}(); Katz limits have a row of their own."
-                )
             return _Judged(losses, "FixedThreshold", rule.threshold)
         case options.Split():
             choosing, rest, chosen = split_by(rule, losses, delta, alpha)
@@ -152,17 +145,12 @@ def _shared(losses: Losses, others: Losses) -> int | None:
     return shared if shared - expected > allowed else None
 
 
-# --- The rows of an audit of many runs: four methods at one threshold, of which one certifies and alone can judge ---
+# --- The rows of an audit of many runs: two methods at one threshold, of which neither judges ---
 
 
-CERTIFIED, KATZ = "epsilon_bound.clopper_pearson", "epsilon_bound.katz"
-BAYESIAN = "epsilon_bound.bayesian"
+CERTIFIED = "epsilon_bound.clopper_pearson"
 
 _ONE_THRESHOLD = "it needs one threshold, and a grid of ranks has many; fix one in advance, or have it chosen on other runs"
-_EMPTY = "{}: the variance of the ratio that the certified bound comes from is not known then"
-_NO_ALARM = "no run without the canary was called one with it"
-_NO_MISS = "no run with the canary was missed"
-_BLIND = "all judged scores are equal, so this score could not have shown any leak"
 _FIXED_ONLY = "it holds only where the number of runs was fixed before anybody looked"
 
 
@@ -244,47 +232,6 @@ def _limits(counts: Counts, alpha: float) -> dict[str, float]:
     fnr = float(upper_limit(misses, counts.members, alpha / 2))
     fpr = float(upper_limit(counts.false_positives, counts.nonmembers, alpha / 2))
     return {"tpr_lower": 1 - fnr, "fpr_upper": fpr, "fnr_upper": fnr}
-
-
-def _katz(basis: _Basis) -> Estimate:
-    method = "Katz log-ratio limits, an approximation for many runs; Katz et al. 1978"
-    threshold, counts = basis.judged.threshold, basis.judged.counts
-    if threshold is None or counts is None:
-        return basis.without(KATZ, method, _ONE_THRESHOLD, approximate=True)
-    empty = _empty_cell(counts, basis)
-    if empty is not None:
-        return basis.without(KATZ, method, _EMPTY.format(empty), approximate=True)
-    rule = options.FixedThreshold(threshold, options.Katz())
-    base = clopper_pearson(basis.judged.losses, delta=basis.delta, confidence=basis.confidence, rule=rule)
-    note = "approximate limits: with few runs in a cell it can exceed the truth more often than its confidence says"
-    return basis.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
-
-
-def _empty_cell(counts: Counts, basis: _Basis) -> str | None:
-    """Return why the ratio that certifies has no variance, if it has none; the other one, shown in its place, would be much too low."""
-    limits, exact = MemberLimits(options.Sample(), counts.members), options.ClopperPearson()
-    result = threshold_bound(counts, limits, delta=basis.delta, alpha=basis.alpha, interval=exact)
-    if result.details["tail"] == Tail.LOWER:
-        return _NO_ALARM if counts.false_positives == 0 else None
-    return _NO_MISS if counts.true_positives == counts.members else None
-
-
-def _bayesian(basis: _Basis) -> Estimate:
-    method = "posterior of both error rates under Jeffreys' priors, the reversed guess included; Zanella-Beguelin et al. 2023"
-    counts = basis.judged.counts
-    if counts is None:
-        return basis.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
-    if all_equal(basis.judged.losses):
-        return basis.without(BAYESIAN, method, _BLIND, credible=True)
-    value = credible_lower(counts, delta=basis.delta, alpha=basis.alpha)
-    return basis.row(
-        BAYESIAN,
-        value,
-        method,
-        "credible: its probability is over a prior, and for one mechanism it can be wrong more often than it says",
-        ceiling=credible_lower(_perfect(counts), delta=basis.delta, alpha=basis.alpha),
-        credible=True,
-    )
 
 
 def _gdp(basis: _Basis) -> Estimate:
@@ -431,14 +378,13 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
 
     Beside it, for reading: one threshold guesses the world of a run, chosen on runs that it does not judge, because the
     best threshold of the judged runs themselves makes every bound too high. Its two error rates bound epsilon from below
-    in both directions, by four methods.
+    in both directions, by two methods.
 
     Raises:
         InputError: Arguments that cannot be used, or too few runs.
 
     Source: the joint test, the exact test and the bets are [own], derived in `auditor.estimators.joint_test`, `exact_test`
-    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
-    al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
+    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Nasr et al. 2023 (Gaussian).
 
     >>> import numpy as np
     >>> from auditor import StatedClaim
@@ -473,7 +419,7 @@ def audit_runs(chosen: RunsOptions) -> RunsResult:
         adjacency=between,
         declared=basis.declared,
     )
-    reading = [_certified(basis, setting.threshold), _katz(basis), _bayesian(basis), _gdp(basis)]
+    reading = [_certified(basis, setting.threshold), _gdp(basis)]
     if isinstance(setting.test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
     own = _checks_of(losses)[: None if setting.counts is None else 2]  # of counts, all but the repeats

@@ -86,13 +86,10 @@ def _bounds(comparison: "AuditsComparison") -> str:
     """Return the kind of the lower bounds; empty if the values are none."""
     if not metrics.metric(comparison.measure).lower_bound:
         return ""
-    estimates = [item.estimate for item in comparison.measurements]
-    if under := next(
-        (condition(item) for item in estimates if item is not None and detail(item, "conditional")), None
-    ):
+    estimates = (item.estimate for item in comparison.measurements)
+    conditional = (item for item in estimates if item is not None and detail(item, "conditional"))
+    if under := next(map(condition, conditional), None):
         return f"lower bounds that hold only if {under.replace('the curve', 'the trade-off curve')}"
-    if any(detail(item, "approximate") for item in estimates):
-        return "approximate lower bounds, which certify nothing"
     return "certified lower bounds"
 
 

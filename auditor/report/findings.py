@@ -130,7 +130,7 @@ def _of_advantage(result: document.Document, words: Units) -> str:
 
 def _of_bound(result: document.Document, words: Units) -> str:
     outcome = _above_zero(with_role(Role.CERTIFIED, result), result)
-    if outcome is None or document.detail(outcome[0], "approximate"):
+    if outcome is None:
         return ""
     bound, delta = numbers.number(outcome[1], toward="down"), numbers.as_stated(outcome[0].delta)
     return said("bound", level=_level(outcome[0]), words=words, bound=bound, delta=delta)

@@ -184,18 +184,14 @@ class Row:
         if self.alone:
             result = f"{self.ends} when taken alone, {level}"
             result = result if self.metric.lower_bound else f"not shown: {result}"
-        elif detail(item, "credible"):
-            result = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
                 return f"too few {self._counted} to certify anything at this delta"
-            reason = detail(item, "lower_reason")
-            result = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
+            result = f"no evidence {level}"
         else:
-            sure = "about" if detail(item, "approximate") else "certified"
-            result = f"{'at least this' if self._condition else sure} {level}"
+            result = f"{'at least this' if self._condition else 'certified'} {level}"
         return ", ".join(part for part in (result, self.ceiling) if part)
 
     @property
@@ -256,8 +252,6 @@ class Row:
             few = f"There are too few {self._counted} to certify anything at this delta."
             none = "There is no evidence above 0, which is not proof of privacy."
             none = none if detail(item, "off") is None else "No evidence remains if D is off by this factor."
-            reason = detail(item, "lower_reason")
-            none = numbers.sentence(f"no limit: {reason}") if reason else none
             return few if powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval: do not rely on this number."

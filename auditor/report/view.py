@@ -373,8 +373,7 @@ class View:
         bound = metrics.with_role(Role.CERTIFIED, self.result)
         odds = find(self.result, findings.PROPENSITY)
         if not self.invalid:
-            kind = "approximate" if detail(bound, "approximate") else "certified"
-            return Headline(bound, findings.said("leads", kind=kind))
+            return Headline(bound, findings.said("leads"))
         if odds is None or odds.value is None:
             return Headline(bound, findings.said("none_leads", lead="", other="number here"))
         lead = f"It holds if {condition(odds)}. "

@@ -544,8 +544,7 @@ class RunsResult(Document):
     Attributes:
         data: Numbers of runs, the threshold and its counts, delta, confidence, the declared facts and the claim.
         estimates: ``epsilon_bound.order_statistics`` or ``epsilon_bound.sequential``, which alone judges the claim; for
-            comparison, at one threshold, ``epsilon_bound.clopper_pearson``, ``epsilon_bound.katz``,
-            ``epsilon_bound.bayesian`` and ``epsilon_bound.gdp``.
+            comparison, at one threshold, ``epsilon_bound.clopper_pearson`` and ``epsilon_bound.gdp``.
         claims: The promises that follow from the training description.
         comparisons: Comparison of the claim, in the form that is judged, with the estimate that judges it.
         checks: Checks of the scores: their resolution, and their independence.

@@ -85,15 +85,7 @@ def describe(estimate: Estimate) -> Metric:
         return _at_rate(METRICS[_FAMILY], rate)
     if detail(estimate, "unit") == "runs" and estimate.name in METRICS_OF_RUNS:
         return METRICS_OF_RUNS[estimate.name]
-    result = metric(estimate.name)
-    return replace(result, **_APPROXIMATE) if detail(estimate, "approximate") else result
-
-
-_APPROXIMATE: Mapping[str, Any] = {
-    "title": "Approximate epsilon bound",
-    "sentence": "From large-sample limits at one threshold: it can promise too much, and certifies nothing.",
-    "equations": (),
-}
+    return metric(estimate.name)
 
 
 def rate_of(estimate: Estimate) -> float | None:
@@ -115,7 +107,7 @@ def beyond_guessing(estimate: Estimate) -> bool:
 
 
 def equation(estimate: Estimate) -> Equation:
-    """Return the equation of an estimate; an empty one where there is none, or where limits are approximate."""
+    """Return the equation of an estimate; an empty one where there is none."""
     result = (item for item in describe(estimate).equations if item.method in estimate.method)
     return next(result, Equation("", ""))
 

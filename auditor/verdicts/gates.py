@@ -215,7 +215,6 @@ def _why_no_pass(
         for item in bounds
         if (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
         and item.lower is not None
-        and not detail(item, "approximate")
         and holds(item.lower)
     ]
     if not contradict:

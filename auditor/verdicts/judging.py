@@ -161,20 +161,11 @@ def _why_no_judge(estimate: Estimate) -> str | None:
             "it is about the model, and the claim is about the training algorithm; declare how membership was decided"
             f" and use {metrics.named(Role.JUDGE)}"
         )
-    unfit = next((why for name, why in _NO_JUDGE.items() if estimate.details.get(name)), None)
-    if unfit is not None:
-        return unfit.format(judge=metrics.named(Role.JUDGE))
+    if estimate.details.get("conditional"):
+        return f"it holds only under a condition that no audit can check; use {metrics.named(Role.JUDGE)}"
     if estimate.value is not None and estimate.lower is None and "lower_reason" not in estimate.details:
         return "it is no lower bound, and only a lower bound can refute a claim"
     return None
-
-
-# The reasons why a bound judges nothing, by its details.
-_NO_JUDGE = {
-    "conditional": "it holds only under a condition that no audit can check; use {judge}",
-    "credible": "its probability is over a prior, and not over the audits of one mechanism; use a certified bound",
-    "approximate": "its limits are approximate and can promise too much; use a certified bound",
-}
 
 
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:

@@ -9,16 +9,13 @@ import pytest
 import scipy
 from oracles import exact_binomial_upper
 from scipy import integrate, stats
-from scipy.stats.contingency import relative_risk
 from simulation import bound_of
 
-from auditor import audit
 from auditor.core import (
     Calibrated,
     Census,
     ClopperPearson,
     FixedThreshold,
-    Katz,
     Losses,
     Melded,
     RankGrid,
@@ -37,7 +34,6 @@ from auditor.estimators import (
     upper_count,
     upper_limit,
 )
-from auditor.report import audit_text
 
 TWO_LIMITS = RankGrid(interval=ClopperPearson())
 MELDED = RankGrid(interval=Melded())
@@ -124,8 +120,7 @@ def test_one_tail_spends_the_error_on_one_tail():
 
 @pytest.mark.parametrize(
     "rule",
-    [RankGrid(), TWO_LIMITS, MELDED, FixedThreshold(1.0), FixedThreshold(0.5), Split()]
-    + [FixedThreshold(at, Katz()) for at in (1.0, 0.5)],
+    [RankGrid(), TWO_LIMITS, MELDED, FixedThreshold(1.0), FixedThreshold(0.5), Split()],
 )
 def test_equal_losses_give_exactly_zero(rule):
     """All-equal losses certify nothing under any rule, with no residue of rounding."""
@@ -308,60 +303,6 @@ def test_a_fully_scored_subset_knows_the_tpr(rng):
     found = tpr_at_fpr(losses, rate=0.1, coverage=Subset(of=200))
     assert found.lower == found.details["true_positives"] / 200
     assert tpr_at_fpr(losses, rate=0.1, coverage=Subset(of=400)).lower < found.lower
-
-
-# --- Approximate limits --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("counts", [(40, 100, 10, 120), (3, 50, 1, 60)])
-def test_katz_against_scipy(counts):
-    """At delta 0 the Katz bound of TPR/FPR is the lower end of SciPy's relative-risk interval."""
-    expected = relative_risk(*counts).confidence_interval(0.95).low
-    assert bound_of(*counts, delta=0.0, interval=Katz()) == pytest.approx(max(0.0, math.log(expected)))
-
-
-def test_katz_with_delta_is_the_delta_method():
-    """With delta the variance is the propagated one, found here by finite differences of the log-ratio."""
-    tp, n1, fp, n0, delta, step = 60, 200, 20, 300, 0.05, 1e-6
-    p, q = tp / n1, fp / n0
-    slopes = [
-        (math.log((p + dp - delta) / (q + dq)) - math.log((p - dp - delta) / (q - dq))) / (2 * step)
-        for dp, dq in ((step, 0), (0, step))
-    ]
-    spread = math.sqrt(slopes[0] ** 2 * p * (1 - p) / n1 + slopes[1] ** 2 * q * (1 - q) / n0)
-    expected = math.log((p - delta) / q) - stats.norm.isf(0.025) * spread
-    assert bound_of(tp, n1, fp, n0, delta=delta, interval=Katz()) == pytest.approx(expected, rel=1e-6)
-
-
-def test_approximate_limits_say_so(rng):
-    """A bound from approximate limits is flagged in its details, its method and its assumptions, and has a ceiling."""
-    losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(size=300))
-    found = clopper_pearson(losses, delta=1e-3, rule=FixedThreshold(-1.0, Katz()))
-    assert found.details["approximate"] is True
-    assert "an approximation" in found.method
-    assert any("approximate limits" in words for words in found.assumptions)
-    assert 0 < found.value < found.details["ceiling"]
-    assert "approximate" not in clopper_pearson(losses, delta=1e-3).details
-
-
-@pytest.mark.parametrize("counts", [(0, 1, 0, 1), (5, 5, 0, 5), (0, 5, 5, 5), (5, 5, 5, 5)])
-def test_empty_cells_have_a_bound(counts):
-    """Empty cells give a finite bound of 0 or more under approximate limits too."""
-    assert 0 <= bound_of(*counts, delta=1e-3, interval=Katz()) < 10
-
-
-def test_katz_says_why_an_empty_cell_gives_nothing():
-    """Perfect separation leaves no variance to either log-ratio: the bound is 0, and the row says why and what to use."""
-    apart = Losses(member=np.zeros(50), nonmember=np.ones(50))
-    found = audit(apart, delta=1e-5, threshold=FixedThreshold(0.5, Katz()))
-    assert found["epsilon_bound.clopper_pearson"].value == 0
-    why = "no non-member was called a member and no member was missed, so a log-ratio has no variance"
-    assert f"{why}; use ClopperPearson() limits" in " ".join(audit_text(found).split())
-    assert why in found.to_html()
-    # With every cell filled there is nothing to explain, and the advised limits see the separation.
-    filled = Losses(member=[*np.zeros(50), 1.0], nonmember=[*np.ones(50), 0.0])
-    assert "no variance" not in audit_text(audit(filled, delta=1e-5, threshold=FixedThreshold(0.5, Katz())))
-    assert clopper_pearson(apart, delta=1e-5, rule=FixedThreshold(0.5)).value > 2
 
 
 @pytest.mark.parametrize("n", [10**6, 10**8, 10**10])

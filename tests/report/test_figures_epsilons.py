@@ -19,7 +19,6 @@ BOUND = _estimate("epsilon_bound.clopper_pearson", 1.2994, 1.2994, details={"cei
 ZERO = _estimate("epsilon_bound.clopper_pearson", 0.0, 0.0, details={"ceiling": 5.5})
 FEW = _estimate("epsilon_bound.clopper_pearson", 0.0, 0.0, details={"ceiling": 0.0})
 CONDITIONAL = _estimate("epsilon_bound.gdp", 3.0, 3.0, details={"conditional": True, "ceiling": 40.0})
-APPROXIMATE = _estimate("epsilon_bound.clopper_pearson", 3.0, 3.0, details={"approximate": True})
 INTERVAL = _estimate("epsilon_star.gaussian", 2.9, 2.416, details={"fit": {"member": {"mean": 0.0}}})
 POINT = _estimate("epsilon_star.empirical", 2.3, confidence=None)
 REJECTED = _estimate("epsilon_star.gaussian", 5.0, confidence=None, details={"fit": {"rejected": True}})
@@ -50,7 +49,6 @@ def _texts(figure):
             *(CONDITIONAL, Kind.CONDITIONAL, "at least 3"),
             "at least this at 95% confidence, ceiling 40, delta 1e-5",
         ),
-        (APPROXIMATE, Kind.CONDITIONAL, "at least 3", "about at 95% confidence, delta 1e-5"),
         (INTERVAL, Kind.INTERVAL, "2.9", "at least 2.41 at 95% confidence, if the fit holds, delta 1e-5"),
         (POINT, Kind.POINT, "2.3", "point estimate, delta 1e-5"),
         (REJECTED, Kind.REJECTED, "5", "point estimate, the fit is rejected, delta 1e-5"),

@@ -79,7 +79,6 @@ def test_where_the_bound_is_read(overfitted):
     "details",
     [
         {"tail": "upper"},
-        HIGH | {"approximate": True},
         HIGH | {"fnr_upper": 1.5},
         HIGH | {"tnr_lower": None},
         HIGH | {"tail": ["upper"]},

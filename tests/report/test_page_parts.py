@@ -159,13 +159,6 @@ def test_every_usual_estimate_has_an_equation():
         assert item["cites"], item["rows"]
 
 
-def test_an_approximate_bound_has_no_exact_equation(overfitted):
-    """Limits that are not certified do not borrow the equation of those that are."""
-    bound = overfitted.estimate("epsilon_bound.clopper_pearson")
-    result = replace(overfitted, estimates=(replace(bound, details={"approximate": True}),))
-    assert methods_section(view_of(result))["made"][0]["equation"].text == ""
-
-
 def test_only_what_was_used_is_cited(overfitted, refuted):
     """The paper on the wording is cited where a claim is worded, the one on shift where features were compared."""
 

@@ -197,14 +197,3 @@ def test_people_are_called_people(overfitted):
     assert "people in the training data" in finding(result).sentence
     assert "training record" not in finding(result).sentence
     assert "2,000 people in the training data (8,000 records) and" in render([result])
-
-
-def test_an_approximate_bound_is_not_called_certified(overfitted):
-    """Katz limits are shown as approximate, in the row, the tile and the headline."""
-    name = "epsilon_bound.clopper_pearson"
-    details = {**overfitted.estimate(name).details, "approximate": True}
-    result = changed(overfitted, name, details=details)
-    row = Row(result.estimate(name))
-    assert row.title == "Approximate epsilon bound"
-    assert "certified" not in row.interval
-    assert "approximate bound leads" in view_of(result).headline.sentence

@@ -15,8 +15,8 @@ from scipy import special, stats
 from simulation import ALPHA, seldom
 
 from auditor import audit_runs
-from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
-from auditor.estimators import Counts, MemberLimits, credible_lower, most_telling, threshold_bound
+from auditor.core import Losses, Sample, Split
+from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
 from auditor.many.runs import _mu
 from auditor.theory import gaussian_epsilon
 
@@ -48,12 +48,12 @@ def epsilon_of(tpr, fpr, delta=0.0):
     return max(0.0, *ratios)
 
 
-def at_one_threshold(interval, delta):
-    """The certified or the Katz bound at one threshold."""
+def at_one_threshold(delta):
+    """The certified bound at one threshold."""
 
     def bound(counts):
         limits = MemberLimits(Sample(), counts.members)
-        return threshold_bound(counts, limits, delta=delta, alpha=ALPHA, interval=interval).epsilon
+        return threshold_bound(counts, limits, delta=delta, alpha=ALPHA).epsilon
 
     return bound
 
@@ -64,7 +64,7 @@ RATES = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 def test_the_certified_bound_holds_for_all_rates(delta):
     """Clopper-Pearson exceeds the truth in at most 5% of audits whatever the two rates are, computed exactly."""
-    bounds = table(at_one_threshold(ClopperPearson(), delta))
+    bounds = table(at_one_threshold(delta))
     worst = max(
         chance_above(bounds, epsilon_of(tpr, fpr, delta), tpr, fpr)
         for tpr, fpr in itertools.product(RATES, RATES)
@@ -82,44 +82,6 @@ def test_the_gaussian_bound_holds_on_gaussian_curves():
     ]
     assert max(chances) <= ALPHA
     assert max(chances) > 1e-3  # not empty, though both limits must fail for it
-
-
-def test_katz_is_an_approximation():
-    """With many runs in every cell it holds its level; with half a run expected in one it is too high far more often.
-
-    1,000 runs with the canary and 1,000,000 without, both called "with" at a rate of 0.00049, so that epsilon is 0: two such
-    runs with the canary, of probability 8.7%, are enough for a bound above 0. The false alarms are put at their mean.
-    """
-    bounds = table(at_one_threshold(Katz(), 0.0), 200, 200)
-    for tpr, fpr in itertools.product((0.2, 0.5, 0.8), repeat=2):
-        assert chance_above(bounds, epsilon_of(tpr, fpr), tpr, fpr) <= 1.1 * ALPHA
-    rate, alarms = 0.00049, 490
-    above = [at_one_threshold(Katz(), 0.0)(Counts(hits, 1000, alarms, 1_000_000)) > 0 for hits in range(12)]
-    certified = [
-        at_one_threshold(ClopperPearson(), 0.0)(Counts(hits, 1000, alarms, 1_000_000)) > 0
-        for hits in range(12)
-    ]
-    chance = stats.binom.pmf(np.arange(12), 1000, rate)
-    assert chance @ above > 0.08
-    assert chance @ certified < ALPHA / 2
-
-
-@pytest.fixture(scope="module")
-def credible():
-    """The credible limit at every pair of counts of eight runs of each world."""
-    return table(lambda counts: credible_lower(counts, delta=0.0, alpha=ALPHA), 8, 8)
-
-
-def test_the_credible_limit_holds_on_average_over_its_prior(credible):
-    """Rates drawn from Jeffreys' prior and counts drawn from them: the limit is above the truth in 5%, neither more nor less."""
-    rng, draws = np.random.default_rng(11), 200_000
-    tpr, fpr = rng.beta(0.5, 0.5, (2, draws))
-    limits = credible[rng.binomial(8, tpr), rng.binomial(8, fpr)]
-    with np.errstate(divide="ignore"):
-        truth = np.abs(np.log([tpr / fpr, (1 - fpr) / (1 - tpr)])).max(axis=0)
-    above = int((limits > truth).sum())
-    # Two-sided at 1e-4, so that a limit that is too low fails as well.
-    assert 5e-5 < stats.binom.cdf(above, draws, ALPHA) < 1 - 5e-5
 
 
 # --- Whole audits ------------------------------------------------------------------------------------
@@ -147,7 +109,7 @@ def test_repeated_audits_of_the_gaussian_mechanism(simulated, mu, sizes):
         certified, gdp = (
             result.estimate(f"epsilon_bound.{name}").value for name in ("clopper_pearson", "gdp")
         )
-        exact = max(0.0, at_one_threshold(ClopperPearson(), delta)(counts))
+        exact = max(0.0, at_one_threshold(delta)(counts))
         assert certified == pytest.approx(exact, rel=1e-9, abs=1e-12)
         assert gdp == pytest.approx(gaussian_epsilon(_mu(counts, ALPHA), delta=delta), rel=1e-9, abs=1e-12)
         own = epsilon_of(special.ndtr(cut + mu), special.ndtr(cut), delta)
@@ -167,7 +129,7 @@ def certified_at(losses, threshold):
     """The certified bound at a threshold."""
     hits, alarms = (int((group <= threshold).sum()) for group in (losses.member, losses.nonmember))
     counts = Counts(hits, losses.n_member, alarms, losses.n_nonmember)
-    return at_one_threshold(ClopperPearson(), 0.0)(counts)
+    return at_one_threshold(0.0)(counts)
 
 
 def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(simulated):

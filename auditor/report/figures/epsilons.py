@@ -53,7 +53,7 @@ class _EpsilonRow(Row):
             return Kind.NONE
         if self.is_rejected:
             return Kind.REJECTED
-        if detail(item, "conditional") or detail(item, "approximate"):
+        if detail(item, "conditional"):
             return Kind.CONDITIONAL
         if item.confidence is None or (item.lower is None and item.upper is None):
             return Kind.POINT

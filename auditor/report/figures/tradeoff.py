@@ -132,7 +132,7 @@ def _is_high(result: Document) -> bool:
 def _certified_point(result: Document) -> _CertifiedPoint | None:
     """Return the place of the certified bound; None without a bound above 0 that rests on two limits."""
     row = None if result.kind is not None else with_role(Role.CERTIFIED, result)
-    if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
+    if row is None or not row.lower or row.lower <= 0:
         return None
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
