@@ -415,10 +415,11 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
     read = auditor.read_result(tmp_path / "runs.json")
     assert isinstance(read, auditor.RunsResult)
     assert read.to_json() == result.to_json()
+    audited(shifted(rng, runs=102)).to_json(tmp_path / "others.json")
     with pytest.raises(
         InputError, match="holds the audit of many runs; give the result of one model's audit"
     ):
-        auditor.comparison.compare_audits([tmp_path / "runs.json", tmp_path / "runs.json"])
+        auditor.comparison.compare_audits([tmp_path / "runs.json", tmp_path / "others.json"])
 
 
 # --- Counts in place of scores ---------------------------------------------------------------------
