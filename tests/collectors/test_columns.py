@@ -357,3 +357,10 @@ def test_infinite_logits_are_looked_at_too():
     assert sum(losses.saturated) == (P > 0.9).any(axis=1).sum()
     with pytest.warns(UserWarning, match=ORDER):
         at_hand(outputs[:, [1, 2, 0]], output="logits")
+
+
+@pytest.mark.parametrize("classes", ["p_", ["a", "b"]])
+def test_classes_of_columns_are_a_mapping(classes):
+    """A prefix or a list in place of a mapping is one sentence."""
+    with refused("classes must be a mapping of names of columns to classes, got"):
+        OutputColumns(classes)

@@ -118,6 +118,11 @@ class OutputColumns:
     classes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.classes, Mapping):
+            raise InputError(
+                f"classes must be a mapping of names of columns to classes, got {self.classes!r:.60}; without it the columns are"
+                " found by their names."
+            )
         distinct_classes("classes", list(self.classes.values()))
 
     def outputs(self, features: Any) -> Any:

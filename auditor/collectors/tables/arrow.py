@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ _KINDS = {
 }
 
 
+@cache
 def kind_of(plain: Any) -> Kind:
     """Return the type of the cells of a column of this Arrow type."""
     return next((kind for kind, tests in _KINDS.items() if _is(plain, tests)), Kind.OTHER)
