@@ -21,9 +21,10 @@ from command_line import printed
 from stopwatch import best_time
 
 import auditor
+from auditor.collectors import collect_texts
 from auditor.collectors.base import Classification, ModelScorer, Records, in_batches
 from auditor.collectors.streaming import predictor
-from auditor.collectors.texts import CompletionsEndpoint, collect_texts
+from auditor.collectors.texts import CompletionsEndpoint
 
 FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
 WIDE = 2048  # where records are few, so that what a collection costs once, some 3 ms, is not all that is measured
