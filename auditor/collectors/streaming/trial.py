@@ -43,8 +43,7 @@ def _answer(scorer: Scorer, records: Records) -> Answer:
     if not isinstance(scorer, ModelScorer):
         return Answer(records, None, scorer.score(records))
     answer = scorer.answer(records)
-    outputs = shaped_outputs(answer, n=len(records), place=records.name)
-    return Answer(records, outputs, scorer.losses(answer, records))
+    return Answer(records, shaped_outputs(answer, records), scorer.losses(answer, records))
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
@@ -236,7 +235,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
     """
     answers = []
     for group in groups:
-        outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
+        outputs = shaped_outputs(scorer.answer(group), group)
         [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED, least=_LOOKED)
         answers.append((some, outputs[some.features]))
     return tuple(_columns(scorer, answers))

@@ -24,7 +24,6 @@ from auditor.core import validate
 from auditor.core.errors import InputError, without_credentials
 
 _TEXTS = types.is_string, types.is_large_string
-_BYTES = types.is_binary, types.is_large_binary
 _NUMERIC = types.is_integer, types.is_floating
 _NUMBERS = *_NUMERIC, types.is_boolean
 _LISTS = types.is_list, types.is_large_list, types.is_fixed_size_list
