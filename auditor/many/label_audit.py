@@ -346,7 +346,7 @@ def audit_labels(
     law, names, codes = _law(scorer, outcome, other, probabilities, rng)
     real, displayed = draw_labels(law, codes, rng)
     of_real, of_displayed = _losses(scorer, outcome, np.array(names, dtype=object)[displayed], size=size)
-    noticed = columns_noticed(scorer, (outcome,)) if tried is None else tried.warnings
+    noticed = (tried or columns_noticed(scorer, (outcome,))).warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, displayed]), np.log(law[rows, codes])
     guesses = label_guesses(special.log_expit(-of_displayed.loss), log_law, real, rng, least)

@@ -227,8 +227,8 @@ def caching(scorer: ModelScorer, groups: Sequence[Records]) -> ModelScorer:
     return replace(scorer, predictor=replace(scorer.predictor, predict=predict))
 
 
-def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str, ...]:
-    """Return warnings about the columns from the outputs of whole groups, which are cached and were scored.
+def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> Preflight:
+    """Return the findings about the columns from the outputs of whole groups, which are cached and were scored.
 
     Raises:
         InputError: Scores that are sorted without their classes.
@@ -238,7 +238,7 @@ def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str
         outputs = shaped_outputs(scorer.answer(group), group)
         [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED, least=_LOOKED)
         answers.append((some, outputs[some.features]))
-    return tuple(_columns(scorer, answers))
+    return Preflight(deterministic=True, warnings=tuple(_columns(scorer, answers)))
 
 
 def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:
