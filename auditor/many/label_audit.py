@@ -421,7 +421,7 @@ def _law(
     Raises:
         InputError: D gives a real label no chance, or all records have one label.
     """
-    table = None if scorer.known_classes is None else list(scorer.known_classes)
+    table = None if scorer.classes is None else list(scorer.classes)
     if reference is None:
         law = _given(probabilities, len(records), None if table is None else len(table))
         names = list(range(law.shape[1])) if table is None else table

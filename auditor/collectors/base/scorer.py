@@ -83,7 +83,7 @@ class ModelScorer:
     Attributes:
         predictor: The model.
         task: Task that it was trained for.
-        classes: The label of each output column; default those that the model knows, or else the column numbers.
+        classes: The label of each output column; default those that the model knows. None: the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
         policies: Restricted answers, under which the same outputs are scored too.
         identity: A hash of the files or the address of the model; None of one in memory.
@@ -98,12 +98,12 @@ class ModelScorer:
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
-    attacks: ClassVar[Attacks] = {
-        Attack.EXTRACTION: AttackState.NOT_APPLICABLE
-    }  # which needs a model that generates records
+    # Which needs a model that generates records.
+    attacks: ClassVar[Attacks] = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE}
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
+        object.__setattr__(self, "classes", self.predictor.classes if self.classes is None else self.classes)
         refuse_policies(self.policies, kinds=self.task.answers, what=self.task.words, repeats=self.repeats)
 
     @property
@@ -124,7 +124,7 @@ class ModelScorer:
 
     def check(self, records: Records) -> None:
         """Refuse labels that the model's classes do not have."""
-        self.task.check(records, classes=self.known_classes)
+        self.task.check(records, classes=self.classes)
 
     def score(self, records: Records) -> BatchLosses:
         """Return the losses of a batch."""
@@ -133,7 +133,7 @@ class ModelScorer:
     def losses(self, outputs: Any, records: Records) -> BatchLosses:
         """Return the losses of a batch from the model's outputs and the labels of the records."""
         return self.task.losses(
-            outputs, records=records, output=self.output, classes=self.known_classes, policies=self.policies
+            outputs, records=records, output=self.output, classes=self.classes, policies=self.policies
         )
 
     @property
@@ -141,14 +141,9 @@ class ModelScorer:
         """Kind of output that the model returns, if it returns any."""
         return self.predictor.output or Output.PROBABILITIES
 
-    @property
-    def known_classes(self) -> Names:
-        """The label of each output column, if known."""
-        return self.predictor.classes if self.classes is None else self.classes
-
     def answer(self, records: Records) -> Any:
         """Return one answer of the model about a batch; columns with names in the order of the classes."""
-        outputs, classes = self.predictor.predict(records), self.known_classes
+        outputs, classes = self.predictor.predict(records), self.classes
         if not self.task.needs_labels and isinstance(outputs, NamedOutputs) and not np.any(outputs.absent):
             classes = outputs.names if classes is None else classes  # in any order
         return in_order(outputs, records=records, classes=classes, output=self.predictor.output)

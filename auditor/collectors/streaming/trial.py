@@ -169,7 +169,7 @@ def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str
         return []
     outputs, warned = joined([result for _, result in answers]), []
     named = getattr(outputs, "classes", ())
-    options = named or scorer.known_classes
+    options = named or scorer.classes
     names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if options is None else options
     codes = np.concatenate([records.codes(names) for records, _ in answers])
     with np.errstate(over="ignore"):  # logits beyond the doubles
