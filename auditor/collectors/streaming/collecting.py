@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from auditor.collectors.base.named import NamedOutputs, class_columns, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, labels_beside
-from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
+from auditor.collectors.base.scorer import in_batches, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Classifier, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
@@ -27,7 +28,7 @@ from auditor.collectors.streaming.scorers import (
     opened_model,
     opened_scorer,
 )
-from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
+from auditor.collectors.streaming.trial import columns_noticed, preflight
 from auditor.collectors.tables.arrays import is_map_style
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
@@ -444,12 +445,6 @@ def collect_to(
     setting["alone"] = [source.roles.alone for source in sources]
     setting["scores"] = [score.name for score in getattr(model, "also", ())]
 
-    def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
-        result = preflight(scorer, groups, batch_size=options.batch_size)
-        for sentence in (*result.warnings, *result.provisional):
-            announce(sentence)
-        return result
-
     return Collection(
         path=target,
         scorer=ScorerRecipe(model, options, sources),
@@ -457,7 +452,7 @@ def collect_to(
         batch_size=options.batch_size,
         setting=setting,
         without=("fingerprint",) if isinstance(model, OutputColumns) else (),
-        trial=trial,
+        trial=partial(preflight, batch_size=options.batch_size),
         engine=LocalEngine() if engine is None else engine,
         overwrite=overwrite,
         announce=announce,

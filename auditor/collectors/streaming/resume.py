@@ -79,13 +79,13 @@ class Collection:
             ``saturated``, ``correct`` (of a classification) and the scorer's other scores; rows in the order of the tables.
         scorer: Builds the scorer of a batch; other processes build their own with it.
         sources: The tables; together at least 2 members and 2 non-members.
+        trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
+            scored; not called when going on. Its warnings are announced.
         batch_size: Records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
         engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         without: Columns that the file does not get.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
-        trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
-            scored; not called when going on.
         announce: Called with a sentence about each event.
         progress: Called with the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
     """
@@ -93,12 +93,12 @@ class Collection:
     path: Path
     scorer: Callable[[], Scorer]
     sources: Sequence[Source]
+    trial: Callable[[Scorer, Sequence[Records]], Preflight]
     batch_size: int | None = None
     engine: Engine = LocalEngine()  # noqa: RUF009 - a frozen value
     setting: Mapping[str, Any] = field(default_factory=dict)
     without: Sequence[str] = ()
     overwrite: bool = False
-    trial: Callable[[Scorer, Sequence[Records]], Preflight] | None = None
     announce: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None
 
@@ -202,10 +202,11 @@ class Collection:
             self.announce(f"Going on: {resumed:,} of {total:,} records are scored already.")
         else:
             manifest = work.manifest
-            if self.trial is not None:
-                tried = self.trial(scorer, sampled_groups(self.sources))
-                manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
-                answer = tried.answer
+            tried = self.trial(scorer, sampled_groups(self.sources))
+            for sentence in (*tried.warnings, *tried.provisional):
+                self.announce(sentence)
+            manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
+            answer = tried.answer
             parts.clear(work.folder)
             collected.write_manifest(work.folder / parts.MANIFEST, manifest)
         with _naming_parts(work, total):
