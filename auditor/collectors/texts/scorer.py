@@ -12,7 +12,7 @@ import numpy as np
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
-from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
+from auditor.collectors.texts.models import CausalModel, LongTexts, load_language_model
 from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, TextScore, ZlibRatio, cells
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -71,7 +71,7 @@ def _reader(model: Any, tokenizer: Any, *, longest: int | None, long_texts: Long
     if isinstance(model, tuple):
         model, tokenizer = model
     if not isinstance(model, CompletionsEndpoint):
-        return causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+        return CausalModel(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
     if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
         raise InputError(
             "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
