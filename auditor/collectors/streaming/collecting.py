@@ -145,13 +145,12 @@ def _of_pairs(
     model: Any, members: Any, nonmembers: Any, options: ScoringOptions, **beside: Any
 ) -> tuple[Losses, tuple[str, ...]]:
     """Return the losses of two pairs (X, y), and the warnings for the caller."""
-    task: Any = options.task
     both = (
-        records_of("member", "members", members, task),
-        records_of("nonmember", "nonmembers", nonmembers, task),
+        records_of("member", "members", members, options.task),
+        records_of("nonmember", "nonmembers", nonmembers, options.task),
     )
     labels = labels_beside(both, values="y", **beside)
-    if isinstance(task, Classifier) and all(pair[1] is not None for pair in (members, nonmembers)):
+    if isinstance(options.task, Classifier) and all(pair[1] is not None for pair in (members, nonmembers)):
         labels["label"] = PerGroup(both[0].labels, both[1].labels)
     model = opened_model(model)
     with hushed(model), ThreadPoolExecutor(1) as aside:
@@ -428,11 +427,10 @@ def collect_to(
         raise InputError(
             f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
         )
-    of: Any = options.task
-    task = None if is_scorer(model) else of
-    kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
+    of = None if is_scorer(model) else options.task
+    kinds, what = ((), "score of a text") if of is None else (of.answers, of.words)
     refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
-    sources = open_groups(**tables, task=task)
+    sources = open_groups(**tables, task=of)
     if isinstance(model, OutputColumns):
         listed = all(table.features is not None for table in tables.values() if table is not None)
         model, sources = _with_outputs(model, sources, options, listed=listed)
