@@ -71,11 +71,11 @@ def plain_array(column: Any) -> Column:
     return values
 
 
-def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
+def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> npt.NDArray[Any]:
     """Return a chunked column of lists of numbers, or lists of such, as an array with one row for each.
 
     Raises:
-        InputError: A vector that is missing, or of another length than the first.
+        InputError: A vector that is missing, or of another shape than those before, ``like`` which they must be.
     """
     import pyarrow.compute as pc
 
@@ -83,16 +83,17 @@ def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
     shape = [len(cells)]
     while _is(cells.type, _LISTS):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(cells), -1))
-        other = (lengths != lengths[:1]) | (lengths < 0)
+        size = like[len(shape) - 1] if like else int(lengths[0]) if lengths.size else 0
+        other = (lengths != size) | (lengths < 0)
         if other.any():
             at = int(np.argmax(other))
             length = f"{lengths[at]} numbers" if lengths[at] >= 0 else "none"
             raise InputError(
                 f"{place} must hold vectors of equal length in each row, got {length} in"
-                f" {validate.at_row(first_row + at // math.prod(shape[1:]))}, after {int(lengths[0])}; make them equally long, or"
+                f" {validate.at_row(first_row + at // math.prod(shape[1:]))}, after {size}; make them equally long, or"
                 " leave that row out."
             )
-        shape.append(int(lengths[0]) if lengths.size else 0)
+        shape.append(size)
         cells = cells.flatten()
     return np.asarray(cells.to_numpy(zero_copy_only=False)).reshape(shape)
 
@@ -158,13 +159,8 @@ class ColumnPlan:
 
     def vectors(self, column: Any, *, place: str, first_row: int) -> Column:
         """Return a column of vectors as an array, each as long as those that were read before."""
-        values = _stacked(column, place=place, first_row=first_row)
-        self.shape = self.shape or values.shape[1:]
-        if values.shape[0] and values.shape[1:] != self.shape:
-            raise InputError(
-                f"{place} must hold vectors of equal length, got shape {values.shape[1:]} in"
-                f" {validate.at_row(first_row)}, and {self.shape} before; make them equally long."
-            )
+        values = _stacked(column, place=place, first_row=first_row, like=self.shape)
+        self.shape = values.shape[1:] if len(values) else self.shape
         return values
 
 
