@@ -158,13 +158,7 @@ def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
         with explained(f"{name}s must hold one value for each text by name", reason=with_kind):
             item, named = pd.DataFrame(item), True  # whose cells may be chats
     if named:
-        table = group if isinstance(group, RecordTable) else RecordTable(item)
-        if task and task.needs_labels and table.label is None:
-            raise InputError(
-                f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
-                " the true labels."
-            )
-        table = replace(table, data=item)
+        table = replace(group, data=item) if isinstance(group, RecordTable) else RecordTable(item)
         source = open_source(table, task=task, member=name == "member", name=f"a {name} batch")
         batch = source.read(0, len(source))
         return replace(batch, records=replace(batch.records, name=name))
