@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -277,20 +276,16 @@ def checked_kind(path: Path) -> str:
             f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
             " it; save the columns as .parquet, .csv or .npz."
         )
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        status = None
-    if status is not None and stat.S_ISDIR(status.st_mode):
+    if path.is_dir():
         return FOLDER
     if suffix not in _SUFFIXES:
         extension = repr(suffix) if suffix else "no extension"
         raise InputError(
             f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {extension}; save it as one of these."
         )
-    if status is None:
+    if not path.exists():
         raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
-    if status.st_size == 0:
+    if path.stat().st_size == 0:
         raise InputError(f"file {str(path)!r} is empty; write it again.")
     return suffix
 
