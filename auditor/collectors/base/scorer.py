@@ -65,7 +65,7 @@ class Scorer(Protocol):
     def records_at_once(self) -> int | None:
         """Preferred number of records in a batch; None if it makes no difference."""
 
-    def check(self, records: Records) -> None:
+    def check(self, records: Records) -> object:
         """Refuse records that cannot be scored, as far as that is known without the model."""
 
     def score(self, records: Records) -> BatchLosses:

@@ -306,7 +306,7 @@ class _Pass:
         """Refuse texts that cannot be scored, those that are held at once and the others as they come; count those that are cut."""
 
         def checked(batch: Batch) -> Batch:
-            self.cut += scorer.long(batch.records)
+            self.cut += scorer.check(batch.records)
             return batch
 
         self.head, self.rest = [*map(checked, self.head)], map(checked, self.rest)

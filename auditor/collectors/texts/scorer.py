@@ -142,12 +142,8 @@ class TextScorer:
         """Return the scorer of records of this kind: of texts, or of responses."""
         return replace(self, responses=not isinstance(cells(records.part(0, 1))[0], str))
 
-    def check(self, records: Records) -> None:
-        """Refuse texts that cannot be scored, as far as that is known without the model."""
-        self.long(records)
-
-    def long(self, records: Records) -> int:
-        """Return how many texts the model takes in parts, after the same check."""
+    def check(self, records: Records) -> int:
+        """Refuse texts that cannot be scored, as far as that is known without the model; return how many it takes in parts."""
         counts = [reader.check(records) for reader in self.readers]
         if self.of(records).responses != self.responses:
             raise InputError(
