@@ -230,33 +230,25 @@ def losses_of(
         for column, policy in OutputPolicy.columns_among(member.more).items()
     }
     first, second = tasks.finite_pair(member, nonmember)
-    facts = facts_of(
-        scorer, saturated=saturated, hard=both.hard, shortest=both.shortest, noticed=noticed, aside=aside
-    )
     return Losses(
         member=first,
         nonmember=second,
         **labels,
-        **facts,
+        **facts_of(scorer, both, saturated=saturated, noticed=noticed, aside=aside),
         correct=PerGroup(*correct) if correct else None,
         policies=under,
     )
 
 
 def facts_of(
-    scorer: Scorer,
-    *,
-    saturated: tuple[int, int],
-    hard: bool,
-    shortest: int,
-    noticed: Sequence[str],
-    aside: str = "",
+    scorer: Scorer, both: BatchLosses, *, saturated: tuple[int, int], noticed: Sequence[str], aside: str = ""
 ) -> dict[str, Any]:
-    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
+    """Return the scale of the losses of both groups, their source and the limits of their outputs, and which attack they are.
 
     Raises:
         InputError: Labels alone where the score is the model's confidence, which is then the same for all records.
     """
+    hard, shortest = both.hard, both.shortest
     if hard and isinstance(scorer, ModelScorer) and not scorer.task.needs_labels:
         raise InputError(
             "outputs must be probabilities or logits for the task confidence, got only 0 and 1, as of a model that returns labels:"

@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from auditor.collectors.base.records import Records, Source, sampled_groups
 from auditor.collectors.base.scorer import Scorer, differences, facts_of
-from auditor.collectors.base.tasks import clip_saturated
+from auditor.collectors.base.tasks import BatchLosses, clip_saturated, concatenated
 from auditor.collectors.streaming import parts
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.parts import OWN_COLUMNS, Scoring, Unit
@@ -379,12 +379,12 @@ class _Merging:
 
     def __init__(self, work: Scoring, without: Sequence[str]) -> None:
         self._work, self.digests = work, Digests()
-        self._saturated, self._facts = np.zeros(2, dtype=np.int64), list[Any]()
+        self._saturated, facts = np.zeros(2, dtype=np.int64), list[BatchLosses]()
         # The range of the finite losses with 0, and of each other score.
         self._ranges: dict[str, tuple[float, float]] = {}
         types = defaultdict[str, list[Any]](list)
         for part in map(work.written, work.units):
-            self._facts.append(json.loads(part.schema.metadata[parts.FACTS]))
+            facts.append(parts.facts_in(part))
             member = part["member"].to_numpy()
             hashes = part["fingerprint"].to_numpy() if "fingerprint" in part.column_names else None
             self.digests.add(_content(member, hashes))
@@ -395,7 +395,7 @@ class _Merging:
                     values, (low, high) = part[name].to_numpy(), self._ranges.get(name, (0.0, 0.0))
                     finite = values[np.isfinite(values)]
                     self._ranges[name] = float(finite.min(initial=low)), float(finite.max(initial=high))
-        self._eps = max(item["eps"] for item in self._facts)
+        self._both = concatenated(facts)
         self._left = [name for name, kinds in types.items() if len(kinds) < len(work.units)]
         shared = [name for name in types if name not in (*self._left, *without)]
         self._schema = pa.schema([(name, _common(types[name])) for name in shared])
@@ -433,7 +433,7 @@ class _Merging:
             for at, name in enumerate(self._schema.names):
                 if name in self._ranges:
                     low, high = self._ranges[name]
-                    placed = clip_saturated(part[name].to_numpy(), eps=self._eps, low=low, high=high)
+                    placed = clip_saturated(part[name].to_numpy(), eps=self._both.eps, low=low, high=high)
                     part = part.set_column(at, name, pa.array(placed))
             waiting.append(part.replace_schema_metadata(None).cast(self._schema))
             if sum(table.num_rows for table in waiting) >= _ROWS or unit is self._work.units[-1]:
@@ -444,9 +444,8 @@ class _Merging:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
         facts = facts_of(
             scorer,
+            self._both,
             saturated=(int(self._saturated[0]), int(self._saturated[1])),
-            hard=all(item["hard"] for item in self._facts),
-            shortest=min((item["shown"] for item in self._facts if item["shown"]), default=0),
             noticed=manifest.warnings,
         )
         if self._left:
@@ -455,7 +454,7 @@ class _Merging:
         return CollectedMetadata(
             **facts,
             counts=manifest.counts,
-            eps=self._eps,
+            eps=self._both.eps,
             content=content,
             manifest=manifest,
         )
