@@ -33,17 +33,12 @@ class Answer:
 def _tried(scorer: Scorer, records: Records, *, batch_size: int | None) -> Answer:
     """Return one answer of a scorer, without averaging, in batches as the collection will have them."""
     step = batch_size or scorer.records_at_once or len(records)
-    parts = [_answer(scorer, records.part(start, start + step)) for start in range(0, len(records), step)]
-    outputs = [part.outputs for part in parts if part.outputs is not None]
-    losses = tasks.concatenated([part.losses for part in parts])
-    return Answer(records, joined(outputs) if outputs else None, losses)
-
-
-def _answer(scorer: Scorer, records: Records) -> Answer:
+    batches = [records.part(start, start + step) for start in range(0, len(records), step)]
     if not isinstance(scorer, ModelScorer):
-        return Answer(records, None, scorer.score(records))
-    answer = scorer.answer(records)
-    return Answer(records, shaped_outputs(answer, records), scorer.losses(answer, records))
+        return Answer(records, None, tasks.concatenated([*map(scorer.score, batches)]))
+    answers = [*map(scorer.answer, batches)]
+    outputs = joined([*map(shaped_outputs, answers, batches)])
+    return Answer(records, outputs, tasks.concatenated([*map(scorer.losses, answers, batches)]))
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
