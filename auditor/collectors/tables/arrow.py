@@ -331,9 +331,9 @@ class SchemaTable(BatchTable):
         self._schemas, self.asides = schemas, _asides(first)
         self.later = frozenset(name for schema in schemas.values() for name in schema.names) - {*first.names}
 
-    @abstractmethod
     def sizes(self) -> list[int]:
-        """Return how many rows each block has."""
+        """Return how many rows each block has; of one block, counted in the first column."""
+        return [sum(batch.num_rows for batch in self.batches(self.names[:1]))]
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after a look at the cells of those whose schema does not say it all."""
@@ -508,10 +508,6 @@ class IpcTable(SchemaTable):
         self._is_file = self._file.handle.read(len(_MAGIC)) == _MAGIC
         with self._opened(()) as opened:
             super().__init__({place: opened.schema}, place=place, path=path)
-
-    def sizes(self) -> list[int]:
-        """Return how many rows there are, counted in the first column."""
-        return [sum(batch.num_rows for batch in self.batches(self.names[:1]))]
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all record batches of some columns, each checked: damaged offsets would lead anywhere."""
