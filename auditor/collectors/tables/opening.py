@@ -257,16 +257,13 @@ def _roles(table: RecordTable, opened: sources.Table) -> _Roles:
             f"{opened.place} must have a column of features beside the others, got"
             f" {', '.join(map(repr, opened.names[:_LISTED])) or 'no columns'}; name the features."
         )
-    for argument, columns, answers in (
-        ("label", labels, {member}),
-        ("features", features, {*labels, member}),
-    ):
-        for name in columns:
-            if name in answers:
-                part = "membership" if name == member else "labels"
-                raise InputError(
-                    f"{argument} must not name {name!r}, the column of {part} of {opened.place}; leave it out."
-                )
+    twice = [("label", name) for name in labels if name == member]
+    twice += [("features", name) for name in features if name in {*labels, member}]
+    for argument, name in twice[:1]:
+        part = "membership" if name == member else "labels"
+        raise InputError(
+            f"{argument} must not name {name!r}, the column of {part} of {opened.place}; leave it out."
+        )
     return _Roles(features, alone, labels, beside, member)
 
 
