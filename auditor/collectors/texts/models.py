@@ -149,9 +149,8 @@ def _adapted(folder: Path, model: Any, tokenizer: Any) -> tuple[Any, Any]:
     library = importlib.import_module("transformers")
     with readable(folder, kind="an adapter of this base model"), _quiet(library), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.filterwarnings(
-            "error", message="Found missing adapter keys"
-        )  # which stay at their initial values
+        # These stay at their initial values.
+        warnings.filterwarnings("error", message="Found missing adapter keys")
         if (folder / "tokenizer_config.json").is_file():
             tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
         return peft.PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
