@@ -160,7 +160,7 @@ def _given(probabilities: Any, n: int, width: int | None) -> Floats:
         row = int(np.argmax(bad))
         raise InputError(
             "probabilities must be 0 or more and sum to 1 in each row, got a sum of"
-            f" {sums[row]:.9g} (first at {validate.at_row(row)}); normalise them."
+            f" {sums[row]:.9g} (first at {validate.FROM_ZERO.at(row)}); normalise them."
         )
     return np.asarray(law / sums[:, None])
 

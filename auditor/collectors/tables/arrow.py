@@ -90,7 +90,7 @@ def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] |
             length = f"{lengths[at]} numbers" if lengths[at] >= 0 else "none"
             raise InputError(
                 f"{place} must hold vectors of equal length in each row, got {length} in"
-                f" {validate.at_row(first_row + at // math.prod(shape[1:]))}, after {size}; make them equally long, or"
+                f" {validate.FROM_ZERO.at(first_row + at // math.prod(shape[1:]))}, after {size}; make them equally long, or"
                 " leave that row out."
             )
         shape.append(size)

@@ -368,7 +368,7 @@ _FIX = "write it with a decimal point and without other characters"
 
 
 def numbers(
-    column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX, first_row: int = 0
+    column: Column, *, place: str, rows: validate.Rows, truth: bool = False, fix: str = _FIX
 ) -> Floats:
     """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
 
@@ -391,7 +391,7 @@ def numbers(
             result[row] = words[word] if word in words else float(word.replace("_", "?"))
         except ValueError:
             raise InputError(
-                f"{place} must hold numbers, got {str(value)!r} (first at {validate.at_row(first_row + row, rows)}); {fix}."
+                f"{place} must hold numbers, got {str(value)!r} (first at {rows.at(row)}); {fix}."
             ) from None
     return result
 
@@ -400,18 +400,13 @@ _ONE_TABLE = "give one table that holds both groups, with its column of membersh
 
 
 def marks(
-    column: Column,
-    *,
-    place: str,
-    rows: str = validate.FROM_ZERO,
-    group: bool | None = None,
-    first_row: int = 0,
+    column: Column, *, place: str, rows: validate.Rows = validate.FROM_ZERO, group: bool | None = None
 ) -> npt.NDArray[np.bool_]:
     """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
     if column.dtype.kind == "b" and group is None:
         return column
     fix = validate.CODING if group is None else _ONE_TABLE
-    values = numbers(column, place=place, rows=rows, truth=True, fix=fix, first_row=first_row)
+    values = numbers(column, place=place, rows=rows, truth=True, fix=fix)
     wrong = (values != 0) & (values != 1) if group is None else values != group
     if wrong.any():
         row, count = int(np.argmax(wrong)), int(wrong.sum())
@@ -419,8 +414,8 @@ def marks(
         if group is not None:
             must = f"be {int(group)} in every row of a table of {'members' if group else 'non-members'}"
         raise InputError(
-            f"{place} must {must}, got {values[row]:g} (first at {validate.at_row(first_row + row, rows)}; {count} such"
-            f" values up to {validate.at_row(first_row + values.size - 1, rows)}); {fix}."
+            f"{place} must {must}, got {values[row]:g} (first at {rows.at(row)}; {count} such"
+            f" values up to {rows.at(values.size - 1)}); {fix}."
         )
     return np.asarray(values == 1)
 
@@ -435,18 +430,18 @@ def without_gaps(column: Column) -> Column:
     return np.array(["" if is_missing(value) else value for value in values], dtype=object)
 
 
-def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Column:
+def plain_labels(column: Column, *, place: str, rows: validate.Rows) -> Column:
     """Return a column of ids, groups or people, with a missing text as an empty one.
 
     Raises:
         InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
     """
-    labels = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    labels = without_gaps(validate.label_column(place, column, rows=rows))
     if labels.dtype.kind in "OU":
         for row, value in enumerate(labels.tolist()):
             if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
                 raise InputError(
-                    f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
+                    f"{place} must hold valid Unicode, got half of a surrogate pair ({rows.at(row)});"
                     " write the text again as UTF-8."
                 )
     return labels
