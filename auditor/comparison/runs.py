@@ -229,7 +229,7 @@ def with_table(runs: Sequence[Run], about: Any) -> tuple[Run, ...]:
     updated: dict[int, Run] = {}
     for place, cells in enumerate(zip(*columns, strict=True)):
         row = dict(zip(names, cells, strict=True))
-        where = f"({validate.at_row(place, table.rows)}, of {table.place})"
+        where = f"({table.rows.at(place)}, of {table.place})"
         try:
             run = _updated(runs, row)
         except InputError as error:

@@ -10,7 +10,7 @@ import reprlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -165,27 +165,41 @@ def did_you_mean(option: str | None) -> str:
     return "." if option is None else f"; did you mean {option!r}?"
 
 
-FROM_ZERO, WITH_HEADER = "counting from 0", "the header being row 1"  # how rows are counted
+class Rows(NamedTuple):
+    """Rows as error sentences count them: those of a file with a header as an editor or a spreadsheet shows them.
 
+    Attributes:
+        words: How they are counted.
+        first: The number of the first of them.
 
-def at_row(row: int, rows: str = FROM_ZERO) -> str:
-    """Return where a row is: in a file with a header as an editor or a spreadsheet shows it.
-
-    >>> at_row(7), at_row(7, WITH_HEADER)
-    ('row 7, counting from 0', 'row 9, the header being row 1')
+    >>> FROM_ZERO.at(7), WITH_HEADER.at(7), FROM_ZERO.after(100).at(7)
+    ('row 7, counting from 0', 'row 9, the header being row 1', 'row 107, counting from 0')
     """
-    return f"row {row + 2 * (rows == WITH_HEADER)}, {rows}"
+
+    words: str = "counting from 0"
+    first: int = 0
+
+    def at(self, row: int) -> str:
+        """Return which row one of them is."""
+        return f"row {self.first + row}, {self.words}"
+
+    def after(self, start: int) -> "Rows":
+        """Return the rows from this one on."""
+        return self._replace(first=self.first + start)
 
 
-def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO, first_row: int = 0) -> str:
-    return f"first at {at_row(first_row + int(np.argmax(bad)), rows)}"
+FROM_ZERO, WITH_HEADER = Rows(), Rows("the header being row 1", first=2)
+
+
+def _first_bad(bad: npt.NDArray[np.bool_], rows: Rows = FROM_ZERO) -> str:
+    return f"first at {rows.at(int(np.argmax(bad)))}"
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which no UTF-8 holds
 _EXACT = 2**53  # from here on a float64 stands for several whole numbers
 
 
-def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
+def _numeric(said: str, raw: npt.NDArray[Any], rows: Rows = FROM_ZERO) -> npt.NDArray[Any]:
     """Refuse losses that are no numbers, or whole numbers that float64 cannot hold."""
     if raw.dtype.kind == "b":
         fix = "give the losses themselves; membership stands beside them, as in auditor.collectors.from_columns(loss, member=...)"
@@ -197,14 +211,12 @@ def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO, first_row:
         if bad.any():
             raise InputError(
                 f"{said} that float64 holds exactly, integers below 2^53, got {raw[int(np.argmax(bad))]}"
-                f" ({_first_bad(bad, rows, first_row)}); give them as floats, or on another scale."
+                f" ({_first_bad(bad, rows)}); give them as floats, or on another scale."
             )
     return raw
 
 
-def _finite(
-    said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO, first_row: int = 0
-) -> _Floats:
+def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: Rows = FROM_ZERO) -> _Floats:
     """Return float64 numbers, of which none is missing or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.asarray(values, dtype=np.float64)
@@ -213,7 +225,7 @@ def _finite(
         for kind, bad in zip(kinds, (np.isnan(array), np.isinf(array)), strict=True):
             if bad.any():
                 raise InputError(
-                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows, first_row)}); remove those records or correct the loss."
+                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows)}); remove those records or correct the loss."
                 )
     return array
 
@@ -233,14 +245,14 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     return array
 
 
-def coin_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
+def coin_column(place: str, values: object, *, rows: Rows = FROM_ZERO) -> _Floats:
     """Return a column of probabilities of coins that can fall both ways: 1-D, float64, in (0, 1)."""
     raw = np.asarray(_numeric(f"{place} must hold numbers", column(place, values), rows), dtype=np.float64)
     possible = (raw > 0) & (raw < 1)
     if not possible.all():
         at = int(np.argmin(possible))
         raise InputError(
-            f"{place} must lie in (0, 1), got {raw[at]:g} (first at {at_row(at, rows)}); leave out the records whose membership no"
+            f"{place} must lie in (0, 1), got {raw[at]:g} (first at {rows.at(at)}); leave out the records whose membership no"
             " coin decided."
         )
     return raw
@@ -260,12 +272,12 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
         raise InputError(f"columns must have the same length: {listed}.")
 
 
-def finite_column(place: str, values: object, *, rows: str = FROM_ZERO, first_row: int = 0) -> _Floats:
-    """Return a finite 1-D float64 column; ``place`` names it, and ``rows`` says how its rows are counted, from which on."""
-    raw = _numeric(f"{place} must hold numbers", column(place, values), rows, first_row)
+def finite_column(place: str, values: object, *, rows: Rows = FROM_ZERO) -> _Floats:
+    """Return a finite 1-D float64 column; ``place`` names it, and ``rows`` says how its rows are counted."""
+    raw = _numeric(f"{place} must hold numbers", column(place, values), rows)
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
-    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows, first_row)
+    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
 
 
 def detached(values: Any) -> Any:
@@ -306,7 +318,7 @@ def array(place: str, values: Any) -> npt.NDArray[Any]:
         ) from error
 
 
-def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
+def label_column(place: str, values: Any, *, rows: Rows = FROM_ZERO) -> npt.NDArray[Any]:
     """Return a column of labels (ids, groups, people): one value for each record, all distinct when written as text; read-only."""
     raw = column(place, values)
     if raw.flags.writeable:
@@ -322,7 +334,7 @@ def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: i
             at = int(np.argmax(blurred))
             raise InputError(
                 f"{place} must hold numbers below 2^53 where they are floats, got {raw[at]:.17g} (first at"
-                f" {at_row(first_row + at, rows)}), which stands for several whole numbers; write them as text, or as"
+                f" {rows.at(at)}), which stands for several whole numbers; write them as text, or as"
                 " integers without gaps."
             )
     return raw

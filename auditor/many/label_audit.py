@@ -160,7 +160,7 @@ def _given(probabilities: Any, n: int, width: int | None) -> Floats:
         row = int(np.argmax(bad))
         raise InputError(
             "probabilities must be 0 or more and sum to 1 in each row, got a sum of"
-            f" {sums[row]:.9g} (first at {validate.at_row(row)}); normalise them."
+            f" {sums[row]:.9g} (first at {validate.FROM_ZERO.at(row)}); normalise them."
         )
     return np.asarray(law / sums[:, None])
 
@@ -346,7 +346,7 @@ def audit_labels(
     law, names, codes = _law(scorer, outcome, other, probabilities, rng)
     real, displayed = draw_labels(law, codes, rng)
     of_real, of_displayed = _losses(scorer, outcome, np.array(names, dtype=object)[displayed], size=size)
-    noticed = columns_noticed(scorer, (outcome,)) if tried is None else tried.warnings
+    noticed = (tried or columns_noticed(scorer, (outcome,))).warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, displayed]), np.log(law[rows, codes])
     guesses = label_guesses(special.log_expit(-of_displayed.loss), log_law, real, rng, least)
@@ -421,7 +421,7 @@ def _law(
     Raises:
         InputError: D gives a real label no chance, or all records have one label.
     """
-    table = None if scorer.known_classes is None else list(scorer.known_classes)
+    table = None if scorer.classes is None else list(scorer.classes)
     if reference is None:
         law = _given(probabilities, len(records), None if table is None else len(table))
         names = list(range(law.shape[1])) if table is None else table

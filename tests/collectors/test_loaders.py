@@ -326,7 +326,11 @@ REFUSED = {
     "no labels": (lambda: iter([X[:9]]), {}, r"batches \(x, y\) with true labels, .* got ndarray"),
     "a batch that is None": (lambda: iter([DATA_PAIR, None]), {}, "got NoneType; give both"),
     "inputs of three": (lambda: iter([(X, X, X)]), {}, "got tuple of 3; give both"),
-    "no key": (lambda: iter([{"x": X, "z": X}]), {}, "go with label= .* got dict; name the key"),
+    "no key": (
+        lambda: iter([{"x": X, "z": X}]),
+        {},
+        "^label must name the column of true labels of a member batch, got none; its columns are .x., .z.",
+    ),
     "another key": (lambda: iter([{"x": X, "z": X}]), {"label": "y"}, "'y' is not in a member batch, which"),
     "single records": (lambda: iter(DATA), {}, "got a pair .* of a single record; batch the records"),
     "wider": (
@@ -433,7 +437,9 @@ def test_batches_of_records_alone_are_scored_by_their_confidence(form):
     np.testing.assert_allclose(losses.member, losses.nonmember, rtol=1e-12)
     np.testing.assert_array_equal(*losses.fingerprint)
     assert losses.label is None
-    with refused(r"members must (come in batches \(x, y\) with true labels|go with label=)"):
+    with refused(
+        r"members must come in batches \(x, y\) with true labels|^label must name the column of true labels"
+    ):
         collect(model, alone(x, form), (x, None), task="classification")
 
 

@@ -72,8 +72,9 @@ class Widened(np.ndarray[Any, np.dtype[Any]]):
         vars(self).update(getattr(source, "__dict__", {}))
 
 
-def shaped_outputs(outputs: Any, *, n: int, place: str) -> Array:
-    """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
+def shaped_outputs(outputs: Any, records: Records) -> Array:
+    """Return the outputs of n records as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
+    n, place = len(records), records.name
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
     try:

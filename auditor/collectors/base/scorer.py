@@ -81,7 +81,7 @@ class Scorer(Protocol):
     def records_at_once(self) -> int | None:
         """Preferred number of records in a batch; None if it makes no difference."""
 
-    def check(self, records: Records) -> None:
+    def check(self, records: Records) -> object:
         """Refuse records that cannot be scored, as far as that is known without the model."""
 
     def score(self, records: Records) -> BatchLosses:
@@ -99,7 +99,7 @@ class ModelScorer:
     Attributes:
         predictor: The model.
         task: Task that it was trained for.
-        classes: The label of each output column; default those that the model knows, or else the column numbers.
+        classes: The label of each output column; default those that the model knows. None: the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
         policies: Restricted answers, under which the same outputs are scored too.
         identity: A hash of the files or the address of the model; None of one in memory.
@@ -114,12 +114,12 @@ class ModelScorer:
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
-    attacks: ClassVar[Attacks] = {
-        Attack.EXTRACTION: AttackState.NOT_APPLICABLE
-    }  # which needs a model that generates records
+    # Which needs a model that generates records.
+    attacks: ClassVar[Attacks] = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE}
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
+        object.__setattr__(self, "classes", self.predictor.classes if self.classes is None else self.classes)
         refuse_policies(self.policies, kinds=self.task.answers, what=self.task.words, repeats=self.repeats)
 
     @property
@@ -145,7 +145,7 @@ class ModelScorer:
 
     def check(self, records: Records) -> None:
         """Refuse labels that the model's classes do not have."""
-        self.task.check(records, classes=self.known_classes)
+        self.task.check(records, classes=self.classes)
 
     def score(self, records: Records) -> BatchLosses:
         """Return the losses of a batch."""
@@ -154,7 +154,7 @@ class ModelScorer:
     def losses(self, outputs: Any, records: Records) -> BatchLosses:
         """Return the losses of a batch from the model's outputs and the labels of the records."""
         return self.task.losses(
-            outputs, records=records, output=self.output, classes=self.known_classes, policies=self.policies
+            outputs, records=records, output=self.output, classes=self.classes, policies=self.policies
         )
 
     @property
@@ -162,14 +162,9 @@ class ModelScorer:
         """Kind of output that the model returns, if it returns any."""
         return self.predictor.output or Output.PROBABILITIES
 
-    @property
-    def known_classes(self) -> Names:
-        """The label of each output column, if known."""
-        return self.predictor.classes if self.classes is None else self.classes
-
     def answer(self, records: Records) -> Any:
         """Return one answer of the model about a batch; columns with names in the order of the classes."""
-        outputs, classes = self.predictor.predict(records), self.known_classes
+        outputs, classes = self.predictor.predict(records), self.classes
         if not self.task.needs_labels and isinstance(outputs, NamedOutputs) and not np.any(outputs.absent):
             classes = outputs.names if classes is None else classes  # in any order
         return in_order(outputs, records=records, classes=classes, output=self.predictor.output)
@@ -312,33 +307,25 @@ def losses_of(
         for column, policy in OutputPolicy.columns_among(member.more).items()
     }
     first, second = tasks.finite_pair(member, nonmember)
-    facts = facts_of(
-        scorer, saturated=saturated, hard=both.hard, shortest=both.shortest, noticed=noticed, aside=aside
-    )
     return Losses(
         member=first,
         nonmember=second,
         **labels,
-        **facts,
+        **facts_of(scorer, both, saturated=saturated, noticed=noticed, aside=aside),
         correct=PerGroup(*correct) if correct else None,
         policies=under,
     )
 
 
 def facts_of(
-    scorer: Scorer,
-    *,
-    saturated: tuple[int, int],
-    hard: bool,
-    shortest: int,
-    noticed: Sequence[str],
-    aside: str = "",
+    scorer: Scorer, both: BatchLosses, *, saturated: tuple[int, int], noticed: Sequence[str], aside: str = ""
 ) -> dict[str, Any]:
-    """Return the scale of collected losses, their source and the limits of their outputs, and which attack they are.
+    """Return the scale of the losses of both groups, their source and the limits of their outputs, and which attack they are.
 
     Raises:
         InputError: Labels alone where the score is the model's confidence, which is then the same for all records.
     """
+    hard, shortest = both.hard, both.shortest
     if hard and isinstance(scorer, ModelScorer) and not scorer.task.needs_labels:
         raise InputError(
             "outputs must be probabilities or logits for the task confidence, got only 0 and 1, as of a model that returns labels:"

@@ -335,7 +335,7 @@ class Classification(Classifier):
         self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the negative log-odds of each record's class."""
-        raw = shaped_outputs(outputs, n=len(records), place=records.name)
+        raw = shaped_outputs(outputs, records)
         width = 2 if raw.ndim == 1 else raw.shape[1]
         classes = getattr(raw, "classes", ()) or classes
         _refuse_width(classes, width, hint=sorted_hint(raw))
@@ -406,7 +406,7 @@ class Confidence(Classifier):
         self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the doubt of each answer."""
-        raw = shaped_outputs(outputs, n=len(records), place=records.name)
+        raw = shaped_outputs(outputs, records)
         width = 2 if raw.ndim == 1 else raw.shape[1]
         _refuse_width(getattr(raw, "classes", ()) or classes, width)
         step, parts, hard = max(1, _BLOCK // width), [], output is not Output.LOGITS
@@ -451,7 +451,7 @@ class MultiLabel:
         self, outputs: Any, *, records: Records, output: Output, classes: Names, policies: Policies = ()
     ) -> BatchLosses:
         """Return the sum of the labels' losses, each between the ends that `_label_loss_range` gives the model's type of floats."""
-        raw = _columns(shaped_outputs(outputs, n=len(records), place=records.name))
+        raw = _columns(shaped_outputs(outputs, records))
         truth = records.labels
         if raw.shape != truth.shape:
             raise InputError(
@@ -631,7 +631,7 @@ class GaussianLogLoss(_Regression):
 
 
 def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
-    raw = _columns(shaped_outputs(outputs, n=len(records), place=records.name))
+    raw = _columns(shaped_outputs(outputs, records))
     values = np.asarray(raw).astype(np.float64)
     if values.shape[1] != width:
         raise InputError(

@@ -333,7 +333,7 @@ def booster_predictor(
             features = features if hasattr(features, "shape") else np.asarray(features)
             refuse_width(features, wanted=width, model=name, place=records.name)
             with explained(f"{records.name} X must suit the model, but {name} refused it"):
-                return shaped_outputs(_predicted(model, features, margin), n=len(records), place=records.name)
+                return shaped_outputs(_predicted(model, features, margin), records)
 
         return predict
 

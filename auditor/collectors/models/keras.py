@@ -69,7 +69,7 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
         with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
             features = {item: _text(array) for item, array in columns.items()}
             answer = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
-        return outputs.shaped_outputs(answer, n=len(records), place=records.name)
+        return outputs.shaped_outputs(answer, records)
 
     return predict
 

@@ -185,7 +185,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     """Return an ONNX model as the collectors see it."""
     session, graph = _Session(model), _graph(model)
     tried = spread(sample)
-    answers = [shaped_outputs(session(part), n=len(part), place=part.name) for part in tried]
+    answers = [shaped_outputs(session(part), part) for part in tried]
     if graph is not None and isinstance(task, Classifier) and _two_halves(answers, graph):
         session.halved = True
         answers = [values[:, 1] for values in answers]

@@ -214,10 +214,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     if layer:
         kind, where = Output.LOGITS, f", the input of its last {layer}"
     else:
-        parts = zip(answers, tried, strict=True)
-        values = [
-            shaped_outputs(_values(network, answer), n=len(part), place=part.name) for answer, part in parts
-        ]
+        values = [*map(shaped_outputs, map(partial(_values, network), answers), tried)]
         kind, where = scorer.recognised_output(values, task=task, output=output)
     dtype = str((answers[0].logits if layer else answers[0].output).dtype).removeprefix("torch.")
     name = _name(model)

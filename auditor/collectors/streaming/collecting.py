@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from auditor.collectors.base.named import NamedOutputs, class_columns, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, labels_beside
-from auditor.collectors.base.scorer import Scorer, in_batches, losses_of, refuse_policies
+from auditor.collectors.base.scorer import in_batches, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Classifier, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
@@ -27,7 +28,7 @@ from auditor.collectors.streaming.scorers import (
     opened_model,
     opened_scorer,
 )
-from auditor.collectors.streaming.trial import Preflight, columns_noticed, preflight
+from auditor.collectors.streaming.trial import columns_noticed, preflight
 from auditor.collectors.tables.arrays import is_map_style
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
@@ -124,42 +125,43 @@ def collect(
     """
     options = ScoringOptions(task, classes, output, batch_size, repeats, policies)
     tables = _tables(label, members=members, nonmembers=nonmembers, records=records)
-    streamed = any(map(is_loader, tables.values()))
-    if streamed or any(isinstance(table, RecordTable) for table in tables.values()):
+    if any(isinstance(table, RecordTable) or is_loader(table) for table in tables.values()):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
-        if streamed:
-            refuse_loaders(records=tables["records"])
-            losses, noticed = losses_in_one_pass(
-                model, tables["members"], tables["nonmembers"], options=options
-            )
-        else:
-            with temporary("losses.parquet") as path:
-                report = collect_to(path, model, **tables, **vars(options))
-                losses, noticed = read_losses(report.path, memory=_OWN), report.warnings
-        for sentence in noticed:
-            warnings.warn(sentence, stacklevel=3)
-        return losses
-    of: Any = options.task
-    pairs: Any = (members, nonmembers)
-    both = records_of("member", "members", members, of), records_of("nonmember", "nonmembers", nonmembers, of)
-    labels = labels_beside(both, values="y", id=ids, group=groups, person=persons)
-    classified = isinstance(of, Classifier) and all(pair[1] is not None for pair in pairs)
-    labels["label"] = PerGroup(both[0].labels, both[1].labels) if classified else None
-    model = opened_model(model)
-    with hushed(model), ThreadPoolExecutor(1) as beside:
-        # While the model computes. Outputs are no features: records that look alike to the model need not be the same.
-        hashed = None if isinstance(model, OutputColumns) else beside.submit(_pair_fingerprint, *both)
-        scorer, tried = opened_scorer(model, both, options)
-        noticed = () if tried is None else tried.warnings
-        member, nonmember = in_batches(scorer, both, size=options.batch_size)
-        losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed)
-        losses = replace(losses, fingerprint=None if hashed is None else hashed.result())
-    if tried is None:
-        noticed = columns_noticed(scorer, both)
-        losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
-    for sentence in (*noticed, *(() if tried is None else tried.provisional)):
+    if any(map(is_loader, tables.values())):
+        refuse_loaders(records=tables["records"])
+        losses, noticed = losses_in_one_pass(model, tables["members"], tables["nonmembers"], options=options)
+    elif any(isinstance(table, RecordTable) for table in tables.values()):
+        with temporary("losses.parquet") as path:
+            report = collect_to(path, model, **tables, **vars(options))
+            losses, noticed = read_losses(report.path, memory=_OWN), report.warnings
+    else:
+        losses, noticed = _of_pairs(model, members, nonmembers, options, id=ids, group=groups, person=persons)
+    for sentence in noticed:
         warnings.warn(sentence, stacklevel=3)
     return losses
+
+
+def _of_pairs(
+    model: Any, members: Any, nonmembers: Any, options: ScoringOptions, **beside: Any
+) -> tuple[Losses, tuple[str, ...]]:
+    """Return the losses of two pairs (X, y), and the warnings for the caller."""
+    both = (
+        records_of("member", "members", members, options.task),
+        records_of("nonmember", "nonmembers", nonmembers, options.task),
+    )
+    labels = labels_beside(both, values="y", **beside)
+    if isinstance(options.task, Classifier) and all(pair[1] is not None for pair in (members, nonmembers)):
+        labels["label"] = PerGroup(both[0].labels, both[1].labels)
+    model = opened_model(model)
+    with hushed(model), ThreadPoolExecutor(1) as aside:
+        # While the model computes. Outputs are no features: records that look alike to the model need not be the same.
+        hashed = None if isinstance(model, OutputColumns) else aside.submit(_pair_fingerprint, *both)
+        scorer, tried = opened_scorer(model, both, options)
+        member, nonmember = in_batches(scorer, both, size=options.batch_size)
+        tried = tried or columns_noticed(scorer, both)
+        labels["fingerprint"] = None if hashed is None else hashed.result()
+    losses = losses_of(scorer, member, nonmember, labels=labels, noticed=tried.warnings)
+    return losses, (*tried.warnings, *tried.provisional)
 
 
 @alike
@@ -218,17 +220,10 @@ def losses_from_probabilities(
     columns = {"probabilities": rows, **target, "member": mask, **labels}
     validate.same_length(list(columns), [len(np.atleast_1d(column)) for column in columns.values()])
     pairs = [(rows[side], target["y"][side] if target else None) for side in (mask, ~mask)]
-    result = collect(
-        asarray,
-        *pairs,
-        task=task,
-        classes=classes,
-        output=output,
-        policies=policies,
-    )
+    beside: dict[str, Any] = {f"{name}s": (column[mask], column[~mask]) for name, column in labels.items()}
+    result = collect(asarray, *pairs, task=task, classes=classes, output=output, policies=policies, **beside)
     # The outputs are no features: records that look alike to the model need not be the same.
-    options: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
-    return replace(result, fingerprint=None, **options)
+    return replace(result, fingerprint=None)
 
 
 def _refuse_pairs(**pairs: Any) -> None:
@@ -432,11 +427,10 @@ def collect_to(
         raise InputError(
             f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
         )
-    of: Any = options.task
-    task = None if is_scorer(model) else of
-    kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
+    of = None if is_scorer(model) else options.task
+    kinds, what = ((), "score of a text") if of is None else (of.answers, of.words)
     refuse_policies(options.policies, kinds=kinds, what=what, repeats=options.repeats)
-    sources = open_groups(**tables, task=task)
+    sources = open_groups(**tables, task=of)
     if isinstance(model, OutputColumns):
         listed = all(table.features is not None for table in tables.values() if table is not None)
         model, sources = _with_outputs(model, sources, options, listed=listed)
@@ -449,12 +443,6 @@ def collect_to(
     setting["alone"] = [source.roles.alone for source in sources]
     setting["scores"] = [score.name for score in getattr(model, "also", ())]
 
-    def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
-        result = preflight(scorer, groups, batch_size=options.batch_size)
-        for sentence in (*result.warnings, *result.provisional):
-            announce(sentence)
-        return result
-
     return Collection(
         path=target,
         scorer=ScorerRecipe(model, options, sources),
@@ -462,7 +450,7 @@ def collect_to(
         batch_size=options.batch_size,
         setting=setting,
         without=("fingerprint",) if isinstance(model, OutputColumns) else (),
-        trial=trial,
+        trial=partial(preflight, batch_size=options.batch_size),
         engine=LocalEngine() if engine is None else engine,
         overwrite=overwrite,
         announce=announce,

@@ -165,11 +165,6 @@ def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
             item, named = pd.DataFrame(item), True  # whose cells may be chats
     if named:
         table = replace(group, data=item) if isinstance(group, RecordTable) else RecordTable(item)
-        if task and task.needs_labels and table.label is None:
-            raise InputError(
-                f"{name}s must go with label= where batches have names, got {type(item).__name__}; name the key or the column of"
-                " the true labels."
-            )
         source = open_source(table, task=task, member=name == "member", name=f"a {name} batch")
         batch = source.read(0, len(source))
         return replace(batch, records=replace(batch.records, name=name))
@@ -318,7 +313,7 @@ class _Pass:
         """Refuse texts that cannot be scored, those that are held at once and the others as they come; count those that are cut."""
 
         def checked(batch: Batch) -> Batch:
-            self.cut += scorer.long(batch.records)
+            self.cut += scorer.check(batch.records)
             return batch
 
         self.head, self.rest = [*map(checked, self.head)], map(checked, self.rest)

@@ -30,7 +30,7 @@ from auditor.core.files import drafts, take, unwritable, whole
 from auditor.records.labels import is_missing
 
 OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated", "correct")
-FACTS = b"auditor-part"
+_FACTS = b"auditor-part"
 MANIFEST = "manifest.json"  # it makes a folder a collection's, and is removed last
 _LOCK = "lock"
 _UNITS = 10_000  # at most about so many: each is a file, and a kill costs no more than one of them
@@ -153,7 +153,7 @@ class Scoring(Work):
     def _write(self, unit: Unit, batch: Batch, losses: BatchLosses) -> None:
         facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shortest})
         sink = pa.BufferOutputStream()
-        parquet.write_table(_table(batch, losses).replace_schema_metadata({FACTS: facts}), sink)
+        parquet.write_table(_table(batch, losses).replace_schema_metadata({_FACTS: facts}), sink)
         content = sink.getvalue().to_pybytes()
         with whole(self.path(unit), folder=self.folder) as draft:
             draft.write_bytes(self._seal(content, unit) + content)
@@ -192,6 +192,12 @@ class Scoring(Work):
 def parts_in(folder: Path) -> list[Path]:
     """Return the files with the name of a part."""
     return sorted(folder.glob(f"part-{'[0-9]' * 8}"))
+
+
+def facts_in(part: Any) -> BatchLosses:
+    """Return the facts about the losses in the table of a part, without the losses."""
+    eps, hard, shortest = json.loads(part.schema.metadata[_FACTS]).values()
+    return BatchLosses(np.empty(0), np.empty(0, dtype=np.bool_), eps=eps, hard=hard, shortest=shortest)
 
 
 def _table(batch: Batch, losses: BatchLosses) -> Any:

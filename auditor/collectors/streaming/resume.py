@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from auditor.collectors.base.records import Records, Source, sampled_groups
 from auditor.collectors.base.scorer import Scorer, differences, facts_of
-from auditor.collectors.base.tasks import clip_saturated
+from auditor.collectors.base.tasks import BatchLosses, clip_saturated, concatenated
 from auditor.collectors.streaming import parts
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.parts import OWN_COLUMNS, Scoring, Unit
@@ -79,13 +79,13 @@ class Collection:
             ``saturated``, ``correct`` (of a classification) and the scorer's other scores; rows in the order of the tables.
         scorer: Builds the scorer of a batch; other processes build their own with it.
         sources: The tables; together at least 2 members and 2 non-members.
+        trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
+            scored; not called when going on. Its warnings are announced.
         batch_size: Records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
         engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         without: Columns that the file does not get.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
-        trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
-            scored; not called when going on.
         announce: Called with a sentence about each event.
         progress: Called with the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
     """
@@ -93,12 +93,12 @@ class Collection:
     path: Path
     scorer: Callable[[], Scorer]
     sources: Sequence[Source]
+    trial: Callable[[Scorer, Sequence[Records]], Preflight]
     batch_size: int | None = None
     engine: Engine = LocalEngine()  # noqa: RUF009 - a frozen value
     setting: Mapping[str, Any] = field(default_factory=dict)
     without: Sequence[str] = ()
     overwrite: bool = False
-    trial: Callable[[Scorer, Sequence[Records]], Preflight] | None = None
     announce: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None
 
@@ -202,10 +202,11 @@ class Collection:
             self.announce(f"Going on: {resumed:,} of {total:,} records are scored already.")
         else:
             manifest = work.manifest
-            if self.trial is not None:
-                tried = self.trial(scorer, sampled_groups(self.sources))
-                manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
-                answer = tried.answer
+            tried = self.trial(scorer, sampled_groups(self.sources))
+            for sentence in (*tried.warnings, *tried.provisional):
+                self.announce(sentence)
+            manifest = replace(manifest, warnings=tried.warnings, deterministic=tried.deterministic)
+            answer = tried.answer
             parts.clear(work.folder)
             collected.write_manifest(work.folder / parts.MANIFEST, manifest)
         with _naming_parts(work, total):
@@ -378,12 +379,12 @@ class _Merging:
 
     def __init__(self, work: Scoring, without: Sequence[str]) -> None:
         self._work, self.digests = work, Digests()
-        self._saturated, self._facts = np.zeros(2, dtype=np.int64), list[Any]()
+        self._saturated, facts = np.zeros(2, dtype=np.int64), list[BatchLosses]()
         # The range of the finite losses with 0, and of each other score.
         self._ranges: dict[str, tuple[float, float]] = {}
         types = defaultdict[str, list[Any]](list)
         for part in map(work.written, work.units):
-            self._facts.append(json.loads(part.schema.metadata[parts.FACTS]))
+            facts.append(parts.facts_in(part))
             member = part["member"].to_numpy()
             hashes = part["fingerprint"].to_numpy() if "fingerprint" in part.column_names else None
             self.digests.add(_content(member, hashes))
@@ -394,7 +395,7 @@ class _Merging:
                     values, (low, high) = part[name].to_numpy(), self._ranges.get(name, (0.0, 0.0))
                     finite = values[np.isfinite(values)]
                     self._ranges[name] = float(finite.min(initial=low)), float(finite.max(initial=high))
-        self._eps = max(item["eps"] for item in self._facts)
+        self._both = concatenated(facts)
         self._left = [name for name, kinds in types.items() if len(kinds) < len(work.units)]
         shared = [name for name in types if name not in (*self._left, *without)]
         self._schema = pa.schema([(name, _common(types[name])) for name in shared])
@@ -432,7 +433,7 @@ class _Merging:
             for at, name in enumerate(self._schema.names):
                 if name in self._ranges:
                     low, high = self._ranges[name]
-                    placed = clip_saturated(part[name].to_numpy(), eps=self._eps, low=low, high=high)
+                    placed = clip_saturated(part[name].to_numpy(), eps=self._both.eps, low=low, high=high)
                     part = part.set_column(at, name, pa.array(placed))
             waiting.append(part.replace_schema_metadata(None).cast(self._schema))
             if sum(table.num_rows for table in waiting) >= _ROWS or unit is self._work.units[-1]:
@@ -443,9 +444,8 @@ class _Merging:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
         facts = facts_of(
             scorer,
+            self._both,
             saturated=(int(self._saturated[0]), int(self._saturated[1])),
-            hard=all(item["hard"] for item in self._facts),
-            shortest=min((item["shown"] for item in self._facts if item["shown"]), default=0),
             noticed=manifest.warnings,
         )
         if self._left:
@@ -454,7 +454,7 @@ class _Merging:
         return CollectedMetadata(
             **facts,
             counts=manifest.counts,
-            eps=self._eps,
+            eps=self._both.eps,
             content=content,
             manifest=manifest,
         )

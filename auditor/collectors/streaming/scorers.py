@@ -222,7 +222,7 @@ class ScoringOptions:
         InputError: A value that cannot be used.
     """
 
-    task: Task | str | None = None
+    task: Any = None
     classes: Sequence[Any] | None = None
     output: Any = None
     batch_size: int | None = None
@@ -246,9 +246,8 @@ class ScoringOptions:
 
     def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
         """Return the scorer of an opened model, which may be tried on a sample of each group."""
-        task: Any = self.task
-        result = predictor(model, task=task, output=self.output, sample=sample)
-        return ModelScorer(result, task, self.classes, self.repeats, self.policies)
+        result = predictor(model, task=self.task, output=self.output, sample=sample)
+        return ModelScorer(result, self.task, self.classes, self.repeats, self.policies)
 
 
 def hushed(model: Any) -> AbstractContextManager[None]:

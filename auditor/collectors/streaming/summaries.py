@@ -587,9 +587,9 @@ class _Counting(Work):
         for begin in range(start, stop, _STRETCH):
             stretch = reader.read(begin, min(stop, begin + _STRETCH))
             loss, member = (sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member))
-            where: Any = {"rows": table.rows, "first_row": begin}
-            values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
-            members = sources.marks(member, place=of_marks, **where)
+            rows = table.rows.after(begin)
+            values = validate.finite_column(place, sources.numbers(loss, place=place, rows=rows), rows=rows)
+            members = sources.marks(member, place=of_marks, rows=rows)
             yield -values if self.higher_is_member else values, members
 
 

@@ -45,8 +45,7 @@ def _answer(scorer: Scorer, records: Records) -> Answer:
     if not isinstance(scorer, ModelScorer):
         return Answer(records, None, scorer.score(records))
     answer = scorer.answer(records)
-    outputs = shaped_outputs(answer, n=len(records), place=records.name)
-    return Answer(records, outputs, scorer.losses(answer, records))
+    return Answer(records, shaped_outputs(answer, records), scorer.losses(answer, records))
 
 
 def _server(scorer: Scorer) -> ServedModel | None:
@@ -175,7 +174,7 @@ def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str
         return []
     outputs, warned = joined([result for _, result in answers]), []
     named = getattr(outputs, "classes", ())
-    options = named or scorer.known_classes
+    options = named or scorer.classes
     names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if options is None else options
     codes = np.concatenate([records.codes(names) for records, _ in answers])
     with np.errstate(over="ignore"):  # logits beyond the doubles
@@ -233,18 +232,18 @@ def caching(scorer: ModelScorer, groups: Sequence[Records]) -> ModelScorer:
     return replace(scorer, predictor=replace(scorer.predictor, predict=predict))
 
 
-def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str, ...]:
-    """Return warnings about the columns from the outputs of whole groups, which are cached and were scored.
+def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> Preflight:
+    """Return the findings about the columns from the outputs of whole groups, which are cached and were scored.
 
     Raises:
         InputError: Scores that are sorted without their classes.
     """
     answers = []
     for group in groups:
-        outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
+        outputs = shaped_outputs(scorer.answer(group), group)
         [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED, least=_LOOKED)
         answers.append((some, outputs[some.features]))
-    return tuple(_columns(scorer, answers))
+    return Preflight(deterministic=True, warnings=tuple(_columns(scorer, answers)))
 
 
 def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:

@@ -24,7 +24,6 @@ from auditor.core import validate
 from auditor.core.errors import InputError, without_credentials
 
 _TEXTS = types.is_string, types.is_large_string
-_BYTES = types.is_binary, types.is_large_binary
 _NUMERIC = types.is_integer, types.is_floating
 _NUMBERS = *_NUMERIC, types.is_boolean
 _LISTS = types.is_list, types.is_large_list, types.is_fixed_size_list
@@ -73,11 +72,11 @@ def plain_array(column: Any) -> Column:
     return values
 
 
-def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
+def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> npt.NDArray[Any]:
     """Return a chunked column of lists of numbers, or lists of such, as an array with one row for each.
 
     Raises:
-        InputError: A vector that is missing, or of another length than the first.
+        InputError: A vector that is missing, or of another shape than those before, ``like`` which they must be.
     """
     import pyarrow.compute as pc
 
@@ -85,16 +84,17 @@ def _stacked(column: Any, *, place: str, first_row: int) -> npt.NDArray[Any]:
     shape = [len(cells)]
     while _is(cells.type, _LISTS):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(cells), -1))
-        other = (lengths != lengths[:1]) | (lengths < 0)
+        size = like[len(shape) - 1] if like else int(lengths[0]) if lengths.size else 0
+        other = (lengths != size) | (lengths < 0)
         if other.any():
             at = int(np.argmax(other))
             length = f"{lengths[at]} numbers" if lengths[at] >= 0 else "none"
             raise InputError(
                 f"{place} must hold vectors of equal length in each row, got {length} in"
-                f" {validate.at_row(first_row + at // math.prod(shape[1:]))}, after {int(lengths[0])}; make them equally long, or"
+                f" {validate.FROM_ZERO.at(first_row + at // math.prod(shape[1:]))}, after {size}; make them equally long, or"
                 " leave that row out."
             )
-        shape.append(int(lengths[0]) if lengths.size else 0)
+        shape.append(size)
         cells = cells.flatten()
     return np.asarray(cells.to_numpy(zero_copy_only=False)).reshape(shape)
 
@@ -160,13 +160,8 @@ class ColumnPlan:
 
     def vectors(self, column: Any, *, place: str, first_row: int) -> Column:
         """Return a column of vectors as an array, each as long as those that were read before."""
-        values = _stacked(column, place=place, first_row=first_row)
-        self.shape = self.shape or values.shape[1:]
-        if values.shape[0] and values.shape[1:] != self.shape:
-            raise InputError(
-                f"{place} must hold vectors of equal length, got shape {values.shape[1:]} in"
-                f" {validate.at_row(first_row)}, and {self.shape} before; make them equally long."
-            )
+        values = _stacked(column, place=place, first_row=first_row, like=self.shape)
+        self.shape = values.shape[1:] if len(values) else self.shape
         return values
 
 
@@ -337,9 +332,9 @@ class SchemaTable(BatchTable):
         self._schemas, self.asides = schemas, _asides(first)
         self.later = frozenset(name for schema in schemas.values() for name in schema.names) - {*first.names}
 
-    @abstractmethod
     def sizes(self) -> list[int]:
-        """Return how many rows each block has."""
+        """Return how many rows each block has; of one block, counted in the first column."""
+        return [sum(batch.num_rows for batch in self.batches(self.names[:1]))]
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after a look at the cells of those whose schema does not say it all."""
@@ -514,10 +509,6 @@ class IpcTable(SchemaTable):
         self._is_file = self._file.handle.read(len(_MAGIC)) == _MAGIC
         with self._opened(()) as opened:
             super().__init__({place: opened.schema}, place=place, path=path)
-
-    def sizes(self) -> list[int]:
-        """Return how many rows there are, counted in the first column."""
-        return [sum(batch.num_rows for batch in self.batches(self.names[:1]))]
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all record batches of some columns, each checked: damaged offsets would lead anywhere."""

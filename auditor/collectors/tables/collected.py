@@ -222,14 +222,17 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     saturated = zip(metadata.saturated, metadata.counts, strict=True)
     if not (all(0 <= some <= every for some, every in saturated) and 0 < metadata.eps < 1):
         raise ValueError
-    whole = sum(metadata.counts) == rows
+    whole, manifest = sum(metadata.counts) == rows, None
+    if whole:
+        with suppress(ValueError):  # of another version
+            manifest = _checked(json.dumps(values["manifest"]))
     return replace(
         metadata,
         history=printable_lines(metadata.history),
         notes=printable_lines(metadata.notes),
         attacks=attack_states(metadata.attacks),
         saturated=metadata.saturated if whole else (0, 0),
-        manifest=_manifest(json.dumps(values["manifest"])) if whole else None,
+        manifest=manifest,
     )
 
 
@@ -238,13 +241,6 @@ def printable_lines(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(values) > _STEPS or any(len(value) > _LINE for value in values):
         raise ValueError
     return tuple("".join(sign if sign.isprintable() else "?" for sign in value) for value in values)
-
-
-def _manifest(text: str) -> Manifest | None:
-    try:
-        return _checked(text)
-    except ValueError:
-        return None
 
 
 # --- Are the losses of a collected file those that were collected? ---

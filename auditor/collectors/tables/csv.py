@@ -100,7 +100,7 @@ class CsvTable(BatchTable):
             if ragged:
                 raise InputError(
                     f"{self.place} must have {len(self.names)} fields in each row, got {ragged[0].actual_columns} in"
-                    f" {validate.at_row(ragged[0].number - self._header_lines - 1, self.rows)}; quote text that holds the separator,"
+                    f" {self.rows.at(ragged[0].number - self._header_lines - 1)}; quote text that holds the separator,"
                     " or write the file again."
                 ) from None
             raise

@@ -257,16 +257,13 @@ def _roles(table: RecordTable, opened: sources.Table) -> _Roles:
             f"{opened.place} must have a column of features beside the others, got"
             f" {', '.join(map(repr, opened.names[:_LISTED])) or 'no columns'}; name the features."
         )
-    for argument, columns, answers in (
-        ("label", labels, {member}),
-        ("features", features, {*labels, member}),
-    ):
-        for name in columns:
-            if name in answers:
-                part = "membership" if name == member else "labels"
-                raise InputError(
-                    f"{argument} must not name {name!r}, the column of {part} of {opened.place}; leave it out."
-                )
+    twice = [("label", name) for name in labels if name == member]
+    twice += [("features", name) for name in features if name in {*labels, member}]
+    for argument, name in twice[:1]:
+        part = "membership" if name == member else "labels"
+        raise InputError(
+            f"{argument} must not name {name!r}, the column of {part} of {opened.place}; leave it out."
+        )
     return _Roles(features, alone, labels, beside, member)
 
 
@@ -295,7 +292,7 @@ class TableSource:
     task: Task | None
     member: bool | None
     name: str
-    rows: str
+    rows: validate.Rows
     origin: Path | str | None = None
 
     def __len__(self) -> int:
@@ -312,15 +309,12 @@ class TableSource:
             stop = max(start, min(stop, len(self)))
             stretch = self.reader.read(start, stop)
             features = self._features(stretch)
-            none = np.zeros(stop - start)
-            target = self._target(stretch, start) if self.roles.labels else none
+            none, rows = np.zeros(stop - start), self.rows.after(start)
+            target = self._target(stretch, rows) if self.roles.labels else none
             labels = self.task.labels(self.name, target) if self.task and self.roles.labels else none
             columns = {
                 part: sources.plain_labels(
-                    stretch.column(name),
-                    place=f"{part} column {name!r} of {self.name}",
-                    rows=self.rows,
-                    first_row=start,
+                    stretch.column(name), place=f"{part} column {name!r} of {self.name}", rows=rows
                 )
                 for part, name in self.roles.beside.items()
             }
@@ -328,7 +322,7 @@ class TableSource:
                 columns["label"] = labels if self.task else target
             return Batch(
                 records=Records(self.name, features, labels, first_row=start),
-                member=self._member(stretch, start, stop),
+                member=self._member(stretch, stop - start, rows),
                 columns=columns,
             )
 
@@ -337,7 +331,7 @@ class TableSource:
         one_array = len(names) == 1 and self.reader.kinds[names[0]] is sources.Kind.VECTOR
         return stretch.column(names[0]) if self.roles.alone or one_array else stretch.table(names)
 
-    def _target(self, stretch: sources.Stretch, start: int) -> sources.Column:
+    def _target(self, stretch: sources.Stretch, rows: validate.Rows) -> sources.Column:
         """Return the columns of labels, none of which may be missing or infinite."""
         import pandas as pd
 
@@ -350,17 +344,17 @@ class TableSource:
             if bad.any():
                 raise InputError(
                     f"label column {name!r} of {self.name} must have a label in each row, got {int(bad.sum())} that are"
-                    f" missing or infinite (first at {validate.at_row(start + int(np.argmax(bad)), self.rows)}); leave those"
+                    f" missing or infinite (first at {rows.at(int(np.argmax(bad)))}); leave those"
                     " rows out."
                 )
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def _member(self, stretch: sources.Stretch, start: int, stop: int) -> npt.NDArray[np.bool_]:
+    def _member(self, stretch: sources.Stretch, n: int, rows: validate.Rows) -> npt.NDArray[np.bool_]:
         name = self.roles.member
         if name is None:
-            return np.full(stop - start, bool(self.member))
+            return np.full(n, bool(self.member))
         column, place = sources.without_gaps(stretch.column(name)), f"column {name!r} of {self.name}"
-        return sources.marks(column, place=place, rows=self.rows, group=self.member, first_row=start)
+        return sources.marks(column, place=place, rows=rows, group=self.member)
 
 
 # --- Tables of records become sources: one for each group, or one that holds both ---

@@ -567,7 +567,7 @@ def _of_steps(column: Column, table: Table, name: str) -> Floats:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"{_place(name, table)} must be {words} in every row, got {values[row]:g} ({validate.at_row(row, table.rows)});"
+                f"{_place(name, table)} must be {words} in every row, got {values[row]:g} ({table.rows.at(row)});"
                 " correct that step."
             )
     return values

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -277,20 +276,16 @@ def checked_kind(path: Path) -> str:
             f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
             " it; save the columns as .parquet, .csv or .npz."
         )
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        status = None
-    if status is not None and stat.S_ISDIR(status.st_mode):
+    if path.is_dir():
         return FOLDER
     if suffix not in _SUFFIXES:
         extension = repr(suffix) if suffix else "no extension"
         raise InputError(
             f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {extension}; save it as one of these."
         )
-    if status is None:
+    if not path.exists():
         raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
-    if status.st_size == 0:
+    if path.stat().st_size == 0:
         raise InputError(f"file {str(path)!r} is empty; write it again.")
     return suffix
 
@@ -373,7 +368,7 @@ _FIX = "write it with a decimal point and without other characters"
 
 
 def numbers(
-    column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX, first_row: int = 0
+    column: Column, *, place: str, rows: validate.Rows, truth: bool = False, fix: str = _FIX
 ) -> Floats:
     """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
 
@@ -396,7 +391,7 @@ def numbers(
             result[row] = words[word] if word in words else float(word.replace("_", "?"))
         except ValueError:
             raise InputError(
-                f"{place} must hold numbers, got {str(value)!r} (first at {validate.at_row(first_row + row, rows)}); {fix}."
+                f"{place} must hold numbers, got {str(value)!r} (first at {rows.at(row)}); {fix}."
             ) from None
     return result
 
@@ -405,18 +400,13 @@ _ONE_TABLE = "give one table that holds both groups, with its column of membersh
 
 
 def marks(
-    column: Column,
-    *,
-    place: str,
-    rows: str = validate.FROM_ZERO,
-    group: bool | None = None,
-    first_row: int = 0,
+    column: Column, *, place: str, rows: validate.Rows = validate.FROM_ZERO, group: bool | None = None
 ) -> npt.NDArray[np.bool_]:
     """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
     if column.dtype.kind == "b" and group is None:
         return column
     fix = validate.CODING if group is None else _ONE_TABLE
-    values = numbers(column, place=place, rows=rows, truth=True, fix=fix, first_row=first_row)
+    values = numbers(column, place=place, rows=rows, truth=True, fix=fix)
     wrong = (values != 0) & (values != 1) if group is None else values != group
     if wrong.any():
         row, count = int(np.argmax(wrong)), int(wrong.sum())
@@ -424,8 +414,8 @@ def marks(
         if group is not None:
             must = f"be {int(group)} in every row of a table of {'members' if group else 'non-members'}"
         raise InputError(
-            f"{place} must {must}, got {values[row]:g} (first at {validate.at_row(first_row + row, rows)}; {count} such"
-            f" values up to {validate.at_row(first_row + values.size - 1, rows)}); {fix}."
+            f"{place} must {must}, got {values[row]:g} (first at {rows.at(row)}; {count} such"
+            f" values up to {rows.at(values.size - 1)}); {fix}."
         )
     return np.asarray(values == 1)
 
@@ -440,18 +430,18 @@ def without_gaps(column: Column) -> Column:
     return np.array(["" if is_missing(value) else value for value in values], dtype=object)
 
 
-def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Column:
+def plain_labels(column: Column, *, place: str, rows: validate.Rows) -> Column:
     """Return a column of ids, groups or people, with a missing text as an empty one.
 
     Raises:
         InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
     """
-    labels = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    labels = without_gaps(validate.label_column(place, column, rows=rows))
     if labels.dtype.kind in "OU":
         for row, value in enumerate(labels.tolist()):
             if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
                 raise InputError(
-                    f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
+                    f"{place} must hold valid Unicode, got half of a surrogate pair ({rows.at(row)});"
                     " write the text again as UTF-8."
                 )
     return labels

@@ -149,9 +149,8 @@ def _adapted(folder: Path, model: Any, tokenizer: Any) -> tuple[Any, Any]:
     library = importlib.import_module("transformers")
     with readable(folder, kind="an adapter of this base model"), _quiet(library), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.filterwarnings(
-            "error", message="Found missing adapter keys"
-        )  # which stay at their initial values
+        # These stay at their initial values.
+        warnings.filterwarnings("error", message="Found missing adapter keys")
         if (folder / "tokenizer_config.json").is_file():
             tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
         return peft.PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
@@ -430,31 +429,6 @@ class LongTexts(StrEnum):
     WINDOWS = "windows"
 
 
-@quietly()
-def causal_model(
-    model: Any, *, tokenizer: Any, longest: int | None = None, long_texts: LongTexts = LongTexts.REFUSE
-) -> "CausalModel":
-    """Return a causal language model of PyTorch as a reader of texts.
-
-    Args:
-        model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
-        tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
-        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
-        long_texts: Whether longer texts are refused, cut after that many tokens, or scored in windows of that many.
-
-    Raises:
-        InputError: No causal model or no tokenizer.
-        MissingExtraError: PyTorch is not installed.
-    """
-    choice = LongTexts(validate.one_of("long_texts", long_texts, [str(item) for item in LongTexts]))
-    network = Network(model)
-    encoder = _encoder(tokenizer)
-    if longest is not None:
-        longest = validate.at_least("longest", longest, least=_LEAST)
-    limits = [item for item in (longest, network.longest, encoder.longest) if item is not None]
-    return CausalModel(network=network, encoder=encoder, longest=min(limits, default=None), long_texts=choice)
-
-
 class _Encoded(NamedTuple):
     """The scored part of a text, the tokens of all of it, and which of the tokens but the first are scored.
 
@@ -475,45 +449,53 @@ class _Window(NamedTuple):
     first: int
 
 
-@dataclass(frozen=True, eq=False)
 class CausalModel:
-    """A network with its tokenizer.
+    """A causal language model of PyTorch with its tokenizer, as a reader of texts.
+
+    Args:
+        model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
+        tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
+        longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
+        long_texts: Whether longer texts are refused, cut after that many tokens, or scored in windows of that many.
 
     Attributes:
-        network: From token ids to log-probabilities.
-        encoder: From texts to token ids.
         longest: The most tokens of a text; none where there is no limit.
-        long_texts: Treatment of longer texts.
+        cuts: Whether long texts are cut.
+        eps: The spacing near 1 of the floats of the logits.
+
+    Raises:
+        InputError: No causal model or no tokenizer.
+        MissingExtraError: PyTorch is not installed.
     """
 
-    network: Network
-    encoder: _Encoder
-    longest: int | None = None
-    long_texts: LongTexts = LongTexts.REFUSE
     records_at_once: ClassVar[int] = 256  # of which as many run at once as memory allows
+
+    @quietly()
+    def __init__(
+        self,
+        model: Any,
+        *,
+        tokenizer: Any,
+        longest: int | None = None,
+        long_texts: LongTexts = LongTexts.REFUSE,
+    ) -> None:
+        choice = validate.one_of("long_texts", long_texts, [str(item) for item in LongTexts])
+        self.network, self._encoder = Network(model), _encoder(tokenizer)
+        if longest is not None:
+            longest = validate.at_least("longest", longest, least=_LEAST)
+        limits = [item for item in (longest, self.network.longest, self._encoder.longest) if item is not None]
+        self.longest, self._long_texts = min(limits, default=None), LongTexts(choice)
+        self.cuts, self.eps = choice == LongTexts.CUT and bool(limits), self.network.eps
+        # Tokens from one window to the next: half a window, so that the other half is context.
+        self._step = max(1, (self.longest or 0) // 2)
 
     @property
     def source(self) -> str:
         """The source of the log-probabilities."""
         limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
-        if self.long_texts is LongTexts.WINDOWS and self.longest is not None:
+        if self._long_texts is LongTexts.WINDOWS and self.longest is not None:
             limit = f", longer texts in windows of {self.longest:,} tokens at steps of {self._step:,}"
         return f"{self.network.name} (PyTorch){limit}"
-
-    @property
-    def eps(self) -> float:
-        """The spacing near 1 of the floats of the logits."""
-        return self.network.eps
-
-    @property
-    def cuts(self) -> bool:
-        """Whether long texts are cut."""
-        return self.long_texts is LongTexts.CUT and self.longest is not None
-
-    @property
-    def _step(self) -> int:
-        """Tokens from one window to the next: half a window, so that the other half is context."""
-        return max(1, (self.longest or 0) // 2)
 
     @quietly()
     def check(self, records: Records) -> int:
@@ -556,7 +538,7 @@ class CausalModel:
         A window ends one step after the window before, or at the end of the text, and begins as far back as the limit allows.
         """
         most = min(count, self.longest or count)
-        stops = [*range(most, count, self._step), count] if self.long_texts is LongTexts.WINDOWS else [most]
+        stops = [*range(most, count, self._step), count] if self._long_texts is LongTexts.WINDOWS else [most]
         firsts = [1, *stops[:-1]]
         return [_Window(stop - most, stop, first) for stop, first in zip(stops, firsts, strict=True)]
 
@@ -569,11 +551,11 @@ class CausalModel:
             order = order[room:]
 
     def _encoded(self, records: Records) -> list[_Encoded]:
-        texts = passages(records, render=self.encoder.render)
+        texts = passages(records, render=self._encoder.render)
         special = _BARE if any(text.is_chat for text in texts) else {}
         ends = [text.text[:end] for text in texts for part in text.responses or () for end in part]
-        encoded = self.encoder.encode([text.text for text in texts], **special)
-        heads, result = iter(self.encoder.encode(ends, **special) if ends else ()), []
+        encoded = self._encoder.encode([text.text for text in texts], **special)
+        heads, result = iter(self._encoder.encode(ends, **special) if ends else ()), []
         for row, (text, tokens) in enumerate(zip(texts, encoded, strict=True)):
             place = f"{records.name} text ({records.row(row)})"
             self._refuse(tokens, place=place)
@@ -596,7 +578,7 @@ class CausalModel:
                 f"{place} must have at least 2 tokens, got {count}: the first token has no log-probability; leave that"
                 " record out, or use a tokenizer that begins every text with a special token."
             )
-        if self._too_long(tokens) and self.long_texts is LongTexts.REFUSE:
+        if self._too_long(tokens) and self._long_texts is LongTexts.REFUSE:
             raise InputError(
                 f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
                 " that record out, or score long texts with long_texts='windows' or 'cut'."

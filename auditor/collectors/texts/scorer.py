@@ -13,7 +13,7 @@ from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import Sender
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
-from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model, load_language_model
+from auditor.collectors.texts.models import CausalModel, LongTexts, load_language_model
 from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, TextScore, ZlibRatio, cells
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -72,7 +72,7 @@ def _reader(model: Any, tokenizer: Any, *, longest: int | None, long_texts: Long
     if isinstance(model, tuple):
         model, tokenizer = model
     if not isinstance(model, CompletionsEndpoint):
-        return causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+        return CausalModel(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
     if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
         raise InputError(
             "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
@@ -148,12 +148,8 @@ class TextScorer:
         """Return the scorer of records of this kind: of texts, or of responses."""
         return replace(self, responses=not isinstance(cells(records.part(0, 1))[0], str))
 
-    def check(self, records: Records) -> None:
-        """Refuse texts that cannot be scored, as far as that is known without the model."""
-        self.long(records)
-
-    def long(self, records: Records) -> int:
-        """Return how many texts the model takes in parts, after the same check."""
+    def check(self, records: Records) -> int:
+        """Refuse texts that cannot be scored, as far as that is known without the model; return how many it takes in parts."""
         counts = [reader.check(records) for reader in self.readers]
         if self.of(records).responses != self.responses:
             raise InputError(

@@ -15,12 +15,12 @@ from auditor import LossScale
 from auditor.collectors import collect_texts, read_losses
 from auditor.collectors.base import Records
 from auditor.collectors.texts import (
+    CausalModel,
     LongTexts,
     MeanTokenLoss,
     MinK,
     SumTokenLoss,
     ZlibRatio,
-    causal_model,
     text_scorer,
 )
 
@@ -35,7 +35,7 @@ def _needs_a_framework(require_extra):
 
 def test_a_special_token_in_front_is_what_the_first_token_follows():
     """Where the tokenizer begins texts with a token, every token of the text itself is scored, also of one token."""
-    found = logs(causal_model(world.model(), tokenizer=world.tokenizer(bos=True)), [*TEXTS, "z"])
+    found = logs(CausalModel(world.model(), tokenizer=world.tokenizer(bos=True)), [*TEXTS, "z"])
     equal(found, by_hand([*TEXTS, "z"], bos=True))
     assert found[-1].size == 1
     assert found[0].size == len(world.tokenizer()(TEXTS[0])["input_ids"])
@@ -47,14 +47,14 @@ def test_a_special_token_in_front_is_what_the_first_token_follows():
 def test_how_texts_share_a_call_of_the_model_changes_nothing(monkeypatch, limit, numbers):
     """One text at a time, a few, or all together, in blocks of any size: the numbers and their order stay."""
     monkeypatch.setattr(f"{NETWORKS}.{limit}", numbers)
-    equal(logs(causal_model(world.model(), tokenizer=world.tokenizer())), by_hand())
+    equal(logs(CausalModel(world.model(), tokenizer=world.tokenizer())), by_hand())
 
 
 def test_the_log_softmax_of_single_precision_logits_does_not_saturate():
     """A token 200 nats less likely keeps its log-probability; one 40 nats more likely keeps its distance from 0."""
     import torch
 
-    model = causal_model(
+    model = CausalModel(
         net(lambda ids: torch.tensor([0.0, 40.0, -200.0, 0, 0, 0, 0, 0, 0, 0]).expand(*ids.shape, 10)),
         tokenizer=letters,
     )
@@ -88,7 +88,7 @@ def test_the_model_is_left_as_it_was():
     modes = [part.training for part in network.modules()]
     weights = copy.deepcopy(network.state_dict())
     state = torch.get_rng_state()
-    model = causal_model(network, tokenizer=world.tokenizer())
+    model = CausalModel(network, tokenizer=world.tokenizer())
     equal(logs(model), by_hand())  # dropout is off
     network.lm_head.forward = lambda _: (_ for _ in ()).throw(RuntimeError("out of memory\nat once"))
     with refused(r"failed on the member texts: RuntimeError: out of memory at once\.$"):
@@ -107,7 +107,7 @@ def test_the_tokenizer_may_pad_and_cut_by_habit():
     own.enable_truncation(4)
     own.enable_padding(length=20)
     before = own.to_str()
-    equal(logs(causal_model(world.model(), tokenizer=own)), by_hand())
+    equal(logs(CausalModel(world.model(), tokenizer=own)), by_hand())
     assert own.to_str() == before
 
 
@@ -123,7 +123,7 @@ def test_texts_that_run_at_once_keep_their_logits_within_the_limit(monkeypatch):
 
     monkeypatch.setattr(f"{NETWORKS}._ROOM", 200)  # 20 tokens of 10 logits
     texts = ["ab" * length for length in (1, 12, 3, 2, 5, 4, 1, 1)]
-    logs(causal_model(net(logits), tokenizer=letters), texts)
+    logs(CausalModel(net(logits), tokenizer=letters), texts)
     assert shapes[1:] == [(1, 24), (2, 10), (3, 6), (2, 2)]  # after the trial, the longest first
 
 
@@ -132,7 +132,7 @@ def test_texts_that_run_at_once_keep_their_logits_within_the_limit(monkeypatch):
 
 def test_long_texts_are_refused_with_their_row():
     """A text of more tokens than the model takes is found before the model runs."""
-    model = causal_model(world.model(), tokenizer=world.tokenizer())
+    model = CausalModel(world.model(), tokenizer=world.tokenizer())
     with refused(r"member text \(row 11, counting from 0\) must have at most 64 tokens.*got"):
         model.check(records(["short", "z" * 65], first_row=10))
     assert model.check(records(["z" * 64])) == 0
@@ -210,7 +210,7 @@ def test_a_callable_may_return_what_a_tokenizer_of_transformers_returns():
         return transformers.BatchEncoding({"input_ids": letters(texts), "attention_mask": None})
 
     model = world.net(lambda ids: world.model()(input_ids=ids).logits)
-    equal(*(logs(causal_model(model, tokenizer=item), ["abc", "ja"]) for item in (encoded, letters)))
+    equal(*(logs(CausalModel(model, tokenizer=item), ["abc", "ja"]) for item in (encoded, letters)))
 
 
 # --- Responses, and base models --------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_only_the_tokens_of_a_completion_are_scored(bos):
     expected = [by_offsets(a + b, [(len(a), len(a + b))], bos=bos) for a, b in PAIRS]
     named = [{"prompt": a, "completion": b, "source": "x"} for a, b in PAIRS]
     frame = pd.DataFrame(PAIRS, columns=["q", "a"])
-    model = causal_model(world.model(), tokenizer=world.tokenizer(bos=bos))
+    model = CausalModel(world.model(), tokenizer=world.tokenizer(bos=bos))
     for form in (PAIRS, named, frame, pd.DataFrame(named)[["completion", "prompt"]]):
         equal([item.log_probabilities for item in model.read(Records("member", form, np.zeros(4)))], expected)
     scorer = text_scorer(world.model(), tokenizer=world.tokenizer(bos=bos), score=ZlibRatio())
@@ -277,7 +277,7 @@ def test_only_the_turns_of_the_assistant_are_scored(bos):
         [{"messages": chat} for chat in chats],
         [np.array(chat, dtype=object) for chat in chats],
     ):
-        model = causal_model(world.model(), tokenizer=tokenizer)
+        model = CausalModel(world.model(), tokenizer=tokenizer)
         equal([item.log_probabilities for item in model.read(records(form))], expected)
     losses = collect_texts(world.model(), tokenizer=tokenizer, members=chats[:2], nonmembers=chats[1:])
     np.testing.assert_allclose(losses.member, [-part.mean() for part in expected[:2]], rtol=1e-12)
@@ -294,8 +294,8 @@ def test_responses_are_scored_in_windows_and_as_far_as_texts_are_cut():
     prompt = len(world.tokenizer()("hello")["input_ids"])
     assert cut.loss[0] == pytest.approx(-whole[: 12 - prompt].sum(), rel=1e-12)
     with refused(r"member text \(row 0, .*must have a token of the response .*, got none"):
-        causal_model(world.model(), long_texts=LongTexts.CUT, **options).read(records([pair[::-1]]))
-    windows = causal_model(world.model(), long_texts=LongTexts.WINDOWS, **options)
+        CausalModel(world.model(), long_texts=LongTexts.CUT, **options).read(records([pair[::-1]]))
+    windows = CausalModel(world.model(), long_texts=LongTexts.WINDOWS, **options)
     assert windows.read(records([pair]))[0].log_probabilities.size == whole.size
 
 
@@ -329,14 +329,14 @@ def test_a_chat_needs_a_template_that_writes_turns_alike():
     with refused(
         r"needs a tokenizer of transformers with a chat template.*give each prompt and its completion"
     ):
-        causal_model(world.model(), tokenizer=world.tokenizer()).read(records(chat))
+        CausalModel(world.model(), tokenizer=world.tokenizer()).read(records(chat))
     own = chatting()
     own.chat_template = "{{ messages | length }}" + TEMPLATE
     with refused(r"the chat template writes them differently"):
-        causal_model(world.model(), tokenizer=own).read(records(chat))
+        CausalModel(world.model(), tokenizer=own).read(records(chat))
     own.chat_template = "{{ raise_exception('no') }}"
     with refused(r"must suit the tokenizer's chat template, which refused it: TemplateError: no"):
-        causal_model(world.model(), tokenizer=own).read(records(chat))
+        CausalModel(world.model(), tokenizer=own).read(records(chat))
 
 
 def test_a_reference_is_subtracted_from_the_score_of_the_same_text(tmp_path):

@@ -10,7 +10,7 @@ from collectors.texts.world import letters, net, records
 
 from auditor.collectors import collect_texts
 from auditor.collectors.base import Records
-from auditor.collectors.texts import MinK, causal_model, passages
+from auditor.collectors.texts import CausalModel, MinK, passages
 
 TEXTS = world.TEXTS
 
@@ -27,10 +27,10 @@ def test_an_encoder_and_a_translator_are_refused():
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     bert = BertConfig(vocab_size=50, **size, initializer_range=1.0)
     with refused(r"change with tokens to come"):
-        causal_model(BertForMaskedLM(bert), tokenizer=letters)
+        CausalModel(BertForMaskedLM(bert), tokenizer=letters)
     t5 = T5Config(vocab_size=50, d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1)
     with refused(r"must take token ids of shape .* T5ForConditionalGeneration refused"):
-        causal_model(T5ForConditionalGeneration(t5), tokenizer=letters)
+        CausalModel(T5ForConditionalGeneration(t5), tokenizer=letters)
 
 
 LATER = "change with tokens to come"  # as in a bidirectional encoder, where it is no prediction of the next
@@ -48,7 +48,7 @@ LATER = "change with tokens to come"  # as in a bidirectional encoder, where it 
 def test_what_is_no_model_is_refused(function, words):
     """One sentence says what a model must be."""
     with refused(words):
-        causal_model("gpt2" if function is None else net(function), tokenizer=letters)
+        CausalModel("gpt2" if function is None else net(function), tokenizer=letters)
 
 
 def test_nan_is_refused_with_its_text_and_token():
@@ -57,7 +57,7 @@ def test_nan_is_refused_with_its_text_and_token():
 
     model = net(lambda ids: torch.where(ids[..., None] == 7, torch.nan, torch.zeros(10)))
     with refused(r"member text \(row 1, .*got nan for token 2"):
-        causal_model(model, tokenizer=letters).read(records(["abc", "aha"]))
+        CausalModel(model, tokenizer=letters).read(records(["abc", "aha"]))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_no_tokenizer_is_refused(tokenizer, sentence):
 
     model = net(lambda ids: torch.zeros(*ids.shape, 10))
     with refused(sentence):
-        causal_model(model, tokenizer=tokenizer).read(records(["ab", "cd"]))
+        CausalModel(model, tokenizer=tokenizer).read(records(["ab", "cd"]))
 
 
 @pytest.mark.parametrize(
