@@ -285,26 +285,21 @@ def _ranks_of(rule: options.RankGrid) -> Callable[[int], npt.NDArray[np.int64]]:
     return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
 
 
-def _tails(hits: Hits, rule: options.RankGrid) -> tuple[Ranked, Ranked]:
-    n1, n0, ks = hits.members, hits.nonmembers, _ranks_of(rule)
-    return Ranked(ks(n0), n0, hits.below, n1, Tail.LOWER), Ranked(ks(n1), n1, hits.above, n0, Tail.UPPER)
-
-
 def _grid_bound(
     hits: Hits, delta: float, alpha: float, rule: options.RankGrid, coverage: options.Coverage
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
-    lower, upper = _tails(hits, rule)
+    lower, upper = hits
     if isinstance(rule.interval, options.Calibrated):
-        drawn = not is_exact(hits.members, hits.nonmembers, alpha, coverage)
-        law = Statistic(hits.members, hits.nonmembers, delta, alpha, coverage, rule.tails)
+        drawn = not is_exact(upper.ranked, lower.ranked, alpha, coverage)
+        law = Statistic(upper.ranked, lower.ranked, delta, alpha, coverage, rule.tails)
         test = CalibratedTest(hits, law, drawn)
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
         details = _counts(lower if name == Tail.LOWER else upper, at)
         return _Candidate(test.epsilon_bound, {**details, "p_value": test.p_value(0.0)})
-    limits = MemberLimits(coverage, hits.members)
+    limits = MemberLimits(coverage, upper.ranked)
     if limits.is_census:
         # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
         upper = upper.at(np.arange(1, upper.ranks.size))
@@ -384,7 +379,7 @@ def positive_bounds(
         return sum((bound.value or 0.0) > above for bound in bounds)
     alike: dict[Statistic, list[Hits]] = {}
     for hits in map(Hits.of, audits):
-        law = Statistic(hits.members, hits.nonmembers, delta, 1 - confidence, tails=rule.tails)
+        law = Statistic(hits.upper.ranked, hits.lower.ranked, delta, 1 - confidence, tails=rule.tails)
         alike.setdefault(law, []).append(hits)
     return sum(_larger(law, every, above + LEAST_BOUND) for law, every in alike.items())
 
