@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,10 @@ def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Float
 
 @dataclass(frozen=True, eq=False)
 class _Sampled:
-    """The distribution function of one group, from the numbers of its records below a threshold or at it."""
+    """The distribution function of one group, from the numbers of its records below a threshold or at it.
+
+    The lower limits begin with that of no record, and the upper ones end with that of all.
+    """
 
     ranks: _Integers
     lower: Floats
@@ -87,17 +90,16 @@ class _Sampled:
     @classmethod
     def of(cls, size: int, alpha: float) -> "_Sampled":
         ranks = ranks_of_both_ends(size)
-        return cls(ranks, *_limits_at(ranks, size, local_level(size, alpha)))
+        lower, upper = _limits_at(ranks, size, local_level(size, alpha))
+        return cls(ranks, np.append(0.0, lower), np.append(upper, 1.0))
 
     def at_least(self, counts: _Integers) -> Floats:
         """Return the lower limit: the one at the last ranked record among so many."""
-        at = np.searchsorted(self.ranks, counts - 1, side="right") - 1
-        return np.where(at >= 0, self.lower[np.maximum(at, 0)], 0.0)
+        return self.lower[np.searchsorted(self.ranks, counts - 1, side="right")]
 
     def at_most(self, counts: _Integers) -> Floats:
         """Return the upper limit: the one at the first ranked record beyond so many."""
-        at = np.searchsorted(self.ranks, counts, side="left")
-        return np.where(at < self.ranks.size, self.upper[np.minimum(at, self.ranks.size - 1)], 1.0)
+        return self.upper[np.searchsorted(self.ranks, counts, side="left")]
 
 
 @dataclass(frozen=True)
@@ -161,14 +163,15 @@ def simultaneous_band(
         return Band(above, np.array([wrongly.at_least(rarest), rightly.at_most(most)]))
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
+    upto = [
+        np.searchsorted(group, np.append(at_others, at_own), side="right") for group in (nonmember, member)
+    ]
     alarms, hits = (
-        np.append(_counts(group, at_others, "left"), _counts(group, at_own, "right"))
-        for group in (nonmember, member)
+        np.append(np.searchsorted(group, at_others), counts[at_others.size :])
+        for group, counts in zip((nonmember, member), upto, strict=True)
     )
     above = np.array([wrongly.at_most(alarms), rightly.at_least(hits)])
-    both = np.append(at_others, at_own)
-    alarms, hits = (_counts(group, both, "right") for group in (nonmember, member))
-    return Band(above, np.array([wrongly.at_least(alarms), rightly.at_most(hits)]))
+    return Band(above, np.array([wrongly.at_least(upto[0]), rightly.at_most(upto[1])]))
 
 
 def furthest(band: Band) -> dict[str, Any] | None:
@@ -197,10 +200,6 @@ _EXPECTED = 1.25  # recognised members are reported first, unless the other end 
 def _telling(point: dict[str, Any]) -> float:
     ratio: float = math.log(point["hits"] / point["errors"])
     return ratio * (_EXPECTED if point["end"] == "low" else 1.0)
-
-
-def _counts(group: Floats, thresholds: Floats, side: Literal["left", "right"]) -> _Integers:
-    return np.searchsorted(group, thresholds, side=side)
 
 
 # --- The lines of a plot that the band belongs to ---

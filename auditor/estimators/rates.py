@@ -429,13 +429,10 @@ def _largest_ratio(
     m1 and m2 are largest at an upper-left corner of the curve, m3 and m4 at a lower-right one. Where the curve enters
     or leaves the square between corners, the last threshold inside is a member's own loss: those few are added.
     """
-    below, upto = (counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)
+    corners = [(counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)]
+    corners += [] if losses is None else [_crossings(losses, clip)]
     result = []
-    for fp, tp in (
-        below,
-        upto,
-        *([] if losses is None else [_crossings(losses, clip)]),
-    ):  # one after another, for there may be millions
+    for fp, tp in corners:  # one after another, for there may be millions
         rates = fp / counts.n_nonmember, tp / counts.n_member
         start = max(int(np.searchsorted(rate, clip, side="right")) for rate in rates)
         stop = min(int(np.searchsorted(rate, 1 - clip)) for rate in rates)
