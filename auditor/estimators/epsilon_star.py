@@ -6,7 +6,7 @@ nor from below.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ _LOGISTIC = math.sqrt(3) / math.pi  # scale of a logistic law of standard deviat
 _THRESHOLDS = 2001
 _TAILS = "logistic laws of the same means and spreads give a value lower by more than the interval"
 _CEILING = "the value is a ceiling, not an estimate with an error"
+_ASSUMED = (
+    "records within each group are independent draws",
+    "model-based: extrapolates beyond the data, and can be biased upward when the fit is wrong",
+)
 _CHOSEN = "the number of components was chosen from the data, and the error of that choice is not known"
 
 
@@ -144,9 +148,16 @@ def parametric(
     family = _MIXTURES if isinstance(pair.member, MixtureOfGaussians) else _NORMALS
     laws = _normal(pair.member), _normal(pair.nonmember)
     details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
+    about: dict[str, Any] = {
+        "name": f"epsilon_star.{family.name}",
+        "method": f"exact supremum over two fitted {family.fitted}; Negoescu et al. 2024, Section 3.1 and Appendix B",
+        "subject": Subject.MODEL,
+        "delta": delta,
+        "assumptions": (f"transformed losses of each group are {family.assumed}", *_ASSUMED),
+    }
     if delta == 0:
-        details["reason"] = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
-        return _estimate(family, None, None, None, delta, details)
+        reason = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
+        return Estimate.missing(**about, reason=reason, details=details)
     several = any(isinstance(law, MixtureOfGaussians) for law in laws)
     largest = supremum.mixture_supremum if several else gaussian_supremum
     result = largest(*laws, delta=delta, clip=delta)
@@ -176,12 +187,11 @@ def parametric(
         lower, without = _supported_lower(result, errors, supported, heavier, confidence)
     if without is not None:
         details["lower_reason"] = without
-    estimate = _estimate(family, result.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
-    if not isinstance(coverage, Census):
-        return estimate
-    options, details = finite(coverage), {**estimate.details, "finite": True}
-    return replace(estimate, assumptions=(*estimate.assumptions, *options), details=details)
+    if isinstance(coverage, Census):
+        details["finite"], about["assumptions"] = True, (*about["assumptions"], *finite(coverage))
+    level = None if lower is None else confidence
+    return Estimate(**about, value=result.value, lower=lower, upper=None, confidence=level, details=details)
 
 
 def _normal(law: Any) -> Any:
@@ -261,32 +271,6 @@ def _attained(peak: Supremum, pair: FittedPair) -> dict[str, Any] | None:
         "records_beyond": rate * n,
         "reached_by_data": bool(rate * n >= _RECORDS_BEYOND),
     }
-
-
-def _estimate(
-    family: _Family,
-    value: float | None,
-    lower: float | None,
-    confidence: float | None,
-    delta: float,
-    details: dict[str, Any],
-) -> Estimate:
-    return Estimate(
-        name=f"epsilon_star.{family.name}",
-        value=value,
-        lower=lower,
-        upper=None,
-        confidence=None if lower is None else confidence,
-        method=f"exact supremum over two fitted {family.fitted}; Negoescu et al. 2024, Section 3.1 and Appendix B",
-        subject=Subject.MODEL,
-        delta=delta,
-        assumptions=(
-            f"transformed losses of each group are {family.assumed}",
-            "records within each group are independent draws",
-            "model-based: extrapolates beyond the data, and can be biased upward when the fit is wrong",
-        ),
-        details=details,
-    )
 
 
 # --- The fits and their tests, JSON-like ---

@@ -15,18 +15,7 @@ from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Losses, Sta
 from auditor.core.verb import with_options
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim
-from auditor.estimators import guess_tests
-from auditor.estimators.fixed_ranks import (
-    ATTACKS,
-    BOUND,
-    InstanceRates,
-    averaged,
-    bound_row,
-    log_mean_exp_row,
-    on_common_grid,
-    point_row,
-    rank_curves,
-)
+from auditor.estimators import fixed_ranks, guess_tests
 from auditor.estimators.gap import advantage
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.pooling import POOLED, mean_of_models
@@ -165,7 +154,9 @@ def _pooled(
     for index, item in enumerate(instances):
         guesses = _guesses_of(item, split, rng)
         if isinstance(guesses, NoGuesses):
-            return Estimate.missing(BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about)
+            return Estimate.missing(
+                fixed_ranks.BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about
+            )
         result.append(guesses)
     alpha = 1 - confidence
     share = alpha * (1 - _POOLED_SHARE) / len(result)
@@ -196,7 +187,7 @@ def _pooled(
         }
     declared = dict.fromkeys(text for item in result for text in item.assumptions)
     return Estimate.at_least(
-        BOUND,
+        fixed_ranks.BOUND,
         bound,
         confidence=confidence,
         adjacency=result[0].adjacency,
@@ -358,13 +349,13 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
     hashes = _hashes(outcome)
     units = [_units(item) for item in outcome]
     sizes = _sizes(units, setting.disclosure)
-    evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
+    evidence = fixed_ranks.on_common_grid([_curves(index, item) for index, item in enumerate(units)])
     pooled = setting.together is not None and not isinstance(split, options.UnknownSplit)
     group = max(_trained(item)[1] for item in outcome)
     judged_split = split if pooled else options.RandomSplit()
     claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    value = point_row(evidence, stated_at)
+    value = fixed_ranks.point_row(evidence, stated_at)
     persons = _persons_refusal(outcome)
     refusal = _refusal(split) or persons
     curve = None
@@ -375,7 +366,7 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
         how: Any = {"confidence": confidence, "least": LEAST_SHOWN if is_shared else 1}
         bound = _pooled(units, split, rng, delta=stated_at, curve=curve, claim=audited, **how)
     else:
-        bound = bound_row(evidence, stated_at, confidence)
+        bound = fixed_ranks.bound_row(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:
         bound = bound.emptied(reason, adjacency=None, details={"reason": reason})
     if (about := _not_for_claim(outcome, claim)) is not None:
@@ -385,7 +376,7 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
     estimates = (
         bound,
         value,
-        log_mean_exp_row(evidence, stated_at),
+        fixed_ranks.log_mean_exp_row(evidence, stated_at),
         *_means(units, confidence, is_shared=is_shared),
     )
     if is_shared:  # so that the verdict goes by what is published
@@ -404,7 +395,10 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
         comparisons=judged,
         verdict=overall(judged),
         checks=_at_worst(made),
-        curves=(*averaged(evidence, sizes if is_shared else None), *against_claim(bound, audited, whole)),
+        curves=(
+            *fixed_ranks.averaged(evidence, sizes if is_shared else None),
+            *against_claim(bound, audited, whole),
+        ),
         provenance={**document.made_now(), "inputs_sha256": hashes, "seed": seed},
     )
     return shared(result) if is_shared else result
@@ -486,9 +480,9 @@ def _hashes(instances: Sequence[_Instance]) -> list[str]:
 
 
 def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
-    curves = rank_curves(instance) if isinstance(instance, Losses) else instance.curves
+    curves = fixed_ranks.rank_curves(instance) if isinstance(instance, Losses) else instance.curves
     by_name = {curve.name: curve for curve in curves}
-    if not ATTACKS.keys() <= by_name.keys():
+    if not fixed_ranks.ATTACKS.keys() <= by_name.keys():
         raise InputError(
             f"instance {index} (counting from 0) is a result without rank curves, which only a result for insiders has; give the"
             " losses, or audit them with disclosure='insiders'."
@@ -519,7 +513,7 @@ def _refusal(split: options.MembershipSplit) -> str | None:
 
 def _data(
     sizes: Mapping[str, list[int]],
-    evidence: InstanceRates,
+    evidence: fixed_ranks.InstanceRates,
     delta: float,
     confidence: float,
     split: options.MembershipSplit,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf
+from scipy.special import erf, logsumexp
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -205,11 +205,8 @@ def steps_of(training: DPSGD, distance: Floats) -> _Steps:
 
 def _log_total(steps: _Steps, logs: Floats) -> float:
     """Return the log of the sum over steps of exp(logs)."""
-    top = float(np.max(logs))
-    if top == -math.inf:
-        return top
     every = np.broadcast_to(logs, np.broadcast_shapes(logs.shape, steps.distance.shape))
-    return top + math.log(float(np.sum(np.exp(every - top)))) + math.log(steps.times)
+    return float(logsumexp(every)) + math.log(steps.times)
 
 
 def _gaussian(log_squared_shift: float) -> _Risk:
