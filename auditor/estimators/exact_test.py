@@ -208,7 +208,8 @@ class Statistic:
     tails: str = "both"
 
     @cached_property
-    def _sides(self) -> list[_Side]:
+    def sides(self) -> list[_Side]:
+        """The tails that are looked at."""
         n1 = self.members
         # A statistic may weigh the ranks as it likes: those of a subset by what is nearer, a sample or all.
         of = self.chosen.of if isinstance(self.chosen, Subset) else math.inf
@@ -225,7 +226,7 @@ class Statistic:
     def _with_hits(self, hits: Hits) -> Iterator[tuple[_Side, Ranked]]:
         """Yield the sides, each with the hits of its tail."""
         by_name = {tail.name: tail for tail in hits}
-        return ((side, by_name[side.tail.name]) for side in self._sides)
+        return ((side, by_name[side.tail.name]) for side in self.sides)
 
     def largest(self, hits: Hits) -> tuple[float, Tail, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
@@ -236,10 +237,6 @@ class Statistic:
     def about(self, hits: Hits) -> float:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
         return max(float(side.separate(tail.hits).max()) for side, tail in self._with_hits(hits))
-
-    def most_hits(self, value: float) -> list[_Integers]:
-        """Return the most hits at each rank that keep it below this value, of each tail."""
-        return [side.most_hits(value) for side in self._sides]
 
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
@@ -253,7 +250,7 @@ class Statistic:
         Counted from 0 at the smallest, both ascending; none that follows from another.
         """
         i, j = [], []
-        for side in self._sides:
+        for side in self.sides:
             allowed, tail = side.most_hits(value), side.tail
             at, allowed = tail.ranks[allowed < tail.others], allowed[allowed < tail.others]
             lower = tail.name == Tail.LOWER
@@ -495,11 +492,10 @@ _MISLED, _FEWEST, _KEPT, _COMMON, _LEVEL_DIGITS = 1e-3, 30, 2.0, 0.05, 12
 _ERRORS = float(special.ndtri(1 - _MISLED))
 
 
-@lru_cache(maxsize=16)
 @lru_cache(maxsize=64)
 def _most_hits(law: Statistic, value: float) -> list[_Integers]:
-    """Return `Statistic.most_hits`, cached: many audits of one size use the same values."""
-    return law.most_hits(value)
+    """Return the most hits at each rank that keep it below this value, of each tail; many audits of one size use the same."""
+    return [side.most_hits(value) for side in law.sides]
 
 
 def largest_count(draws: int, alpha: float) -> int | None:
