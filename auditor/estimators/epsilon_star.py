@@ -442,10 +442,12 @@ def alternatives(losses: Losses, *, delta: float) -> dict[str, float]:
     ['scale_free', 'without_extremes']
     """
     groups = losses.sorted_member, losses.sorted_nonmember
-    return {
-        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published, delta),
-        "scale_free": _refitted(losses, groups, log_odds, delta),
+    fits = {
+        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published),
+        "scale_free": _refitted(losses, groups, log_odds),
     }
+    values = gaussian_suprema(list(fits.values()), delta=delta, clip=delta).tolist()
+    return dict(zip(fits, values, strict=True))
 
 
 def _trimmed(ordered: Floats) -> Floats:
@@ -454,8 +456,8 @@ def _trimmed(ordered: Floats) -> Floats:
     return ordered[cut:-cut] if ordered.size >= 2 * cut + 2 else ordered
 
 
-def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, delta: float) -> float:
-    """Return Epsilon* of groups in ascending order.
+def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform) -> tuple[Gaussian, Gaussian]:
+    """Return the normals of groups in ascending order.
 
     Of long ones short runs stand for the middle: the transforms are smooth, so the moments of the transformed sample
     change by far less than the 10% looked for.
@@ -471,8 +473,7 @@ def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, de
         )
     member, nonmember = result
     moved = transform(Losses(member=member.values, nonmember=nonmember.values, scale=losses.scale))
-    fits = fit_gaussian(moved.member, member.counts), fit_gaussian(moved.nonmember, nonmember.counts)
-    return gaussian_supremum(*fits, delta=delta, clip=delta).value
+    return fit_gaussian(moved.member, member.counts), fit_gaussian(moved.nonmember, nonmember.counts)
 
 
 # --- How far the fitted curve lies from the measured one ---
