@@ -38,15 +38,7 @@ from auditor.estimators.melding import Ranked, best_ratio, ranks
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the certified bound of the audited losses, by the chosen rule."""
     setting = evidence.setting
-    return (
-        clopper_pearson(
-            evidence.losses,
-            delta=setting.delta,
-            confidence=setting.confidence,
-            coverage=setting.coverage,
-            rule=setting.threshold,
-        ),
-    )
+    return (clopper_pearson(evidence.losses, rule=setting.threshold, **setting.of_model),)
 
 
 _RULES = {
@@ -54,6 +46,7 @@ _RULES = {
     options.FixedThreshold: "one threshold fixed in advance",
     options.Split: "threshold chosen on one part of the records and judged on the other",
 }
+_APPROXIMATE = "approximate limits: the bound can exceed the truth more often than its confidence says"
 _LIMITS: dict[type, str] = {
     options.Calibrated: "every rank of both tails, calibrated together",
     options.ClopperPearson: "Clopper-Pearson limits",
@@ -131,13 +124,13 @@ def clopper_pearson(
 
 def _assumptions(coverage: options.Coverage, interval: object) -> tuple[str, ...]:
     about = finite(coverage, what="bound") or ("the scored members are a random sample of the training set",)
-    result = ("records within each group are independent draws", "membership labels are right", *about)
-    if isinstance(interval, options.Katz):
-        return (
-            *result,
-            "approximate limits: the bound can exceed the truth more often than its confidence says",
-        )
-    return result
+    approximate = (_APPROXIMATE,) if isinstance(interval, options.Katz) else ()
+    return (
+        "records within each group are independent draws",
+        "membership labels are right",
+        *about,
+        *approximate,
+    )
 
 
 # --- Bounds at one threshold that was fixed without looking at the counts ---

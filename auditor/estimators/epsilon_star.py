@@ -48,7 +48,7 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
             "q95": float(np.quantile(floor, 0.95)),
             "permutations": int(floor.size),
         }
-    return (_as_asked(evidence, pair, extra),)
+    return (parametric(pair, extra=extra, **setting.of_model),)
 
 
 def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -58,16 +58,11 @@ def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
         return (
             Estimate.missing("epsilon_star.mixture", reason, method=_MIXTURES.fitted, subject=Subject.MODEL),
         )
-    pair = evidence.mixtures
+    pair, setting = evidence.mixtures, evidence.setting
     # Without the floor: that of two normals is far below the values of mixtures between groups that do not differ.
-    return () if pair is None else (_as_asked(evidence, pair, fit_gap(evidence.counts, pair)),)
-
-
-def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Estimate:
-    setting = evidence.setting
-    return parametric(
-        pair, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage, extra=extra
-    )
+    if pair is None:
+        return ()
+    return (parametric(pair, extra=dict(fit_gap(evidence.counts, pair)), **setting.of_model),)
 
 
 # A rate counts as reached by the data when this many records are expected beyond it.

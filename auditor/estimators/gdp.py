@@ -37,12 +37,7 @@ _Result = tuple[float, float, dict[str, Any]]
 
 def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the epsilon that the audited losses imply if their trade-off curve is Gaussian."""
-    setting = evidence.setting
-    return (
-        model_gdp(
-            evidence.losses, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage
-        ),
-    )
+    return (model_gdp(evidence.losses, **evidence.setting.of_model),)
 
 
 def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
