@@ -6,19 +6,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.options import Census, Coverage, Sample
-from auditor.core.values import Claim, Estimate, Floats, Losses
+from auditor.core.values import Claim, Estimate, Floats, Integers, Losses
 from auditor.curves.cells import Partition
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim, empirical, named, rounded
 from auditor.estimators.exact_test import largest_count
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import lower_limit, upper_limit
-
-_Integers = npt.NDArray[np.int64]
 
 # --- One distribution function, at the order statistics of ranks that are fixed in advance ---
 #
@@ -31,7 +28,7 @@ _DRAWS = 4_000
 _HALVINGS = 14
 
 
-def ranks_of_both_ends(size: int) -> _Integers:
+def ranks_of_both_ends(size: int) -> Integers:
     """Return the ranks: dense at both ends.
 
     >>> ranks_of_both_ends(6).tolist()
@@ -72,7 +69,7 @@ def _drawn(size: int) -> Floats:
     return order_statistics(ranks_of_both_ends(size), size, _DRAWS, np.random.default_rng([size, _DRAWS]))
 
 
-def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Floats]:
+def _limits_at(ranks: Integers, size: int, level: float) -> tuple[Floats, Floats]:
     return lower_limit(ranks + 1, size, level), upper_limit(ranks, size, level)
 
 
@@ -83,7 +80,7 @@ class _Sampled:
     The lower limits begin with that of no record, and the upper ones end with that of all.
     """
 
-    ranks: _Integers
+    ranks: Integers
     lower: Floats
     upper: Floats
 
@@ -93,11 +90,11 @@ class _Sampled:
         lower, upper = _limits_at(ranks, size, local_level(size, alpha))
         return cls(ranks, np.append(0.0, lower), np.append(upper, 1.0))
 
-    def at_least(self, counts: _Integers) -> Floats:
+    def at_least(self, counts: Integers) -> Floats:
         """Return the lower limit: the one at the last ranked record among so many."""
         return self.lower[np.searchsorted(self.ranks, counts - 1, side="right")]
 
-    def at_most(self, counts: _Integers) -> Floats:
+    def at_most(self, counts: Integers) -> Floats:
         """Return the upper limit: the one at the first ranked record beyond so many."""
         return self.upper[np.searchsorted(self.ranks, counts, side="left")]
 
@@ -108,7 +105,7 @@ class _Census:
 
     size: int
 
-    def at_least(self, counts: _Integers) -> Floats:
+    def at_least(self, counts: Integers) -> Floats:
         return np.asarray(counts / self.size)
 
     at_most = at_least
@@ -130,7 +127,7 @@ class Band:
     below: Floats
 
 
-Between = tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]
+Between = tuple[tuple[Integers, Integers], tuple[Integers, Integers]]
 
 
 def simultaneous_band(

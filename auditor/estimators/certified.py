@@ -14,13 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from auditor.core import options
 from auditor.core.errors import InputError
 from auditor.core.facts import Tail
-from auditor.core.values import Estimate, Losses, Subject
+from auditor.core.values import Estimate, Integers, Losses, Subject
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.exact_test import LEAST_BOUND, CalibratedTest, Hits, Statistic, dense_ranks
 from auditor.estimators.limits import (
@@ -274,7 +273,7 @@ def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, 
 # over the ranks and the limits that each of them spends fixes a.
 
 
-def _ranks_of(rule: options.RankGrid) -> Callable[[int], npt.NDArray[np.int64]]:
+def _ranks_of(rule: options.RankGrid) -> Callable[[int], Integers]:
     return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
 
 

@@ -36,19 +36,17 @@ from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
-from auditor.core.values import Floats, Losses
+from auditor.core.values import Booleans, Floats, Integers, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
 from auditor.estimators.melding import Ranked, best_ratio, p_value, range_of_ranks, ranks
 from auditor.estimators.tosses import StayBelow
 
-_Integers = npt.NDArray[np.int64]
-_Corners = tuple[_Integers, _Integers]
+_Corners = tuple[Integers, Integers]
 
 _MOST, _DIGITS, _REACH, _WIDE = 20.0, 4, 0.1, 0.4  # of epsilon, in nats
 LEAST_BOUND = 10.0**-_DIGITS  # bounds are multiples of it
@@ -66,7 +64,7 @@ _GROWTH = 1.03  # of neighbouring ranks: on scores of few values some rank is th
 
 
 @lru_cache(maxsize=16)
-def dense_ranks(size: int) -> _Integers:
+def dense_ranks(size: int) -> Integers:
     """Return ranks below half of the size: all of the first ones, then each 3% above the one before, and those of `Melded`.
 
     >>> dense_ranks(100)[[0, 1, -1]].tolist(), dense_ranks(10_000).size
@@ -75,7 +73,7 @@ def dense_ranks(size: int) -> _Integers:
     return np.union1d(ranks_below_half(size, growth=_GROWTH), ranks(size))
 
 
-_Ranks = Callable[[int], _Integers]  # from the size of a group
+_Ranks = Callable[[int], Integers]  # from the size of a group
 
 
 class Hits(NamedTuple):
@@ -133,7 +131,7 @@ class _Side:
         """Whether the hits are all there are, so that their rate is known."""
         return self.limits.is_census and self.tail.name == Tail.LOWER
 
-    def separate(self, hits: _Integers) -> Floats:
+    def separate(self, hits: Integers) -> Floats:
         """Return the bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
         levels = self.levels / self.limits.limits
         others = self.tail.others
@@ -152,7 +150,7 @@ class _Side:
                 return better
         return float(bounds[at]), at
 
-    def most_hits(self, value: float) -> _Integers:
+    def most_hits(self, value: float) -> Integers:
         """Return the most hits at each rank that keep its bound below this value."""
         all_of_them = self.tail.hits
         least = np.zeros_like(all_of_them)
@@ -167,15 +165,15 @@ class _Side:
         return _most_by_value(partial(self._excess, value), surely, _most(separately, surely, all_of_them))
 
     def _separately(
-        self, value: float, wrongly: Floats, levels: Floats, hits: _Integers, at: _Integers
-    ) -> npt.NDArray[np.bool_]:
+        self, value: float, wrongly: Floats, levels: Floats, hits: Integers, at: Integers
+    ) -> Booleans:
         """Return whether the bound of some ranks by two separate limits lies below this value."""
         rates = math.exp(value) * (1 - _ALIKE) * wrongly[at] + self.delta
         if self._counted:
             return np.asarray(hits < rates * self.tail.others)
         return chance_above(hits - 1.0, self.tail.others, np.minimum(rates, 1.0)) > levels[at]
 
-    def _excess(self, value: float, hits: _Integers, at: _Integers) -> Floats:
+    def _excess(self, value: float, hits: Integers, at: Integers) -> Floats:
         """Return how far, in standard deviations, the melded bound of some ranks lies below this value."""
         some = replace(self.tail, ranks=self.tail.ranks[at], hits=hits)
         of_ranks = self._of_ranks[0][at], self._of_ranks[1][at]
@@ -264,9 +262,7 @@ class Statistic:
         return members[is_corner], nonmembers[is_corner]
 
 
-def _most(
-    below: Callable[[_Integers, _Integers], npt.NDArray[np.bool_]], least: _Integers, most: _Integers
-) -> _Integers:
+def _most(below: Callable[[Integers, Integers], Booleans], least: Integers, most: Integers) -> Integers:
     """Return the most hits of each rank that are below, of those from ``least``, which are, to ``most``."""
     low, beyond = least.copy(), most + 1
     while (at := np.flatnonzero(beyond - low > 1)).size:
@@ -277,8 +273,8 @@ def _most(
 
 
 def _most_by_value(
-    excess: Callable[[_Integers, _Integers], Floats], least: _Integers, most: _Integers
-) -> _Integers:
+    excess: Callable[[Integers, Integers], Floats], least: Integers, most: Integers
+) -> Integers:
     """Return the same by straight lines through the excess, which is positive where hits are below, and nearly straight."""
     every = np.arange(least.size)
     low, beyond = least.copy(), most + 1
@@ -493,7 +489,7 @@ _ERRORS = float(special.ndtri(1 - _MISLED))
 
 
 @lru_cache(maxsize=64)
-def _most_hits(law: Statistic, value: float) -> list[_Integers]:
+def _most_hits(law: Statistic, value: float) -> list[Integers]:
     """Return the most hits at each rank that keep it below this value, of each tail; many audits of one size use the same."""
     return [side.most_hits(value) for side in law.sides]
 
@@ -628,7 +624,7 @@ class _Tilt:
         return *result, np.exp(-mixed)
 
 
-def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integers:
+def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> Integers:
     """Return the number of left-out uniforms below each of the ascending x; same shape as x."""
     result, before, place = np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape[1], dtype=np.int64), 0.0
     for row, now in enumerate(x if left else ()):

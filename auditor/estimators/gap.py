@@ -33,7 +33,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.options import Census, Coverage, Sample
-from auditor.core.values import Estimate, Floats, Subject
+from auditor.core.values import Estimate, Floats, Integers, Subject
 from auditor.curves.tradeoff import ThresholdCounts
 from auditor.estimators.limits import chance_above, chance_up_to, finite, upper_limit, with_draws
 
@@ -245,7 +245,7 @@ _NODES = 97
 _FAR, _SOME = 5.5, 10
 
 
-def _groups(size: int, share: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def _groups(size: int, share: npt.ArrayLike) -> tuple[Integers, Floats, Floats]:
     """Return the numbers of a binomial, each for itself and those since the one before; their chances; that of all beyond the last."""
     p = np.asarray(share, dtype=np.float64)[..., None]
     reach = _FAR * np.sqrt(size * p * (1 - p)) + _SOME

@@ -4,20 +4,18 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.facts import Tail
-from auditor.core.values import Floats
+from auditor.core.values import Floats, Integers
 
 # --- Ranks that are fixed before any data are seen, and the hits at each of them ---
 
-_Counts1D = npt.NDArray[np.int64]
 _Range = tuple[Floats, Floats]
 _BASE = 1.5
 
 
-def ranks(size: int) -> _Counts1D:
+def ranks(size: int) -> Integers:
     """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
 
     >>> ranks(20).tolist()
@@ -35,13 +33,13 @@ def ranks(size: int) -> _Counts1D:
 class Ranked:
     """One tail: ranks k in a group of n0 and, for each, the hits v: the number of the n1 others beyond that threshold."""
 
-    ranks: _Counts1D
+    ranks: Integers
     ranked: int
-    hits: _Counts1D
+    hits: Integers
     others: int
     name: Tail = Tail.LOWER
 
-    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
+    def at(self, chosen: Integers) -> "Ranked":
         """Return some of the ranks."""
         return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
 

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core.values import Density, Floats
+from auditor.core.values import Booleans, Density, Floats
 from auditor.curves.gaussian import Gaussian
 from auditor.curves.mixture import MixtureOfGaussians
 
@@ -240,7 +239,7 @@ def _falling_root(surplus: Callable[[float], float]) -> float | None:
     return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
 
 
-def _hazard(lower: _Lower, z_p: Floats, z_q: Floats, delta: float, on_clip: npt.NDArray[np.bool_]) -> Floats:
+def _hazard(lower: _Lower, z_p: Floats, z_q: Floats, delta: float, on_clip: Booleans) -> Floats:
     """Return the sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
 
     At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:

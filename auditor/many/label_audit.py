@@ -26,7 +26,7 @@ from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import LEAST_SHOWN, about, number, percent
-from auditor.core.values import Check, Estimate, Floats, Status, Subject
+from auditor.core.values import Array, Booleans, Check, Estimate, Floats, Status, Subject
 from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
@@ -84,7 +84,7 @@ def label_odds(prior: Floats, inside: bool, epsilon: float) -> Floats:  # noqa: 
 _NO_OTHER = -36.0  # log-odds of another label where D is sure of the one shown; smaller ones round to that
 
 
-def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[npt.NDArray[np.bool_], _Codes]:
+def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[Booleans, _Codes]:
     """Toss the coins: return which records show their real label, and the column of each label shown.
 
     Args:
@@ -101,7 +101,7 @@ def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[n
 def label_guesses(
     log_probability: Floats,
     log_law: Floats,
-    real: npt.NDArray[np.bool_],
+    real: Booleans,
     rng: np.random.Generator,
     least: int = 1,
 ) -> Guesses:
@@ -208,7 +208,7 @@ _CONTRADICTION = 1e-3
 _OFF = 0.1  # of log-odds, below which a difference is reported without a warning
 
 
-def _quality(log_probability: Floats, right: npt.NDArray[np.bool_]) -> dict[str, float]:
+def _quality(log_probability: Floats, right: Booleans) -> dict[str, float]:
     return {"log_loss": -float(log_probability.mean()), "accuracy": float(right.mean())}
 
 
@@ -446,7 +446,7 @@ def _law(
 
 
 def _losses(
-    scorer: ModelScorer, records: Records, displayed: npt.NDArray[Any], *, size: int | None
+    scorer: ModelScorer, records: Records, displayed: Array, *, size: int | None
 ) -> tuple[BatchLosses, BatchLosses]:
     """Return the losses of the real labels and those of the labels shown, by the same answers of the model."""
     step = size or scorer.records_at_once or len(records)

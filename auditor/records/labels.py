@@ -7,20 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import about
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
 
 # --- Labels of records (ids, groups, people), compared by content rather than by type ---
 #
 # A whole number is the same label as an integer, as a float and as text; blanks, None and NaN are no labels.
-
-
-Column = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
 
 
 _NO_LABEL = ("", "None", "nan", "NaN", "NaT", "<NA>")
@@ -38,7 +33,7 @@ class Codes:
 
     member: Integers
     nonmember: Integers
-    labels: Column
+    labels: Array
 
     @property
     def pooled(self) -> Integers:
@@ -63,7 +58,7 @@ class Codes:
         return PerGroup(*np.split(pooled, [self.member.size]))
 
 
-def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+def text(column: Array) -> tuple[Array, Booleans]:
     """Return the labels as text, and which records have none.
 
     >>> text(np.array([7.0, np.nan]))
@@ -73,7 +68,7 @@ def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     return words[at], missing[at]
 
 
-def _spelled(column: Column) -> tuple[Integers, Column, npt.NDArray[np.bool_]]:
+def _spelled(column: Array) -> tuple[Integers, Array, Booleans]:
     """Return the place of each label among some that include all distinct ones, these as text, and which of them are none."""
     values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
     at, values = _distinct(values)
@@ -92,7 +87,7 @@ _PLAIN, _SEVERAL = (
 )  # types that Arrow spells as Python does; rows that repay its import
 
 
-def _distinct(values: Column) -> tuple[Integers, Column]:
+def _distinct(values: Array) -> tuple[Integers, Array]:
     """Return the place of each entry among the distinct ones in order of appearance, and these; all where Arrow cannot tell."""
     import pyarrow as pa
 
@@ -555,7 +550,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
-    sums: list[npt.NDArray[Any]]
+    sums: list[Array]
     if inclusion is None:
         share, held = persons.member.size / owner.size, np.bincount(owner + 1, minlength=count + 1)[1:]
         sums = [math.log(share) * held, math.log1p(-share) * held]
@@ -642,7 +637,7 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts: list[tuple[Column, npt.NDArray[np.bool_]]] = []
+    firsts: list[tuple[Array, Booleans]] = []
     numbers: list[Integers] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]

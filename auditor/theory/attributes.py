@@ -17,7 +17,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import as_stated
 from auditor.core.options import DPSGD, Adjacency
-from auditor.core.values import Claim, Floats
+from auditor.core.values import Claim, Floats, Integers
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import as_accounted
@@ -292,7 +292,7 @@ def composed_pairs(steps: _Steps, *, reach: float) -> float:
     return _ComposedLaw(pairs, mu).total_variation()
 
 
-def _kinds(steps: _Steps) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _kinds(steps: _Steps) -> tuple[Floats, Integers]:
     """Return rate, inverse noise and distance of different steps, and how many there are of each."""
     columns = np.broadcast_arrays(
         np.exp(steps.log_rate), np.exp(steps.log_inverse_variance / 2), steps.distance
