@@ -106,56 +106,69 @@ class Hits(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """One tail: the `dense_ranks` of a group, with all of the others as hits, and the bound of each rank.
+class Side:
+    """One tail, and the bound of each rank.
 
-    ``levels`` are those of the bounds: one melded limit where the members are a sample, and otherwise two separate ones.
+    Attributes:
+        tail: The ranks of a group, with hits.
+        delta: In [0, 1).
+        levels: Those of the bounds.
+        limits: How the members were chosen.
+        melded: Whether a bound is by one melded limit, and not by two separate ones.
     """
 
     tail: Ranked
     delta: float
     levels: Floats
     limits: MemberLimits
+    melded: bool
 
     @cached_property
-    def _wrongly(self) -> Floats:
+    def wrongly(self) -> Floats:
         """Upper limits of the rate of errors at each rank, one of two."""
-        at, ranked = self.tail.ranks, self.tail.ranked
-        if self.limits.is_census and self.tail.name == Tail.UPPER:
-            # Of a census the miss rate above the largest member is 0, leakage or not.
-            return np.where(at > 0, at / ranked, math.inf)
-        return upper_limit(at, ranked, self.levels / self.limits.limits)
+        level = self.levels / self.limits.limits
+        if self.tail.name == Tail.LOWER:
+            return upper_limit(self.tail.ranks, self.tail.ranked, level)
+        rates = self.limits.fnr_upper(self.tail.ranks, level)
+        # Of a census the miss rate above the largest member is 0, leakage or not.
+        return np.where(rates > 0, rates, math.inf)
+
+    def rightly(self, hits: Integers) -> Floats:
+        """Return lower limits of the rate of the hits at each rank, one of two."""
+        level = self.levels / self.limits.limits
+        if self.tail.name == Tail.LOWER:
+            return self.limits.tpr_lower(hits, level)
+        return lower_limit(hits, self.tail.others, level)
 
     @property
     def _counted(self) -> bool:
         """Whether the hits are all there are, so that their rate is known."""
         return self.limits.is_census and self.tail.name == Tail.LOWER
 
-    def separate(self, hits: Integers) -> Floats:
-        """Return the bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
-        levels = self.levels / self.limits.limits
-        others = self.tail.others
-        rates = hits / others if self._counted else lower_limit(hits, others, levels)
+    def separate(self, hits: Integers) -> tuple[Floats, Floats]:
+        """Return the bound of each rank by two separate limits, minus infinity where no rate is above delta; and `rightly`."""
+        rates = self.rightly(hits)
         with np.errstate(divide="ignore"):
-            return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self._wrongly)
+            return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self.wrongly), rates
 
-    def largest(self, tail: Ranked) -> tuple[float, int]:
-        """Return the largest bound of this tail with other hits, and its place."""
-        bounds = self.separate(tail.hits)
+    def largest(self, tail: Ranked, *, least: float = -_MOST) -> tuple[float, int, float | None]:
+        """Return the largest bound of this tail with other hits, its place, and the limit of their rate.
+
+        There is no such limit of a melded bound, which is above ``least``.
+        """
+        bounds, rates = self.separate(tail.hits)
         at = int(np.argmax(bounds))
-        if not self.limits.is_census:
-            least = max(float(bounds[at]), -_MOST)
-            better = best_ratio(tail, delta=self.delta, level=self.levels, least=least)
-            if better is not None:
-                return better
-        return float(bounds[at]), at
+        bound, better = float(bounds[at]), None
+        if self.melded:
+            better = best_ratio(tail, delta=self.delta, level=self.levels, least=max(bound, least))
+        return (bound, at, float(rates[at])) if better is None else (*better, None)
 
     def most_hits(self, value: float) -> Integers:
         """Return the most hits at each rank that keep its bound below this value."""
         all_of_them = self.tail.hits
         least = np.zeros_like(all_of_them)
-        separately = partial(self._separately, value, self._wrongly, self.levels / self.limits.limits)
-        if self.limits.is_census:
+        separately = partial(self._separately, value, self.wrongly, self.levels / self.limits.limits)
+        if not self.melded:
             return _most(separately, least, all_of_them)
         # Melded limits are no lower than two separate ones, and below for sure where V lies below its sqrt(a) quantile, B
         # above its own: both have the probability a together. So few hits are left to be looked at.
@@ -206,7 +219,7 @@ class Statistic:
     tails: str = "both"
 
     @cached_property
-    def sides(self) -> list[_Side]:
+    def sides(self) -> list[Side]:
         """The tails that are looked at."""
         n1 = self.members
         # A statistic may weigh the ranks as it likes: those of a subset by what is nearer, a sample or all.
@@ -217,11 +230,11 @@ class Statistic:
         share = self.alpha / sum(ranks(side.ranked).size for side in sides)
         weights = (np.where(np.isin(side.ranks, ranks(side.ranked)), 1.0, _BETWEEN) for side in sides)
         return [
-            _Side(side, self.delta, share * weight, limits)
+            Side(side, self.delta, share * weight, limits, melded=not limits.is_census)
             for side, weight in zip(sides, weights, strict=True)
         ]
 
-    def _with_hits(self, hits: Hits) -> Iterator[tuple[_Side, Ranked]]:
+    def _with_hits(self, hits: Hits) -> Iterator[tuple[Side, Ranked]]:
         """Yield the sides, each with the hits of its tail."""
         by_name = {tail.name: tail for tail in hits}
         return ((side, by_name[side.tail.name]) for side in self.sides)
@@ -229,12 +242,12 @@ class Statistic:
     def largest(self, hits: Hits) -> tuple[float, Tail, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
         result = ((side.largest(tail), tail.name) for side, tail in self._with_hits(hits))
-        (value, at), tail = max(result, key=lambda item: item[0][0])
+        (value, at, _), tail = max(result, key=lambda item: item[0][0])
         return value, tail, at
 
     def about(self, hits: Hits) -> float:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
-        return max(float(side.separate(tail.hits).max()) for side, tail in self._with_hits(hits))
+        return max(float(side.separate(tail.hits)[0].max()) for side, tail in self._with_hits(hits))
 
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
