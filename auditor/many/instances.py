@@ -298,16 +298,15 @@ class InstancesOptions:
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
 
     def __post_init__(self) -> None:
-        split = options.chosen("split", self.split, options.SPLITS)
-        together = options.chosen("together", self.together, options.TOGETHER, optional=True)
         validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
-        checked = {
-            "split": split,
-            "together": together,
+        checked: dict[str, Any] = {
+            "split": options.chosen("split", self.split, options.SPLITS),
+            "together": options.chosen("together", self.together, options.TOGETHER, optional=True),
             "disclosure": options.Disclosure.named(self.disclosure),
+            "seed": validate.at_least("seed", self.seed, least=0),
+            "delta": options.delta_or_that_of(self.claim, self.delta),
         }
-        checked["seed"] = validate.at_least("seed", self.seed, least=0)
-        for name, value in {**checked, "delta": options.delta_or_that_of(self.claim, self.delta)}.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
 

@@ -301,13 +301,13 @@ class PersonsFound:
         named: Whether records name their person at all.
         records: Numbers of records.
         persons: Numbers of people; a record that names none counts as a person of its own.
+        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         unlabelled: Numbers of records that name no person.
         largest: Most records of one person within a group.
         in_both: People with records in both groups.
         in_both_by_chance: Expected number, had a coin decided for each record.
         several: People with two or more records, in both groups together.
         sizes_p_value: p-value of the hypothesis that people have as many records among the members as among the non-members.
-        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         left_out: People with records in both groups who were left out, since membership was decided by person.
         trained: Fewest and most training records behind a score.
     """
@@ -318,13 +318,13 @@ class PersonsFound:
     named: bool
     records: tuple[int, int]
     persons: tuple[int, int]
-    unlabelled: tuple[int, int]
-    largest: int
-    in_both: int
-    in_both_by_chance: float
-    several: int
-    sizes_p_value: float
     effective: tuple[float, float]
+    unlabelled: tuple[int, int] = (0, 0)
+    largest: int = 1
+    in_both: int = 0
+    in_both_by_chance: float = 0.0
+    several: int = 0
+    sizes_p_value: float = 1.0
     left_out: tuple[str, ...] = ()
     trained: tuple[int, int] = (1, 1)
 
@@ -413,8 +413,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     if held.member.size:
         trained = (int(min(side.min() for side in held)), int(max(side.max() for side in held)))
     if losses.person is None:
-        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
-        return PersonsFound(losses, choice, by_id, False, *alone)
+        return PersonsFound(losses, choice, by_id, False, records, records, records, trained=trained)
     persons = codes(losses.person)
     owners = persons.units
     sizes = [np.trim_zeros(np.sort(np.bincount(owner))) for owner in owners]
