@@ -75,19 +75,13 @@ class Ranking:
         chosen = np.flatnonzero(rank <= last)
         side = self.losses.member[chosen] * (1 if self.low_is_member else -1)
         first = chosen[np.lexsort((side, rank[chosen]))][:most]
-        labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
-        return [
-            {
-                "rank": int(self.rank.member[row]),
-                "row": row,
-                **{
-                    name: validate.shortened(str(column[row]), most=_LONGEST)
-                    for name, column in labels.items()
-                },
-                "odds": float(self.odds.member[row]),
-            }
-            for row in first.tolist()
-        ]
+        columns: dict[str, Any] = {"rank": rank[first].tolist(), "row": first.tolist()}
+        for name in _LABELS:
+            if (pair := getattr(self.losses, name)) is not None:
+                labels = (str(label) for label in pair.member[first])
+                columns[name] = [validate.shortened(label, most=_LONGEST) for label in labels]
+        columns["odds"] = self.odds.member[first].tolist()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate."""
