@@ -14,12 +14,12 @@ from auditor.core.values import (
     SIGN_AND_EXPONENT,
     Check,
     Claim,
-    Density,
     Estimate,
     FittedPair,
     Floats,
     Losses,
     Merged,
+    PerGroup,
     Status,
     weighted,
 )
@@ -369,7 +369,8 @@ def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Chec
     details, normals = _details(pair), _of_normals(pair)
     if mixture is None:
         return replace(normals, details=details)
-    components = {side: _components(getattr(mixture, side)) for side in ("member", "nonmember")}
+    laws = zip(PerGroup._fields, (mixture.member, mixture.nonmember), strict=True)
+    components = {side: getattr(law, "components", 1) for side, law in laws}  # a normal has one
     details["mixture"] = {**_details(mixture), "components": components}
     if normals.status is Status.UNKNOWN:
         return replace(normals, details=details)
@@ -405,9 +406,3 @@ def _of_normals(pair: FittedPair) -> Check:
         were = "records were" if held_out > 1 else "record was"
         return answer("goodness_of_fit", "unknown/few", held_out=held_out, were=were)
     return answer("goodness_of_fit", "ok")
-
-
-def _components(law: Density) -> int:
-    from auditor.curves.mixture import MixtureOfGaussians
-
-    return law.components if isinstance(law, MixtureOfGaussians) else 1

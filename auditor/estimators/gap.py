@@ -26,6 +26,7 @@ Otherwise the supremum over a cell of y is bounded by the members' chance at its
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,14 +111,13 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     if drawn is not None:
         ends = {"value": 1.0 - drawn["value"], "lower": None, "upper": 1.0 - drawn["lower"]}
         draws = {"finite": True, "as_draws": {**ends, "assumptions": [*drawn["assumptions"], _OF_THRESHOLDS]}}
-    return Estimate(
+    return replace(
+        threshold_advantage,
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
         lower=None,
         upper=1.0 - threshold_advantage.lower,
-        confidence=threshold_advantage.confidence,
         method="1 - advantage of the loss-threshold attacker",
-        subject=Subject.MODEL,
         assumptions=(*threshold_advantage.assumptions, _OF_THRESHOLDS),
         details=draws,
     )

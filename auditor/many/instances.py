@@ -386,11 +386,7 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
     result = document.InstancesResult(
-        data={
-            "disclosure": str(setting.disclosure),
-            **_data(sizes, evidence, stated_at, confidence, split, claim),
-            **validate.several_looks(setting.looks),
-        },
+        data=_data(setting, sizes, evidence, stated_at, confidence),
         estimates=estimates,
         claims=claims,
         comparisons=judged,
@@ -508,20 +504,22 @@ def _refusal(split: options.MembershipSplit) -> str | None:
 
 
 def _data(
+    setting: _Setting,
     sizes: Mapping[str, list[int]],
     evidence: fixed_ranks.InstanceRates,
     delta: float,
     confidence: float,
-    split: options.MembershipSplit,
-    claim: options.TrainingClaim | None,
 ) -> dict[str, Any]:
+    claim = setting.claim
     return {
+        "disclosure": str(setting.disclosure),
         "n_instances": evidence.hits.shape[0],
         **sizes,
         "n_attacks": int(evidence.rates.size),
         "delta": delta,
         "confidence": confidence,
-        "split": options.name_of(split, options.SPLITS),
+        "split": options.name_of(setting.split, options.SPLITS),
         "claim": None if claim is None else claim.in_words(),
         "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+        **validate.several_looks(setting.looks),
     }
