@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Array, Booleans, Floats, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
 from auditor.core.verb import alike
 from auditor.records.labels import is_missing
 
@@ -259,7 +259,7 @@ def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> tup
     return values, names
 
 
-def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> Integers:
     """Return the columns to examine: all, or of very many those that are most often not 0, or some at random."""
     width = len(member.names)
     if width <= _WIDEST:

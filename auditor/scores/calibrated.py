@@ -362,7 +362,7 @@ class _Norms:
     median: Floats
     spread: Floats
 
-    def of(self, group: Array) -> npt.NDArray[np.intp]:
+    def of(self, group: Array) -> Integers:
         """Return the entry of each record."""
         words, _ = text(group)
         pooled = self.names.size
@@ -371,7 +371,7 @@ class _Norms:
         at = np.minimum(np.searchsorted(self.names, words), pooled - 1)
         return np.where(self.names[at] == words, at, pooled)
 
-    def standardised(self, losses: Floats, entry: npt.NDArray[np.intp]) -> Floats:
+    def standardised(self, losses: Floats, entry: Integers) -> Floats:
         """Return (l - median)/spread."""
         return finite_ratio(finite_difference(losses, self.median[entry]), self.spread[entry])
 

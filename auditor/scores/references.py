@@ -261,7 +261,7 @@ def _refuse_telling(times: Integers, split: int) -> None:
         )
 
 
-def _as_many(mask: Booleans, row: npt.NDArray[np.intp]) -> Booleans:
+def _as_many(mask: Booleans, row: Integers) -> Booleans:
     """Leave out one model for each record that has one too many, where numbers differ by one; refuse records without."""
     times = mask.sum(axis=1)
     if not times.all():
@@ -276,7 +276,7 @@ def _as_many(mask: Booleans, row: npt.NDArray[np.intp]) -> Booleans:
     return np.asarray(mask & ~left_out)
 
 
-def _rows_of(wanted: Array, own: Array, *, side: str) -> npt.NDArray[np.intp]:
+def _rows_of(wanted: Array, own: Array, *, side: str) -> Integers:
     """Return the row of each wanted id."""
     pairs = codes(PerGroup(wanted, own))
     targets, there = pairs.member, pairs.nonmember
@@ -533,7 +533,7 @@ def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator)
     return HoldOut(parts[0], parts[1], rows[0], rows[1])
 
 
-def units(labels: list[Array], *, size: int) -> npt.NDArray[np.intp]:
+def units(labels: list[Array], *, size: int) -> Integers:
     """Return the unit of each record: records that share a label, directly or through others, are one unit."""
     if not labels:
         return np.arange(size)
@@ -551,7 +551,7 @@ def units(labels: list[Array], *, size: int) -> npt.NDArray[np.intp]:
     return np.asarray(np.unique(component, return_inverse=True)[1])
 
 
-def random_part(unit: npt.NDArray[np.intp], *, share: float, rng: np.random.Generator) -> Booleans:
+def random_part(unit: Integers, *, share: float, rng: np.random.Generator) -> Booleans:
     """Return a mask of the records of a random share of the units."""
     n_units = int(unit.max()) + 1
     chosen = np.zeros(n_units, dtype=bool)
