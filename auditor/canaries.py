@@ -28,6 +28,7 @@ import numpy.typing as npt
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import marks
 from auditor.core import InputError, Losses, OutputError, PerGroup, table_content, validate, write_all
+from auditor.core.values import Array, Booleans, Integers
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.rates import auc
@@ -35,8 +36,6 @@ from auditor.records.features import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_Integers = npt.NDArray[np.int64]
 
 
 # --- A coin for each canary, and its use ---
@@ -70,7 +69,7 @@ class Canaries:
     features: Any
     labels: Any
     id: npt.NDArray[np.str_]
-    member: npt.NDArray[np.bool_]
+    member: Booleans
 
     def __post_init__(self) -> None:
         ids = validate.column("id", self.id).astype(np.str_)
@@ -225,7 +224,7 @@ def _names(size: int) -> npt.NDArray[np.str_]:
     return np.array([f"canary-{number:06d}" for number in range(1, size + 1)], dtype=np.str_)
 
 
-def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
+def _tossed(size: int, seed: int | None) -> Booleans:
     """Return fair coins: from the system's randomness for secrets, or from a seed."""
     if seed is not None:
         return _stream(seed, _COINS).integers(2, size=size).astype(np.bool_)
@@ -248,7 +247,7 @@ def _plain_rows(values: Any) -> Any:
     return values.reset_index(drop=True) if hasattr(values, "iloc") else np.asarray(values)
 
 
-def _rows(values: Any, which: npt.NDArray[Any]) -> Any:
+def _rows(values: Any, which: Array) -> Any:
     """Return some rows of an array or of a pandas object."""
     if values is None:
         return None
@@ -422,7 +421,7 @@ def _own_tokens(texts: list[Any], tokens: Sequence[str], size: int, value: float
     return np.array(own, dtype=np.str_)
 
 
-def _own_blocks(source: npt.NDArray[Any], size: int, value: float | None) -> npt.NDArray[Any]:
+def _own_blocks(source: Array, size: int, value: float | None) -> Array:
     """Return dark images with a bright square each, as large as so many disjoint ones can be."""
     shape = source.shape[1:]
     first, second = sorted(np.argsort(shape, kind="stable")[-2:])  # the other axes are channels
@@ -522,7 +521,7 @@ def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | Non
     return _rows(source, rows), _rows(options, _labels(options, rows, label=label, rng=rng))
 
 
-def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generator) -> _Integers:
+def _labels(labels: Any, rows: Integers, *, label: Any, rng: np.random.Generator) -> Integers:
     """Return rows whose labels the canaries take: those of one class, or of another class than their own, drawn uniformly."""
     codes, classes = _classes(labels)
     first = np.unique(codes, return_index=True)[1]
@@ -533,7 +532,7 @@ def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generato
     return np.asarray(first[(codes[rows] + rng.integers(1, len(classes), size=rows.size)) % len(classes)])
 
 
-def _classes(labels: Any) -> tuple[_Integers, Any]:
+def _classes(labels: Any) -> tuple[Integers, Any]:
     """Return the number of the class of each record, and the classes."""
     import pandas as pd
 

@@ -19,6 +19,7 @@ from auditor.core.values import (
     Floats,
     Losses,
     Merged,
+    PerGroup,
     Status,
     weighted,
 )
@@ -368,8 +369,8 @@ def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Chec
     details, normals = _details(pair), _of_normals(pair)
     if mixture is None:
         return replace(normals, details=details)
-    laws = {"member": mixture.member, "nonmember": mixture.nonmember}
-    components = {side: getattr(law, "components", 1) for side, law in laws.items()}  # a normal law has one
+    laws = zip(PerGroup._fields, (mixture.member, mixture.nonmember), strict=True)
+    components = {side: getattr(law, "components", 1) for side, law in laws}  # a normal has one
     details["mixture"] = {**_details(mixture), "components": components}
     if normals.status is Status.UNKNOWN:
         return replace(normals, details=details)

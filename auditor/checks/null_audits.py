@@ -4,17 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.checks.answers import answer, said
 from auditor.core.errors import InputError
 from auditor.core.numbers import as_stated, number, percent
 from auditor.core.options import EachRecord, RankGrid, Sample, ThresholdRule
-from auditor.core.values import Check, Estimate, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Check, Estimate, Floats, Integers, Losses, PerGroup
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.setting import Inputs
-from auditor.records.labels import Column, codes, default_units, per_person, per_record, without_split
+from auditor.records.labels import codes, default_units, per_person, per_record, without_split
 
 # --- placebo: a reference model that was trained on none of the records ---
 
@@ -84,7 +83,7 @@ def _require_same_records(
         )
 
 
-def _missing(wanted: Column, present: Column) -> int:
+def _missing(wanted: Array, present: Array) -> int:
     """Return the number of ids that are not there, each counted as often as it occurs; blanks are equal."""
     both = codes(PerGroup(wanted, present))
     counts = [np.bincount(side + 1, minlength=both.labels.size + 1) for side in (both.member, both.nonmember)]
@@ -205,9 +204,7 @@ def label_shuffle(
     return answer("label_shuffle", key, details, seen=result, **words)
 
 
-def _units(
-    losses: Losses, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
+def _units(losses: Losses, rng: np.random.Generator) -> tuple[Floats, Integers, Booleans, str]:
     """Return the losses of a sample of records, the unit of each, which units are members, and the name of a unit."""
     sides, (owners, kind) = (losses.member, losses.nonmember), _owners(losses)
     at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
@@ -223,7 +220,7 @@ def _units(
     return values, unit, first < at[0].size, "records" if first.size == values.size else kind
 
 
-def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
+def _owners(losses: Losses) -> tuple[list[Integers | None], str]:
     """Return the person of each record, or its id, and which; none where these are in both groups, or none are there."""
     n1, n0 = losses.n_member, losses.n_nonmember
     ids = losses.id if per_record(losses).combined else None
@@ -236,7 +233,7 @@ def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
     return [None, None], "records"
 
 
-def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _drawn(size: int, owner: Integers | None, rng: np.random.Generator) -> Integers:
     """Return the positions of all records of people drawn at random, until there are enough records."""
     if size <= _LARGEST:
         return np.arange(size)

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.checks.answers import answer, said
 from auditor.core import Check, Estimate, Floats, Losses, PerGroup, about, percent, unit
+from auditor.core.values import Array, Booleans, Integers
 from auditor.curves.tradeoff import count
 from auditor.records.features import (
     CLASSIFIERS,
@@ -19,8 +19,6 @@ from auditor.records.features import (
 )
 from auditor.records.labels import codes
 
-_Labels = npt.NDArray[np.bool_]
-_Rows = npt.NDArray[np.intp]
 _FALSE_ALARMS = 0.01  # where the groups are alike
 _CHANCE = 0.5
 _FEWEST = 25  # records of a group, of which a fifth is only learnt from
@@ -76,7 +74,7 @@ def shift(
 
 def _looked_at(
     features: Features, person: PerGroup | None, inclusion: PerGroup | None, rng: np.random.Generator
-) -> tuple[tuple[_Rows, _Rows], int]:
+) -> tuple[tuple[Integers, Integers], int]:
     """Return the positions of the records to test, and how many were left out as copies, or as of a person already seen."""
     from scipy.special import logit
 
@@ -98,7 +96,7 @@ def _looked_at(
     return (chosen[0], chosen[1]), int(hashes.size - rows.size)
 
 
-def _first_of(order: _Rows, labels: npt.NDArray[Any]) -> _Rows:
+def _first_of(order: Integers, labels: Array) -> Integers:
     """Return the first of each label, in the given order."""
     return order[np.sort(np.unique(labels[order], return_index=True)[1])]
 
@@ -142,7 +140,7 @@ def _judged(details: dict[str, Any]) -> Check:
 _BLOCKS = 5
 
 
-def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.random.Generator) -> Estimate:
+def _separation(values: Floats, *, member: Booleans, confidence: float, rng: np.random.Generator) -> Estimate:
     """Return the AUC of held-out members against held-out non-members, members scoring higher.
 
     Args:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]  # of numbers, texts or objects
 
 

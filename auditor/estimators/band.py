@@ -3,22 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.options import Census, Coverage, Sample
-from auditor.core.values import Claim, Estimate, Floats, Losses
+from auditor.core.values import Claim, Estimate, Floats, Integers, Losses
 from auditor.curves.cells import Partition
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim, empirical, named, rounded
 from auditor.estimators.exact_test import largest_count
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import lower_limit, upper_limit
-
-_Integers = npt.NDArray[np.int64]
 
 # --- One distribution function, at the order statistics of ranks that are fixed in advance ---
 #
@@ -31,7 +28,7 @@ _DRAWS = 4_000
 _HALVINGS = 14
 
 
-def ranks_of_both_ends(size: int) -> _Integers:
+def ranks_of_both_ends(size: int) -> Integers:
     """Return the ranks: dense at both ends.
 
     >>> ranks_of_both_ends(6).tolist()
@@ -72,32 +69,34 @@ def _drawn(size: int) -> Floats:
     return order_statistics(ranks_of_both_ends(size), size, _DRAWS, np.random.default_rng([size, _DRAWS]))
 
 
-def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Floats]:
+def _limits_at(ranks: Integers, size: int, level: float) -> tuple[Floats, Floats]:
     return lower_limit(ranks + 1, size, level), upper_limit(ranks, size, level)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sampled:
-    """The distribution function of one group, from the numbers of its records below a threshold or at it."""
+    """The distribution function of one group, from the numbers of its records below a threshold or at it.
 
-    ranks: _Integers
+    The lower limits begin with that of no record, and the upper ones end with that of all.
+    """
+
+    ranks: Integers
     lower: Floats
     upper: Floats
 
     @classmethod
     def of(cls, size: int, alpha: float) -> "_Sampled":
         ranks = ranks_of_both_ends(size)
-        return cls(ranks, *_limits_at(ranks, size, local_level(size, alpha)))
+        lower, upper = _limits_at(ranks, size, local_level(size, alpha))
+        return cls(ranks, np.append(0.0, lower), np.append(upper, 1.0))
 
-    def at_least(self, counts: _Integers) -> Floats:
+    def at_least(self, counts: Integers) -> Floats:
         """Return the lower limit: the one at the last ranked record among so many."""
-        at = np.searchsorted(self.ranks, counts - 1, side="right") - 1
-        return np.where(at >= 0, self.lower[np.maximum(at, 0)], 0.0)
+        return self.lower[np.searchsorted(self.ranks, counts - 1, side="right")]
 
-    def at_most(self, counts: _Integers) -> Floats:
+    def at_most(self, counts: Integers) -> Floats:
         """Return the upper limit: the one at the first ranked record beyond so many."""
-        at = np.searchsorted(self.ranks, counts, side="left")
-        return np.where(at < self.ranks.size, self.upper[np.minimum(at, self.ranks.size - 1)], 1.0)
+        return self.upper[np.searchsorted(self.ranks, counts, side="left")]
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class _Census:
 
     size: int
 
-    def at_least(self, counts: _Integers) -> Floats:
+    def at_least(self, counts: Integers) -> Floats:
         return np.asarray(counts / self.size)
 
     at_most = at_least
@@ -128,7 +127,7 @@ class Band:
     below: Floats
 
 
-Between = tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]
+Between = tuple[tuple[Integers, Integers], tuple[Integers, Integers]]
 
 
 def simultaneous_band(
@@ -161,14 +160,15 @@ def simultaneous_band(
         return Band(above, np.array([wrongly.at_least(rarest), rightly.at_most(most)]))
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
+    upto = [
+        np.searchsorted(group, np.append(at_others, at_own), side="right") for group in (nonmember, member)
+    ]
     alarms, hits = (
-        np.append(_counts(group, at_others, "left"), _counts(group, at_own, "right"))
-        for group in (nonmember, member)
+        np.append(np.searchsorted(group, at_others), counts[at_others.size :])
+        for group, counts in zip((nonmember, member), upto, strict=True)
     )
     above = np.array([wrongly.at_most(alarms), rightly.at_least(hits)])
-    both = np.append(at_others, at_own)
-    alarms, hits = (_counts(group, both, "right") for group in (nonmember, member))
-    return Band(above, np.array([wrongly.at_least(alarms), rightly.at_most(hits)]))
+    return Band(above, np.array([wrongly.at_least(upto[0]), rightly.at_most(upto[1])]))
 
 
 def furthest(band: Band) -> dict[str, Any] | None:
@@ -197,10 +197,6 @@ _EXPECTED = 1.25  # recognised members are reported first, unless the other end 
 def _telling(point: dict[str, Any]) -> float:
     ratio: float = math.log(point["hits"] / point["errors"])
     return ratio * (_EXPECTED if point["end"] == "low" else 1.0)
-
-
-def _counts(group: Floats, thresholds: Floats, side: Literal["left", "right"]) -> _Integers:
-    return np.searchsorted(group, thresholds, side=side)
 
 
 # --- The lines of a plot that the band belongs to ---

@@ -14,14 +14,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core import options
 from auditor.core.errors import InputError
 from auditor.core.facts import Tail
-from auditor.core.values import Estimate, Losses, Subject
+from auditor.core.values import Estimate, Integers, Losses, Subject
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.exact_test import LEAST_BOUND, CalibratedTest, Hits, Statistic, dense_ranks
+from auditor.estimators.exact_test import LEAST_BOUND, CalibratedTest, Hits, Side, Statistic, dense_ranks
 from auditor.estimators.limits import (
     MemberLimits,
     finite,
@@ -31,21 +30,13 @@ from auditor.estimators.limits import (
     upper_limit,
     with_draws,
 )
-from auditor.estimators.melding import Ranked, best_ratio, ranks
+from auditor.estimators.melding import Ranked, ranks
 
 
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the certified bound of the audited losses, by the chosen rule."""
     setting = evidence.setting
-    return (
-        clopper_pearson(
-            evidence.losses,
-            delta=setting.delta,
-            confidence=setting.confidence,
-            coverage=setting.coverage,
-            rule=setting.threshold,
-        ),
-    )
+    return (clopper_pearson(evidence.losses, rule=setting.threshold, **setting.of_model),)
 
 
 _RULES = {
@@ -53,6 +44,7 @@ _RULES = {
     options.FixedThreshold: "one threshold fixed in advance",
     options.Split: "threshold chosen on one part of the records and judged on the other",
 }
+_APPROXIMATE = "approximate limits: the bound can exceed the truth more often than its confidence says"
 _LIMITS: dict[type, str] = {
     options.Calibrated: "every rank of both tails, calibrated together",
     options.ClopperPearson: "Clopper-Pearson limits",
@@ -216,35 +208,39 @@ def _rates(counts: Counts, limits: MemberLimits, alpha: float) -> tuple[float, f
 # over the ranks and the limits that each of them spends fixes a.
 
 
-def _ranks_of(rule: options.RankGrid) -> Callable[[int], npt.NDArray[np.int64]]:
+def _ranks_of(rule: options.RankGrid) -> Callable[[int], Integers]:
     return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
-
-
-def _tails(hits: Hits, rule: options.RankGrid) -> tuple[Ranked, Ranked]:
-    n1, n0, ks = hits.members, hits.nonmembers, _ranks_of(rule)
-    return Ranked(ks(n0), n0, hits.below, n1, Tail.LOWER), Ranked(ks(n1), n1, hits.above, n0, Tail.UPPER)
 
 
 def _grid_bound(
     hits: Hits, delta: float, alpha: float, rule: options.RankGrid, coverage: options.Coverage
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
-    lower, upper = _tails(hits, rule)
+    lower, upper = hits
     if isinstance(rule.interval, options.Calibrated):
-        drawn = not is_exact(hits.members, hits.nonmembers, alpha, coverage)
-        law = Statistic(hits.members, hits.nonmembers, delta, alpha, coverage, rule.tails)
+        drawn = not is_exact(upper.ranked, lower.ranked, alpha, coverage)
+        law = Statistic(upper.ranked, lower.ranked, delta, alpha, coverage, rule.tails)
         test = CalibratedTest(hits, law, drawn)
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
         details = _counts(lower if name == Tail.LOWER else upper, at)
         return _Candidate(test.epsilon_bound, {**details, "p_value": test.p_value(0.0)})
-    limits = MemberLimits(coverage, hits.members)
+    limits = MemberLimits(coverage, upper.ranked)
     if limits.is_census:
         # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
         upper = upper.at(np.arange(1, upper.ranks.size))
-    tails = [tail for tail in (lower, upper) if rule.tails in ("both", tail.name)]
-    return _best(tails, limits, delta=delta, alpha=alpha, rule=rule)
+    tails = [tail for tail in (lower, upper) if rule.tails in ("both", tail.name) and tail.ranks.size]
+    level = alpha / max(1, sum(tail.ranks.size for tail in tails))
+    # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
+    melded = isinstance(rule.interval, options.Melded) and isinstance(coverage, options.Sample)
+    sides = [Side(tail, delta, np.full(tail.ranks.size, level), limits, melded) for tail in tails]
+    bounds = (float(side.separate(side.tail.hits)[0].max()) for side in sides if melded)
+    least = max(0.0, max(bounds, default=0.0))
+    best = _Candidate(-math.inf)
+    for side in sides:
+        best = max(best, _best_of(side, max(best.epsilon, least)), key=lambda item: item.epsilon)
+    return best
 
 
 def _with_threshold(best: _Candidate, losses: Losses) -> _Candidate:
@@ -319,7 +315,7 @@ def positive_bounds(
         return sum((bound.value or 0.0) > above for bound in bounds)
     alike: dict[Statistic, list[Hits]] = {}
     for hits in map(Hits.of, audits):
-        law = Statistic(hits.members, hits.nonmembers, delta, 1 - confidence, tails=rule.tails)
+        law = Statistic(hits.upper.ranked, hits.lower.ranked, delta, 1 - confidence, tails=rule.tails)
         alike.setdefault(law, []).append(hits)
     return sum(_larger(law, every, above + LEAST_BOUND) for law, every in alike.items())
 
@@ -357,38 +353,15 @@ def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     return result
 
 
-def _best(
-    tails: list[Ranked], limits: MemberLimits, *, delta: float, alpha: float, rule: options.RankGrid
-) -> _Candidate:
-    candidates = max(1, sum(tail.ranks.size for tail in tails))
-    level = alpha / (limits.limits * candidates)
-    separate = (_separate(tail, limits, delta, level) for tail in tails if tail.ranks.size)
-    result = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
-    # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
-    if not (isinstance(rule.interval, options.Melded) and isinstance(limits.coverage, options.Sample)):
-        return result
-    for tail in tails:
-        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(result.epsilon, 0.0))
-        if better is not None:
-            epsilon, at = better
-            result = _Candidate(epsilon, {**_counts(tail, at), "level_per_limit": alpha / candidates})
-    return result
-
-
-def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
-    """Return the best of one tail by two limits for each rank."""
-    if tail.name == Tail.LOWER:
-        numerator = limits.tpr_lower(tail.hits, level)
-        denominator = upper_limit(tail.ranks, tail.ranked, level)
-    else:
-        numerator = lower_limit(tail.hits, tail.others, level)
-        denominator = limits.fnr_upper(tail.ranks, level)
-    with np.errstate(divide="ignore"):
-        logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
-    at = int(np.argmax(logs))
-    names = ("tpr_lower", "fpr_upper") if tail.name == Tail.LOWER else ("tnr_lower", "fnr_upper")
-    rates = dict(zip(names, (float(numerator[at]), float(denominator[at])), strict=True))
-    return _Candidate(float(logs[at]), {**_counts(tail, at), **rates, "level_per_limit": level})
+def _best_of(side: Side, least: float) -> _Candidate:
+    """Return the best candidate of one tail; of melded limits one above ``least``."""
+    epsilon, at, rate = side.largest(side.tail, least=least)
+    details, level = _counts(side.tail, at), float(side.levels[at])
+    if rate is None:
+        return _Candidate(epsilon, {**details, "level_per_limit": level})
+    names = ("tpr_lower", "fpr_upper") if side.tail.name == Tail.LOWER else ("tnr_lower", "fnr_upper")
+    details |= dict(zip(names, (rate, float(side.wrongly[at])), strict=True))
+    return _Candidate(epsilon, {**details, "level_per_limit": level / side.limits.limits})
 
 
 def _counts(tail: Ranked, at: int) -> dict[str, Any]:

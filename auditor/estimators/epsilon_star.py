@@ -6,7 +6,7 @@ nor from below.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
             "q95": float(np.quantile(floor, 0.95)),
             "permutations": int(floor.size),
         }
-    return (_as_asked(evidence, pair, extra),)
+    return (parametric(pair, extra=extra, **setting.of_model),)
 
 
 def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -58,16 +58,11 @@ def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
         return (
             Estimate.missing("epsilon_star.mixture", reason, method=_MIXTURES.fitted, subject=Subject.MODEL),
         )
-    pair = evidence.mixtures
+    pair, setting = evidence.mixtures, evidence.setting
     # Without the floor: that of two normals is far below the values of mixtures between groups that do not differ.
-    return () if pair is None else (_as_asked(evidence, pair, fit_gap(evidence.counts, pair)),)
-
-
-def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Estimate:
-    setting = evidence.setting
-    return parametric(
-        pair, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage, extra=extra
-    )
+    if pair is None:
+        return ()
+    return (parametric(pair, extra=dict(fit_gap(evidence.counts, pair)), **setting.of_model),)
 
 
 # A rate counts as reached by the data when this many records are expected beyond it.
@@ -77,6 +72,10 @@ _LOGISTIC = math.sqrt(3) / math.pi  # scale of a logistic law of standard deviat
 _THRESHOLDS = 2001
 _TAILS = "logistic laws of the same means and spreads give a value lower by more than the interval"
 _CEILING = "the value is a ceiling, not an estimate with an error"
+_ASSUMED = (
+    "records within each group are independent draws",
+    "model-based: extrapolates beyond the data, and can be biased upward when the fit is wrong",
+)
 _CHOSEN = "the number of components was chosen from the data, and the error of that choice is not known"
 
 
@@ -144,9 +143,16 @@ def parametric(
     family = _MIXTURES if isinstance(pair.member, MixtureOfGaussians) else _NORMALS
     laws = _normal(pair.member), _normal(pair.nonmember)
     details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
+    about: dict[str, Any] = {
+        "name": f"epsilon_star.{family.name}",
+        "method": f"exact supremum over two fitted {family.fitted}; Negoescu et al. 2024, Section 3.1 and Appendix B",
+        "subject": Subject.MODEL,
+        "delta": delta,
+        "assumptions": (f"transformed losses of each group are {family.assumed}", *_ASSUMED),
+    }
     if delta == 0:
-        details["reason"] = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
-        return _estimate(family, None, None, None, delta, details)
+        reason = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
+        return Estimate.missing(**about, reason=reason, details=details)
     several = any(isinstance(law, MixtureOfGaussians) for law in laws)
     largest = supremum.mixture_supremum if several else gaussian_supremum
     result = largest(*laws, delta=delta, clip=delta)
@@ -176,12 +182,11 @@ def parametric(
         lower, without = _supported_lower(result, errors, supported, heavier, confidence)
     if without is not None:
         details["lower_reason"] = without
-    estimate = _estimate(family, result.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
-    if not isinstance(coverage, Census):
-        return estimate
-    options, details = finite(coverage), {**estimate.details, "finite": True}
-    return replace(estimate, assumptions=(*estimate.assumptions, *options), details=details)
+    if isinstance(coverage, Census):
+        details["finite"], about["assumptions"] = True, (*about["assumptions"], *finite(coverage))
+    level = None if lower is None else confidence
+    return Estimate(**about, value=result.value, lower=lower, upper=None, confidence=level, details=details)
 
 
 def _normal(law: Any) -> Any:
@@ -261,32 +266,6 @@ def _attained(peak: Supremum, pair: FittedPair) -> dict[str, Any] | None:
         "records_beyond": rate * n,
         "reached_by_data": bool(rate * n >= _RECORDS_BEYOND),
     }
-
-
-def _estimate(
-    family: _Family,
-    value: float | None,
-    lower: float | None,
-    confidence: float | None,
-    delta: float,
-    details: dict[str, Any],
-) -> Estimate:
-    return Estimate(
-        name=f"epsilon_star.{family.name}",
-        value=value,
-        lower=lower,
-        upper=None,
-        confidence=None if lower is None else confidence,
-        method=f"exact supremum over two fitted {family.fitted}; Negoescu et al. 2024, Section 3.1 and Appendix B",
-        subject=Subject.MODEL,
-        delta=delta,
-        assumptions=(
-            f"transformed losses of each group are {family.assumed}",
-            "records within each group are independent draws",
-            "model-based: extrapolates beyond the data, and can be biased upward when the fit is wrong",
-        ),
-        details=details,
-    )
 
 
 # --- The fits and their tests, JSON-like ---
@@ -458,10 +437,12 @@ def alternatives(losses: Losses, *, delta: float) -> dict[str, float]:
     ['scale_free', 'without_extremes']
     """
     groups = losses.sorted_member, losses.sorted_nonmember
-    return {
-        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published, delta),
-        "scale_free": _refitted(losses, groups, log_odds, delta),
+    fits = {
+        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published),
+        "scale_free": _refitted(losses, groups, log_odds),
     }
+    values = gaussian_suprema(list(fits.values()), delta=delta, clip=delta).tolist()
+    return dict(zip(fits, values, strict=True))
 
 
 def _trimmed(ordered: Floats) -> Floats:
@@ -470,8 +451,8 @@ def _trimmed(ordered: Floats) -> Floats:
     return ordered[cut:-cut] if ordered.size >= 2 * cut + 2 else ordered
 
 
-def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, delta: float) -> float:
-    """Return Epsilon* of groups in ascending order.
+def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform) -> tuple[Gaussian, Gaussian]:
+    """Return the normals of groups in ascending order.
 
     Of long ones short runs stand for the middle: the transforms are smooth, so the moments of the transformed sample
     change by far less than the 10% looked for.
@@ -487,8 +468,7 @@ def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, de
         )
     member, nonmember = result
     moved = transform(Losses(member=member.values, nonmember=nonmember.values, scale=losses.scale))
-    fits = fit_gaussian(moved.member, member.counts), fit_gaussian(moved.nonmember, nonmember.counts)
-    return gaussian_supremum(*fits, delta=delta, clip=delta).value
+    return fit_gaussian(moved.member, member.counts), fit_gaussian(moved.nonmember, nonmember.counts)
 
 
 # --- How far the fitted curve lies from the measured one ---

@@ -31,23 +31,22 @@ from the law (`least_epsilons`), at any size and for members of a finite trainin
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
-from auditor.core.values import Floats, Losses
+from auditor.core.values import Booleans, Floats, Integers, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
 from auditor.estimators.melding import Ranked, best_ratio, p_value, range_of_ranks, ranks
 from auditor.estimators.tosses import StayBelow
 
-_Integers = npt.NDArray[np.int64]
-_Corners = tuple[_Integers, _Integers]
+_Corners = tuple[Integers, Integers]
 
 _MOST, _DIGITS, _REACH, _WIDE = 20.0, 4, 0.1, 0.4  # of epsilon, in nats
 LEAST_BOUND = 10.0**-_DIGITS  # bounds are multiples of it
@@ -65,7 +64,7 @@ _GROWTH = 1.03  # of neighbouring ranks: on scores of few values some rank is th
 
 
 @lru_cache(maxsize=16)
-def dense_ranks(size: int) -> _Integers:
+def dense_ranks(size: int) -> Integers:
     """Return ranks below half of the size: all of the first ones, then each 3% above the one before, and those of `Melded`.
 
     >>> dense_ranks(100)[[0, 1, -1]].tolist(), dense_ranks(10_000).size
@@ -74,129 +73,129 @@ def dense_ranks(size: int) -> _Integers:
     return np.union1d(ranks_below_half(size, growth=_GROWTH), ranks(size))
 
 
-_Ranks = Callable[[int], _Integers]  # from the size of a group
+_Ranks = Callable[[int], Integers]  # from the size of a group
 
 
-@dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(NamedTuple):
     """Numbers of the other group that lie strictly beyond the order statistics of either group, at some ranks.
 
     Attributes:
-        members: n1.
-        nonmembers: n0.
-        below: Members below the (k+1)-th smallest non-member, at each rank k of the non-members.
-        above: Non-members above the (k+1)-th largest member, at each rank k of the members.
+        lower: Members below the (k+1)-th smallest non-member, at each rank k of the non-members.
+        upper: Non-members above the (k+1)-th largest member, at each rank k of the members.
     """
 
-    members: int
-    nonmembers: int
-    below: _Integers
-    above: _Integers
+    lower: Ranked
+    upper: Ranked
 
     @classmethod
     def of(cls, losses: Losses, ranks: _Ranks = dense_ranks) -> "Hits":
         """Count them at the ranks of both sizes; smaller scores mean more like a member."""
         member, nonmember = losses.sorted_member, losses.sorted_nonmember
-        n1, n0 = member.size, nonmember.size
-        below = np.searchsorted(member, nonmember[ranks(n0)], side="left")
-        above = n0 - np.searchsorted(nonmember, member[n1 - 1 - ranks(n1)], side="right")
-        return cls(n1, n0, below, above)
+        perfect = cls.perfect(member.size, nonmember.size, ranks)
+        thresholds = nonmember[perfect.lower.ranks], member[member.size - 1 - perfect.upper.ranks]
+        below = np.searchsorted(member, thresholds[0], side="left")
+        above = nonmember.size - np.searchsorted(nonmember, thresholds[1], side="right")
+        return cls(replace(perfect.lower, hits=below), replace(perfect.upper, hits=above))
 
     @classmethod
     def perfect(cls, members: int, nonmembers: int, ranks: _Ranks = dense_ranks) -> "Hits":
         """Hits of an attack that separates all members from all non-members."""
-        below = np.full(ranks(nonmembers).size, members)
-        return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
-
-    def of_tail(self, tail: Tail) -> _Integers:
-        """Return those of a tail."""
-        return self.below if tail == Tail.LOWER else self.above
+        low, high = ranks(nonmembers), ranks(members)
+        lower = Ranked(low, nonmembers, np.full(low.size, members), members, Tail.LOWER)
+        return cls(lower, Ranked(high, members, np.full(high.size, nonmembers), nonmembers, Tail.UPPER))
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """One tail: numbers of the ``others`` beyond each of the `dense_ranks` of a group, and the bound of each rank.
+class Side:
+    """One tail, and the bound of each rank.
 
-    ``levels`` are those of the bounds: one melded limit where the members are a sample, and otherwise two separate ones.
+    Attributes:
+        tail: The ranks of a group, with hits.
+        delta: In [0, 1).
+        levels: Those of the bounds.
+        limits: How the members were chosen.
+        melded: Whether a bound is by one melded limit, and not by two separate ones.
     """
 
-    tail: Tail
-    ranked: int
-    others: int
+    tail: Ranked
     delta: float
     levels: Floats
     limits: MemberLimits
+    melded: bool
 
     @cached_property
-    def _wrongly(self) -> Floats:
+    def wrongly(self) -> Floats:
         """Upper limits of the rate of errors at each rank, one of two."""
-        at = dense_ranks(self.ranked)
-        if self.limits.is_census and self.tail == Tail.UPPER:
-            # Of a census the miss rate above the largest member is 0, leakage or not.
-            return np.where(at > 0, at / self.ranked, math.inf)
-        return upper_limit(at, self.ranked, self.levels / self.limits.limits)
+        level = self.levels / self.limits.limits
+        if self.tail.name == Tail.LOWER:
+            return upper_limit(self.tail.ranks, self.tail.ranked, level)
+        rates = self.limits.fnr_upper(self.tail.ranks, level)
+        # Of a census the miss rate above the largest member is 0, leakage or not.
+        return np.where(rates > 0, rates, math.inf)
+
+    def rightly(self, hits: Integers) -> Floats:
+        """Return lower limits of the rate of the hits at each rank, one of two."""
+        level = self.levels / self.limits.limits
+        if self.tail.name == Tail.LOWER:
+            return self.limits.tpr_lower(hits, level)
+        return lower_limit(hits, self.tail.others, level)
 
     @property
     def _counted(self) -> bool:
         """Whether the hits are all there are, so that their rate is known."""
-        return self.limits.is_census and self.tail == Tail.LOWER
+        return self.limits.is_census and self.tail.name == Tail.LOWER
 
-    def separate(self, hits: _Integers) -> Floats:
-        """Return the bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
-        levels = self.levels / self.limits.limits
-        rates = hits / self.others if self._counted else lower_limit(hits, self.others, levels)
+    def separate(self, hits: Integers) -> tuple[Floats, Floats]:
+        """Return the bound of each rank by two separate limits, minus infinity where no rate is above delta; and `rightly`."""
+        rates = self.rightly(hits)
         with np.errstate(divide="ignore"):
-            return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self._wrongly)
+            return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self.wrongly), rates
 
-    def largest(self, hits: _Integers) -> tuple[float, int]:
-        """Return the largest bound and its place."""
-        bounds = self.separate(hits)
+    def largest(self, tail: Ranked, *, least: float = -_MOST) -> tuple[float, int, float | None]:
+        """Return the largest bound of this tail with other hits, its place, and the limit of their rate.
+
+        There is no such limit of a melded bound, which is above ``least``.
+        """
+        bounds, rates = self.separate(tail.hits)
         at = int(np.argmax(bounds))
-        if not self.limits.is_census:
-            least = max(float(bounds[at]), -_MOST)
-            better = best_ratio(self._melded(hits), delta=self.delta, level=self.levels, least=least)
-            if better is not None:
-                return better
-        return float(bounds[at]), at
+        bound, better = float(bounds[at]), None
+        if self.melded:
+            better = best_ratio(tail, delta=self.delta, level=self.levels, least=max(bound, least))
+        return (bound, at, float(rates[at])) if better is None else (*better, None)
 
-    def most_hits(self, value: float) -> _Integers:
+    def most_hits(self, value: float) -> Integers:
         """Return the most hits at each rank that keep its bound below this value."""
-        least, all_of_them = (
-            np.zeros(self.levels.size, dtype=np.int64),
-            np.full(self.levels.size, self.others),
-        )
-        separately = partial(self._separately, value, self._wrongly, self.levels / self.limits.limits)
-        if self.limits.is_census:
+        all_of_them = self.tail.hits
+        least = np.zeros_like(all_of_them)
+        separately = partial(self._separately, value, self.wrongly, self.levels / self.limits.limits)
+        if not self.melded:
             return _most(separately, least, all_of_them)
         # Melded limits are no lower than two separate ones, and below for sure where V lies below its sqrt(a) quantile, B
         # above its own: both have the probability a together. So few hits are left to be looked at.
         share = np.sqrt(self.levels)
-        wrongly = np.asarray(special.betainccinv(*self._melded(least).laws()[0], share), dtype=np.float64)
+        wrongly = np.asarray(special.betainccinv(*self.tail.laws()[0], share), dtype=np.float64)
         surely = _most(partial(self._separately, value, wrongly, share), least, all_of_them)
         return _most_by_value(partial(self._excess, value), surely, _most(separately, surely, all_of_them))
 
     def _separately(
-        self, value: float, wrongly: Floats, levels: Floats, hits: _Integers, at: _Integers
-    ) -> npt.NDArray[np.bool_]:
+        self, value: float, wrongly: Floats, levels: Floats, hits: Integers, at: Integers
+    ) -> Booleans:
         """Return whether the bound of some ranks by two separate limits lies below this value."""
         rates = math.exp(value) * (1 - _ALIKE) * wrongly[at] + self.delta
         if self._counted:
-            return np.asarray(hits < rates * self.others)
-        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > levels[at]
+            return np.asarray(hits < rates * self.tail.others)
+        return chance_above(hits - 1.0, self.tail.others, np.minimum(rates, 1.0)) > levels[at]
 
-    def _excess(self, value: float, hits: _Integers, at: _Integers) -> Floats:
+    def _excess(self, value: float, hits: Integers, at: Integers) -> Floats:
         """Return how far, in standard deviations, the melded bound of some ranks lies below this value."""
-        some = Ranked(dense_ranks(self.ranked)[at], self.ranked, hits, self.others, self.tail)
+        some = replace(self.tail, ranks=self.tail.ranks[at], hits=hits)
         of_ranks = self._of_ranks[0][at], self._of_ranks[1][at]
         p = p_value(value - _ALIKE, some, delta=self.delta, level=self.levels[at], of_ranks=of_ranks)
         return np.asarray(special.ndtri(np.minimum(p, _LARGEST_P)) - special.ndtri(self.levels[at]))
 
     @cached_property
     def _of_ranks(self) -> tuple[Floats, Floats]:
-        return range_of_ranks(self._melded(np.zeros(self.levels.size, np.int64)), self.levels)
-
-    def _melded(self, hits: _Integers) -> Ranked:
-        return Ranked(dense_ranks(self.ranked), self.ranked, hits, self.others, self.tail)
+        return range_of_ranks(self.tail, self.levels)
 
 
 @dataclass(frozen=True)
@@ -220,40 +219,41 @@ class Statistic:
     tails: str = "both"
 
     @cached_property
-    def _sides(self) -> list[_Side]:
-        n1, n0 = self.members, self.nonmembers
+    def sides(self) -> list[Side]:
+        """The tails that are looked at."""
+        n1 = self.members
         # A statistic may weigh the ranks as it likes: those of a subset by what is nearer, a sample or all.
         of = self.chosen.of if isinstance(self.chosen, Subset) else math.inf
         options = isinstance(self.chosen, Census) or n1 >= _NEARLY_ALL * of
         limits = MemberLimits(Census() if options else Sample(), n1)
-        sides = [
-            side for side in ((Tail.LOWER, n0, n1), (Tail.UPPER, n1, n0)) if self.tails in ("both", side[0])
+        sides = [side for side in Hits.perfect(n1, self.nonmembers) if self.tails in ("both", side.name)]
+        share = self.alpha / sum(ranks(side.ranked).size for side in sides)
+        weights = (np.where(np.isin(side.ranks, ranks(side.ranked)), 1.0, _BETWEEN) for side in sides)
+        return [
+            Side(side, self.delta, share * weight, limits, melded=not limits.is_census)
+            for side, weight in zip(sides, weights, strict=True)
         ]
-        share = self.alpha / sum(ranks(ranked).size for _, ranked, _ in sides)
-        result = []
-        for tail, ranked, others in sides:
-            levels = share * np.where(np.isin(dense_ranks(ranked), ranks(ranked)), 1.0, _BETWEEN)
-            result.append(_Side(tail, ranked, others, self.delta, levels, limits))
-        return result
+
+    def _with_hits(self, hits: Hits) -> Iterator[tuple[Side, Ranked]]:
+        """Yield the sides, each with the hits of its tail."""
+        by_name = {tail.name: tail for tail in hits}
+        return ((side, by_name[side.tail.name]) for side in self.sides)
 
     def largest(self, hits: Hits) -> tuple[float, Tail, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
-        result = ((side.largest(hits.of_tail(side.tail)), side.tail) for side in self._sides)
-        (value, at), tail = max(result, key=lambda item: item[0][0])
+        result = ((side.largest(tail), tail.name) for side, tail in self._with_hits(hits))
+        (value, at, _), tail = max(result, key=lambda item: item[0][0])
         return value, tail, at
 
     def about(self, hits: Hits) -> float:
         """Return a number that is quickly had and no larger: by two separate limits at every rank."""
-        return max(float(side.separate(hits.of_tail(side.tail)).max()) for side in self._sides)
-
-    def most_hits(self, value: float) -> list[tuple[Tail, _Integers]]:
-        """Return the tails, with the most hits at each rank that keep it below this value."""
-        return [(side.tail, side.most_hits(value)) for side in self._sides]
+        return max(float(side.separate(tail.hits)[0].max()) for side, tail in self._with_hits(hits))
 
     def reached(self, every: list[Hits], value: float) -> list[bool]:
         """Return which hits make it as large as that."""
         allowed = _most_hits(self, value)
-        return [any((hits.of_tail(tail) > most).any() for tail, most in allowed) for hits in every]
+        tails = ([tail.hits for _, tail in self._with_hits(hits)] for hits in every)
+        return [any((seen > most).any() for seen, most in zip(each, allowed, strict=True)) for each in tails]
 
     def corners(self, value: float) -> _Corners:
         """Return the ranks (i, j) that decide: it is as large as that if any i-th member lies below the j-th non-member.
@@ -261,12 +261,12 @@ class Statistic:
         Counted from 0 at the smallest, both ascending; none that follows from another.
         """
         i, j = [], []
-        for side in self._sides:
-            allowed, at = side.most_hits(value), dense_ranks(side.ranked)
-            at, allowed = at[allowed < side.others], allowed[allowed < side.others]
-            lower = side.tail == Tail.LOWER
-            i.append(allowed if lower else side.ranked - 1 - at)
-            j.append(at if lower else side.others - 1 - allowed)
+        for side in self.sides:
+            allowed, tail = side.most_hits(value), side.tail
+            at, allowed = tail.ranks[allowed < tail.others], allowed[allowed < tail.others]
+            lower = tail.name == Tail.LOWER
+            i.append(allowed if lower else tail.ranked - 1 - at)
+            j.append(at if lower else tail.others - 1 - allowed)
         members, nonmembers = np.concatenate(i), np.concatenate(j)
         order = np.lexsort((-nonmembers, members))
         members, nonmembers = members[order], nonmembers[order]
@@ -275,9 +275,7 @@ class Statistic:
         return members[is_corner], nonmembers[is_corner]
 
 
-def _most(
-    below: Callable[[_Integers, _Integers], npt.NDArray[np.bool_]], least: _Integers, most: _Integers
-) -> _Integers:
+def _most(below: Callable[[Integers, Integers], Booleans], least: Integers, most: Integers) -> Integers:
     """Return the most hits of each rank that are below, of those from ``least``, which are, to ``most``."""
     low, beyond = least.copy(), most + 1
     while (at := np.flatnonzero(beyond - low > 1)).size:
@@ -288,8 +286,8 @@ def _most(
 
 
 def _most_by_value(
-    excess: Callable[[_Integers, _Integers], Floats], least: _Integers, most: _Integers
-) -> _Integers:
+    excess: Callable[[Integers, Integers], Floats], least: Integers, most: Integers
+) -> Integers:
     """Return the same by straight lines through the excess, which is positive where hits are below, and nearly straight."""
     every = np.arange(least.size)
     low, beyond = least.copy(), most + 1
@@ -388,7 +386,7 @@ class CalibratedTest:
     @property
     def _is_perfect(self) -> bool:
         """Whether nothing can be larger, and all that is as large is separation: its chance is known at any size."""
-        apart = self.hits.members == self.hits.below[0]
+        apart = self.hits.lower.others == self.hits.lower.hits[0]
         return bool(apart) and not isinstance(self.law.chosen, Subset)
 
     def _by_draws(self, epsilon: float) -> float:
@@ -503,11 +501,10 @@ _MISLED, _FEWEST, _KEPT, _COMMON, _LEVEL_DIGITS = 1e-3, 30, 2.0, 0.05, 12
 _ERRORS = float(special.ndtri(1 - _MISLED))
 
 
-@lru_cache(maxsize=16)
 @lru_cache(maxsize=64)
-def _most_hits(law: Statistic, value: float) -> list[tuple[Tail, _Integers]]:
-    """Return `Statistic.most_hits`, cached: many audits of one size use the same values."""
-    return law.most_hits(value)
+def _most_hits(law: Statistic, value: float) -> list[Integers]:
+    """Return the most hits at each rank that keep it below this value, of each tail; many audits of one size use the same."""
+    return [side.most_hits(value) for side in law.sides]
 
 
 def largest_count(draws: int, alpha: float) -> int | None:
@@ -640,7 +637,7 @@ class _Tilt:
         return *result, np.exp(-mixed)
 
 
-def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integers:
+def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> Integers:
     """Return the number of left-out uniforms below each of the ascending x; same shape as x."""
     result, before, place = np.zeros(x.shape, dtype=np.int64), np.zeros(x.shape[1], dtype=np.int64), 0.0
     for row, now in enumerate(x if left else ()):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core import options
 from auditor.core.errors import InputError
@@ -81,19 +80,13 @@ def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
     >>> low_members.name, low_members.fpr, low_members.tpr
     ('ranks.low_members', (0.25, 0.5), (0.5, 0.75))
     """
-    n1, n0 = losses.n_member, losses.n_nonmember
     own, mirrored = Hits.of(losses, ranks), Hits.of(losses.swapped, ranks)
-    return (
-        _curve("ranks.low_members", own.below, n1, n0),
-        _curve("ranks.high_nonmembers", own.above, n0, n1),
-        _curve("ranks.high_members", mirrored.above, n1, n0),
-        _curve("ranks.low_nonmembers", mirrored.below, n0, n1),
+    tails = (own.lower, own.upper, mirrored.upper, mirrored.lower)
+    rates = (((tail.ranks + 1) / tail.ranked, tail.hits / tail.others) for tail in tails)
+    return tuple(
+        NamedCurve(name, label, tuple(wrongly.tolist()), tuple(rightly.tolist()))
+        for (name, label), (wrongly, rightly) in zip(ATTACKS.items(), rates, strict=True)
     )
-
-
-def _curve(name: str, counts: npt.NDArray[np.int64], called: int, other: int) -> NamedCurve:
-    rates = (ranks(other) + 1) / other
-    return NamedCurve(name, ATTACKS[name], tuple(rates.tolist()), tuple((counts / called).tolist()))
 
 
 def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRates:

@@ -26,6 +26,7 @@ Otherwise the supremum over a cell of y is bounded by the members' chance at its
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.options import Census, Coverage, Sample
-from auditor.core.values import Estimate, Floats, Subject
+from auditor.core.values import Estimate, Floats, Integers, Subject
 from auditor.curves.tradeoff import ThresholdCounts
 from auditor.estimators.limits import chance_above, chance_up_to, finite, upper_limit, with_draws
 
@@ -110,14 +111,13 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     if drawn is not None:
         ends = {"value": 1.0 - drawn["value"], "lower": None, "upper": 1.0 - drawn["lower"]}
         draws = {"finite": True, "as_draws": {**ends, "assumptions": [*drawn["assumptions"], _OF_THRESHOLDS]}}
-    return Estimate(
+    return replace(
+        threshold_advantage,
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
         lower=None,
         upper=1.0 - threshold_advantage.lower,
-        confidence=threshold_advantage.confidence,
         method="1 - advantage of the loss-threshold attacker",
-        subject=Subject.MODEL,
         assumptions=(*threshold_advantage.assumptions, _OF_THRESHOLDS),
         details=draws,
     )
@@ -245,7 +245,7 @@ _NODES = 97
 _FAR, _SOME = 5.5, 10
 
 
-def _groups(size: int, share: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def _groups(size: int, share: npt.ArrayLike) -> tuple[Integers, Floats, Floats]:
     """Return the numbers of a binomial, each for itself and those since the one before; their chances; that of all beyond the last."""
     p = np.asarray(share, dtype=np.float64)[..., None]
     reach = _FAR * np.sqrt(size * p * (1 - p)) + _SOME

@@ -16,13 +16,13 @@ from scipy import special
 
 from auditor.core.facts import Tail
 from auditor.core.options import NO_CHANCE, Census, Coverage, Sample
-from auditor.core.values import Estimate, Floats, Losses, Subject
+from auditor.core.values import Estimate, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.exact_test import Hits
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses
 from auditor.estimators.limits import threshold_at, upper_limit
-from auditor.estimators.melding import ranks
+from auditor.estimators.melding import Ranked, ranks
 from auditor.estimators.one_run import of_units, stated_delta
 from auditor.theory.gaussian import gaussian_epsilon
 
@@ -37,12 +37,7 @@ _Result = tuple[float, float, dict[str, Any]]
 
 def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the epsilon that the audited losses imply if their trade-off curve is Gaussian."""
-    setting = evidence.setting
-    return (
-        model_gdp(
-            evidence.losses, delta=setting.delta, confidence=setting.confidence, coverage=setting.coverage
-        ),
-    )
+    return (model_gdp(evidence.losses, **evidence.setting.of_model),)
 
 
 def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -151,31 +146,35 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
 
 def _over_the_grid(losses: Losses, alpha: float) -> _Result:
     """Return the largest mu over the ranks of both tails; see `auditor.estimators.certified` for the limits."""
-    n1, n0 = losses.n_member, losses.n_nonmember
-    low, high, hits = ranks(n0), ranks(n1), Hits.of(losses, ranks)
-    level = alpha / (2 * (low.size + high.size))
-    # Lower tail: "member" strictly below a non-member's loss. Upper tail: "non-member" strictly above a member's.
-    false_alarms, misses = np.append(low, n0 - hits.above), np.append(n1 - hits.below, high)
-    fpr, fnr = upper_limit(false_alarms, n0, level), upper_limit(misses, n1, level)
-    mu = _mu(fpr, fnr)
-    fewest = np.append(low, 0 * high), np.append(0 * low, high)
-    perfect = _mu(*(upper_limit(k, n, level) for k, n in zip(fewest, (n0, n1), strict=True)))
-    best = int(np.argmax(mu))
-    tail, rank = Tail.LOWER if best < low.size else Tail.UPPER, int(np.append(low, high)[best])
+    hits, perfect = (
+        Hits.of(losses, ranks),
+        Hits.perfect(losses.n_member, losses.n_nonmember, ranks),
+    )
+    level = alpha / (2 * sum(tail.ranks.size for tail in hits))
+    mu, tail, at, limits = max((_largest_mu(tail, level) for tail in hits), key=lambda item: item[0])
+    rank = int(tail.ranks[at])
+    fpr, fnr = limits if tail.name == Tail.LOWER else limits[::-1]
     details = {
-        "tail": tail,
+        "tail": tail.name,
         "rank": rank,
-        "threshold": threshold_at(losses, tail, rank),
-        "fpr_upper": float(fpr[best]),
-        "fnr_upper": float(fnr[best]),
+        "threshold": threshold_at(losses, tail.name, rank),
+        "fpr_upper": fpr,
+        "fnr_upper": fnr,
         "level_per_limit": level,
     }
-    return float(mu[best]), float(perfect.max()), details
+    return mu, max(_largest_mu(tail, level)[0] for tail in perfect), details
 
 
-def _mu(fpr: Floats, fnr: Floats) -> Floats:
-    """Return Phi^-1(1 - FPR) - Phi^-1(FNR), as two lower tails so that small rates keep their digits."""
-    return np.asarray(-special.ndtri(fpr) - special.ndtri(fnr))
+def _largest_mu(tail: Ranked, level: float) -> tuple[float, Ranked, int, tuple[float, float]]:
+    """Return the largest mu of a tail, the tail, the place, and the upper limits of the errors at the rank and of the others'."""
+    limits = [
+        upper_limit(tail.ranks, tail.ranked, level),
+        upper_limit(tail.others - tail.hits, tail.others, level),
+    ]
+    # Phi^-1(1 - FPR) - Phi^-1(FNR), as two lower tails so that small rates keep their digits.
+    mu = -special.ndtri(limits[0]) - special.ndtri(limits[1])
+    at = int(np.argmax(mu))
+    return float(mu[at]), tail, at, (float(limits[0][at]), float(limits[1][at]))
 
 
 def _estimate(

@@ -28,16 +28,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from auditor.core.facts import Tail
-from auditor.core.values import Floats, Losses
+from auditor.core.values import Floats, Integers, Losses
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators.limits import chance_above
 
-_Integers = npt.NDArray[np.int64]
-_Hits = tuple[_Integers, _Integers]
+_Hits = tuple[Integers, Integers]
 
 _GROWTH = 1.1  # of neighbouring ranks: closer ones gain nothing on scores that are all different
 _PANELS, _TAIL = 80, 1e-15  # of a threshold's law: panels, and what lies beyond the last of them
@@ -188,7 +186,7 @@ class JointTest:
         above = nonmember.size - np.searchsorted(nonmember, last, side="right")[:, None]
         return below, self._on_the_grid(below, above)
 
-    def _on_the_grid(self, below: _Integers, above: _Integers) -> _Integers:
+    def _on_the_grid(self, below: Integers, above: Integers) -> Integers:
         lower, upper = self._tails
         result = above.copy()
         for row, rank in enumerate(upper.ranks.tolist()):
@@ -225,14 +223,14 @@ class JointTest:
 
 
 def _further(
-    hits: _Integers, size: int | _Integers, step: Floats, left: Floats, rng: np.random.Generator
-) -> _Integers:
+    hits: Integers, size: int | Integers, step: Floats, left: Floats, rng: np.random.Generator
+) -> Integers:
     """Return the number of further hits when a step of the remaining mass is taken."""
     share = np.divide(step, left, out=np.ones_like(step), where=left > 0)
     return np.asarray(rng.binomial(size - hits, np.clip(share, 0.0, 1.0)))
 
 
-def order_statistics(ranks: _Integers, size: int, draws: int, rng: np.random.Generator) -> Floats:
+def order_statistics(ranks: Integers, size: int, draws: int, rng: np.random.Generator) -> Floats:
     """Return the (k+1)-th smallest of so many uniforms at each ascending rank k, by sums of exponential spacings.
 
     Shape (ranks, draws).
@@ -245,7 +243,7 @@ def order_statistics(ranks: _Integers, size: int, draws: int, rng: np.random.Gen
     return np.asarray(sums)
 
 
-def ranks_below_half(size: int, *, growth: float = _GROWTH) -> _Integers:
+def ranks_below_half(size: int, *, growth: float = _GROWTH) -> Integers:
     """Return ranks below half of the size, fixed before any data are seen: neighbours grow by a tenth, or by that factor.
 
     >>> ranks_below_half(30).tolist()
@@ -268,7 +266,7 @@ class _Tail:
         allowed: T.
     """
 
-    ranks: _Integers
+    ranks: Integers
     ranked: int
     others: int
     allowed: Callable[[Floats], Floats]
@@ -278,7 +276,7 @@ class _Tail:
         """Whether the p-value is computed for every number of hits."""
         return self.others <= _EVERY_COUNT
 
-    def log_p(self, hits: _Integers) -> Floats:
+    def log_p(self, hits: Integers) -> Floats:
         """Return the log of the p-value at each rank; shape (r, draws), as that of the hits."""
         counts, table = self._table
         if self.exact:
@@ -286,7 +284,7 @@ class _Tail:
         # Straight lines between some counts still grow with the hits, which is all that the level needs.
         return np.stack([np.interp(*rows) for rows in zip(hits, counts, table, strict=True)])
 
-    def log_p_of(self, hits: _Integers) -> Floats:
+    def log_p_of(self, hits: Integers) -> Floats:
         """Return about the same of one count at each rank, shape (r,), without a table of all counts."""
         tails = chance_above(hits[:, None] - 1.0, self.others, self.allowed(self._rates))
         return np.asarray(np.minimum(np.log(tails @ _WEIGHTS), 0.0))
@@ -298,7 +296,7 @@ class _Tail:
         return np.asarray(special.betainccinv(a, b, _BEYOND[1:]))
 
     @cached_property
-    def _table(self) -> tuple[_Integers, Floats]:
+    def _table(self) -> tuple[Integers, Floats]:
         """Numbers of hits at each rank, and the log of the p-value of each; shapes (r, c)."""
         counts = self._some_counts
         if self.exact:
@@ -310,7 +308,7 @@ class _Tail:
         return counts, np.minimum(np.log(np.stack(rows)), 0.0)
 
     @property
-    def _some_counts(self) -> _Integers:
+    def _some_counts(self) -> Integers:
         """At each rank the counts that occur, close enough that straight lines between them lose no power, and the last."""
         a, b = self.ranks + 1, self.ranked - self.ranks
         ends = self.others * self.allowed(
@@ -322,7 +320,7 @@ class _Tail:
         return np.column_stack([counts, np.full(self.ranks.size, self.others)])
 
 
-def _tails_of(counts: _Integers, size: int, rates: Floats) -> Floats:
+def _tails_of(counts: Integers, size: int, rates: Floats) -> Floats:
     """Return P[Bin(size, rate) >= h] for every rate and h."""
     if counts.size <= size:
         return chance_above(counts - 1.0, size, rates[:, None])

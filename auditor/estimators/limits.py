@@ -12,7 +12,7 @@ from scipy import special
 from auditor.core.errors import InputError
 from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
-from auditor.core.values import Counted, Estimate, Floats, Losses
+from auditor.core.values import Counted, Estimate, Floats, Integers, Losses
 
 # --- Limits of a binomial proportion (Clopper and Pearson 1934) ---
 #
@@ -121,7 +121,7 @@ def poisson_binomial_tail(log_odds: npt.ArrayLike, counts: npt.ArrayLike, least:
     return 1.0 if least <= low else min(1.0, float(law[least - low :].sum()) + _GUARD)
 
 
-def kinds_of(log_odds: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+def kinds_of(log_odds: Floats) -> tuple[Floats, Integers]:
     """Return the different log-odds of many coins and how many have each; of very many, log-odds that are a little larger.
 
     >>> kinds_of(np.array([0.5, -0.5, 0.5]))
@@ -142,10 +142,7 @@ def kinds_of(log_odds: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
 # L(x) = min{M: P[H >= x] > a},  U(x) = max{M: P[H <= x] > a}
 
 
-_Counts = npt.NDArray[np.int64]
-
-
-def lower_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+def lower_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float | Floats) -> Integers:
     """Return the level 1 - alpha lower limit of the number of marked records in the whole set.
 
     Args:
@@ -169,7 +166,7 @@ def lower_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: fl
     return np.asarray(np.where(x <= 0, 0, enough), dtype=np.int64)
 
 
-def upper_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+def upper_count(marked: npt.ArrayLike, *, drawn: int, population: int, alpha: float | Floats) -> Integers:
     """Return the level 1 - alpha upper limit of the number of marked records in the whole set.
 
     The same holds for the records above the (x + 1)-th largest of the drawn ones: r or more of them lie above it if
@@ -224,7 +221,7 @@ class MemberLimits:
         """Number of limits among which a ratio of one member rate and one non-member rate divides the error."""
         return 1 if self.is_census else 2
 
-    def tpr_lower(self, hits: npt.ArrayLike, alpha: float) -> Floats:
+    def tpr_lower(self, hits: npt.ArrayLike, alpha: float | Floats) -> Floats:
         """Return the lower limit of the true positive rate at a threshold that does not depend on the scored members."""
         if self.is_census:
             return np.asarray(np.asarray(hits) / self.scored)
@@ -234,7 +231,7 @@ class MemberLimits:
         in_all = self.seen_hits + lower_count(hits, drawn=self.scored, population=left, alpha=alpha)
         return np.asarray(in_all / self.coverage.of)
 
-    def fnr_upper(self, misses: npt.ArrayLike, alpha: float) -> Floats:
+    def fnr_upper(self, misses: npt.ArrayLike, alpha: float | Floats) -> Floats:
         """Return the upper limit of the false negative rate.
 
         At a threshold that does not depend on the scored members, or at the (misses + 1)-th largest of them.

@@ -4,19 +4,18 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.facts import Tail
-from auditor.core.values import Floats
+from auditor.core.values import Floats, Integers
 
 # --- Ranks that are fixed before any data are seen, and the hits at each of them ---
 
-_Counts1D = npt.NDArray[np.int64]
+_Range = tuple[Floats, Floats]
 _BASE = 1.5
 
 
-def ranks(size: int) -> _Counts1D:
+def ranks(size: int) -> Integers:
     """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
 
     >>> ranks(20).tolist()
@@ -34,17 +33,17 @@ def ranks(size: int) -> _Counts1D:
 class Ranked:
     """One tail: ranks k in a group of n0 and, for each, the hits v: the number of the n1 others beyond that threshold."""
 
-    ranks: _Counts1D
+    ranks: Integers
     ranked: int
-    hits: _Counts1D
+    hits: Integers
     others: int
     name: Tail = Tail.LOWER
 
-    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
+    def at(self, chosen: Integers) -> "Ranked":
         """Return some of the ranks."""
         return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
 
-    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    def laws(self) -> tuple[_Range, _Range]:
         """Return the parameters of B and of V, below; those of V are of no use without hits."""
         ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
         return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
@@ -85,13 +84,12 @@ def best_ratio(
     start, result = least, None
     place = np.flatnonzero(ends > start)
     while place.size:
-        p = _Melding(candidates.at(place), delta=delta, level=levels[place]).p_value(start) / levels[place]
+        p = p_value(start, candidates.at(place), delta=delta, level=levels[place]) / levels[place]
         place, p = place[p < 1], p[p < 1]
         if place.size == 0:
             break
         at = place[[int(np.argmin(p))]]
-        one = _Melding(candidates.at(at), delta=delta, level=levels[at])
-        start = _crossing(one, float(levels[at[0]]), start, float(ends[at[0]]))
+        start = _crossing(candidates.at(at), delta, levels[at], start, float(ends[at[0]]))
         result = start, int(at[0])
         place = place[(place != at[0]) & (ends[place] > start)]
     return result
@@ -103,7 +101,8 @@ def p_value(
     *,
     delta: float,
     level: float | Floats = 1e-5,
-    of_ranks: tuple[Floats, Floats] | None = None,
+    of_ranks: _Range | None = None,
+    of_hits: _Range | None = None,
 ) -> Floats:
     """Return P[V <= e^eps B + d] of each candidate, rounded up by at most 3e-7 of ``level``.
 
@@ -113,53 +112,44 @@ def p_value(
         delta: In [0, 1).
         level: Level of all candidates, or of each, to compare with.
         of_ranks: `range_of_ranks` of the candidates and the level, if it is known.
+        of_hits: `range_of_hits`, in the same way.
 
     >>> result = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
     >>> math.isclose(result[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
     True
     """
-    p = _Melding(candidates, delta=delta, level=level, of_ranks=of_ranks).p_value(epsilon)
+    laws, scale = candidates.laws(), math.exp(epsilon)
+    b_range = range_of_ranks(candidates, level) if of_ranks is None else of_ranks
+    v_range = range_of_hits(candidates, level) if of_hits is None else of_hits
+    low = np.maximum(b_range[0], (v_range[0] - delta) / scale)
+    high = np.minimum(b_range[1], (v_range[1] - delta) / scale)
+    half, middle = np.maximum(high - low, 0.0) / 2, (high + low) / 2
+    b = np.clip(middle[:, None] + half[:, None] * _NODES, 0.0, 1.0)
+    (first, second), (hits, others) = ([side[:, None] for side in law] for law in laws)
+    log_density = (
+        special.xlogy(first - 1, b) + special.xlog1py(second - 1, -b) - special.betaln(first, second)
+    )
+    below = special.betainc(hits, others, np.clip(scale * b + delta, 0.0, 1.0))
+    inner = np.einsum("ij,j->i", np.exp(log_density) * below, _WEIGHTS) * half
+    # Above `high` either B is improbable, or V is nearly surely below e^eps B + d.
+    beyond = special.betaincc(*laws[0], np.clip(high, 0.0, 1.0))
+    p = np.minimum(1.0, inner + beyond + 3 * _OUTSIDE * level)
     return np.where(candidates.hits <= 0, 1.0, p)
 
 
-def range_of_ranks(candidates: Ranked, level: float | Floats) -> tuple[Floats, Floats]:
+def range_of_ranks(candidates: Ranked, level: float | Floats) -> _Range:
     """Return between which rates B lies but for a negligible share of the level; it depends on the ranks alone."""
-    outside, b = _OUTSIDE * level, candidates.laws()[0]
-    return np.asarray(special.betaincinv(*b, outside)), np.asarray(special.betainccinv(*b, outside))
+    return _range(candidates.laws()[0], level)
 
 
-class _Melding:
-    """P[V <= e^eps B + d] of candidates that all have hits, as a function of epsilon."""
+def range_of_hits(candidates: Ranked, level: float | Floats) -> _Range:
+    """Return the same of V, which depends on the hits alone."""
+    return _range(candidates.laws()[1], level)
 
-    def __init__(
-        self,
-        candidates: Ranked,
-        *,
-        delta: float,
-        level: float | Floats,
-        of_ranks: tuple[Floats, Floats] | None = None,
-    ) -> None:
-        self.delta, self.outside = delta, (outside := _OUTSIDE * level)
-        self.b, self.v = candidates.laws()
-        # Beyond these quantiles B or V is improbable.
-        self.b_range = range_of_ranks(candidates, level) if of_ranks is None else of_ranks
-        self.v_range = special.betaincinv(*self.v, outside), special.betainccinv(*self.v, outside)
 
-    def p_value(self, epsilon: float) -> Floats:
-        scale = math.exp(epsilon)
-        low = np.maximum(self.b_range[0], (self.v_range[0] - self.delta) / scale)
-        high = np.minimum(self.b_range[1], (self.v_range[1] - self.delta) / scale)
-        half, middle = np.maximum(high - low, 0.0) / 2, (high + low) / 2
-        b = np.clip(middle[:, None] + half[:, None] * _NODES, 0.0, 1.0)
-        (first, second), (hits, others) = ([side[:, None] for side in law] for law in (self.b, self.v))
-        log_density = (
-            special.xlogy(first - 1, b) + special.xlog1py(second - 1, -b) - special.betaln(first, second)
-        )
-        below = special.betainc(hits, others, np.clip(scale * b + self.delta, 0.0, 1.0))
-        inner = np.einsum("ij,j->i", np.exp(log_density) * below, _WEIGHTS) * half
-        # Above `high` either B is improbable, or V is nearly surely below e^eps B + d.
-        beyond = special.betaincc(*self.b, np.clip(high, 0.0, 1.0))
-        return np.asarray(np.minimum(1.0, inner + beyond + 3 * self.outside))
+def _range(law: _Range, level: float | Floats) -> _Range:
+    outside = _OUTSIDE * level
+    return np.asarray(special.betaincinv(*law, outside)), np.asarray(special.betainccinv(*law, outside))
 
 
 def _ends(candidates: Ranked, delta: float, level: Floats) -> Floats:
@@ -172,11 +162,12 @@ def _ends(candidates: Ranked, delta: float, level: Floats) -> Floats:
     return np.where(candidates.hits <= 0, -np.inf, ends)
 
 
-def _crossing(melding: _Melding, level: float, start: float, end: float) -> float:
+def _crossing(one: Ranked, delta: float, level: Floats, start: float, end: float) -> float:
     """Return the epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
+    known = {"of_ranks": range_of_ranks(one, level), "of_hits": range_of_hits(one, level)}
 
     def excess(epsilon: float) -> float:
-        return float(melding.p_value(epsilon)[0]) - level
+        return float(p_value(epsilon, one, delta=delta, level=level, **known)[0] - level[0])
 
     end = max(end, start) + _TOLERANCE
     while excess(end) < 0:  # rounding can leave the end a hair short

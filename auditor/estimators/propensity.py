@@ -18,11 +18,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from auditor.core import options
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
+from auditor.core.values import Booleans, Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import count
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guesses import Guesses, of_coins, quarters
@@ -171,7 +170,7 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
 
 
 def _of_estimated(
-    evidence: Evidence, chance: Floats, overlapping: npt.NDArray[np.bool_], counts: dict[str, Any]
+    evidence: Evidence, chance: Floats, overlapping: Booleans, counts: dict[str, Any]
 ) -> Estimate | str:
     n = evidence.losses.n_member
     odds = PerGroup(chance[:n][overlapping[:n]], chance[n:][overlapping[n:]])
@@ -212,7 +211,7 @@ def _values(tables: tuple[Table, Table], label: PerGroup | None, rng: np.random.
     return np.hstack([values, encoded(classes, others, rng=rng)[0]])
 
 
-def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt.NDArray[np.bool_]) -> Floats:
+def estimated_odds(values: Floats, is_member: Booleans, learnt: Booleans) -> Floats:
     """Return the log-odds of membership of every record, in nats, learnt from the learning half.
 
     Logistic regression of membership on the scores of a linear and a tree classifier; what it is fitted to is scored by

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core.fields import Placements
 from auditor.core.options import Coverage, Sample
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
+from auditor.core.values import Estimate, Floats, Integers, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import ThresholdCounts, count
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage, bayes_security
@@ -342,7 +341,7 @@ def _placements(counts: ThresholdCounts) -> tuple[float, Placements]:
     }
 
 
-def _dot(counts: npt.NDArray[np.int64], values: Floats) -> float:
+def _dot(counts: Integers, values: Floats) -> float:
     # einsum and not @: a threaded dot product waits for cores that other processes hold.
     return float(np.einsum("i,i->", counts, values))
 
@@ -364,7 +363,6 @@ def _score_limit(value: float, n1: int, n0: int, z: float) -> float:
 # It describes one model, and bounds the epsilon of the training algorithm neither from above nor from below.
 
 
-_Counts1D = npt.NDArray[np.int64]
 # The paper keeps empirical error rates inside this open interval, for numerical stability.
 _EMPIRICAL_CLIP = 0.001
 _BLOCK = 256
@@ -429,13 +427,10 @@ def _largest_ratio(
     m1 and m2 are largest at an upper-left corner of the curve, m3 and m4 at a lower-right one. Where the curve enters
     or leaves the square between corners, the last threshold inside is a member's own loss: those few are added.
     """
-    below, upto = (counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)
+    corners = [(counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)]
+    corners += [] if losses is None else [_crossings(losses, clip)]
     result = []
-    for fp, tp in (
-        below,
-        upto,
-        *([] if losses is None else [_crossings(losses, clip)]),
-    ):  # one after another, for there may be millions
+    for fp, tp in corners:  # one after another, for there may be millions
         rates = fp / counts.n_nonmember, tp / counts.n_member
         start = max(int(np.searchsorted(rate, clip, side="right")) for rate in rates)
         stop = min(int(np.searchsorted(rate, 1 - clip)) for rate in rates)
@@ -472,7 +467,7 @@ def _ratio(name: str, fpr: Any, tpr: Any, delta: float) -> Any:
     return (top - delta) / bottom
 
 
-def _crossings(losses: Losses, clip: float) -> tuple[_Counts1D, _Counts1D]:
+def _crossings(losses: Losses, clip: float) -> tuple[Integers, Integers]:
     """Return false and true positives at the members' own losses next to TPR = clip and TPR = 1 - clip, where no corner need be."""
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     ends = np.array([math.floor(clip * member.size), math.ceil((1 - clip) * member.size) - 2])

@@ -201,6 +201,11 @@ class Setting(AuditOptions):
     utility: options.Utility | None
     context: options.Context | None
 
+    @property
+    def of_model(self) -> dict[str, Any]:
+        """The options of a bound on the model itself: its delta, the confidence, and how the members were chosen."""
+        return {"delta": self.delta, "confidence": self.confidence, "coverage": self.coverage}
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:

@@ -8,13 +8,14 @@ Negoescu et al. 2024, Definition 2.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
-from auditor.core.values import Density, Floats
+from auditor.core.values import Booleans, Density, Floats
 from auditor.curves.gaussian import Gaussian
 from auditor.curves.mixture import MixtureOfGaussians
 
@@ -79,7 +80,9 @@ class Supremum:
 # branch's value is the root of H(eps) = d. This replaces the paper's grid of two million thresholds [own].
 
 
-_EXP_LIMIT, _BISECTIONS = 700.0, 50
+_EXP_LIMIT, _LEAST = 700.0, 1e-300
+# Halvings of the range of an epsilon, and then straight lines between its ends.
+_BISECTIONS, _SECANTS = 20, 4
 
 
 def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float = 0.0) -> Supremum:
@@ -98,23 +101,30 @@ def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, cl
     units = _in_units(member, nonmember, delta, clip)
     if isinstance(units, Supremum):
         return units
-    unit, member, nonmember, interval = units
-    scaled = [_branch(name, member, nonmember, delta, interval) for name in BRANCHES]
+    (unit, member, nonmember, _), lower = units, _Lower.of([units])
+    epsilon = lower.roots(delta)
+    at = lower.largest_excess(epsilon)[1]
+    z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
+    on_clip = (at == lower.low) | (at == lower.high)
+    hazard = _hazard(lower, z_p, z_q, delta, on_clip) / unit.sd
+    places = lower.sign * at
+    columns = epsilon, unit.mean + unit.sd * places, z_p, z_q, hazard, on_clip
     branches = tuple(
-        replace(item, threshold=unit.mean + unit.sd * item.threshold, hazard=item.hazard / unit.sd)
-        for item in scaled
+        Branch(name, *row) if row[0] > 0 else Branch(name, 0.0)
+        for name, *row in zip(BRANCHES, *(column.tolist() for column in columns), strict=True)
     )
-    at = max(range(len(scaled)), key=lambda place: scaled[place].epsilon)
-    if scaled[at].epsilon == 0:
-        return Supremum(0.0, branches, branches[at], math.nan, math.nan)
-    fpr = float(special.ndtr((scaled[at].threshold - nonmember.mean) / nonmember.sd))
-    fnr = float(special.ndtr((member.mean - scaled[at].threshold) / member.sd))
-    return Supremum(scaled[at].epsilon, branches, branches[at], fpr, fnr)
+    best = int(np.argmax(epsilon))
+    if epsilon[best] == 0:
+        return Supremum(0.0, branches, branches[best], math.nan, math.nan)
+    fpr = float(special.ndtr((places[best] - nonmember.mean) / nonmember.sd))
+    fnr = float(special.ndtr((member.mean - places[best]) / member.sd))
+    return Supremum(float(epsilon[best]), branches, branches[best], fpr, fnr)
 
 
-def _in_units(
-    member: Gaussian, nonmember: Gaussian, delta: float, clip: float
-) -> Supremum | tuple[Gaussian, Gaussian, Gaussian, tuple[float, float]]:
+_Units = tuple[Gaussian, Gaussian, Gaussian, tuple[float, float]]
+
+
+def _in_units(member: Gaussian, nonmember: Gaussian, delta: float, clip: float) -> Supremum | _Units:
     """Return the narrower law, both laws in its units, and the thresholds that are allowed; or the supremum, at an edge."""
     laws = _without_specks(member, nonmember)
     edge = _at_an_edge(*laws, delta, clip)
@@ -127,61 +137,63 @@ def _in_units(
     return _separated(clip, delta) if interval[0] > interval[1] else (unit, member, nonmember, interval)
 
 
-def _lower(name: str, member: Gaussian, nonmember: Gaussian, interval: tuple[float, float]) -> "_Lower":
-    member_first, upper = BRANCHES[name]
-    p, q = (member, nonmember) if member_first else (nonmember, member)
-    sign = -1.0 if upper else 1.0
-    low, high = sorted(sign * end for end in interval)
-    return _Lower(sign * p.mean, p.sd, sign * q.mean, q.sd, low, high)
-
-
-def _branch(
-    name: str, member: Gaussian, nonmember: Gaussian, delta: float, interval: tuple[float, float]
-) -> Branch:
-    lower, sign = _lower(name, member, nonmember, interval), -1.0 if BRANCHES[name][1] else 1.0
-    epsilon = _falling_root(lambda epsilon: max(lower.largest_excess(epsilon)[0], -1.0) - delta)
-    if epsilon is None:
-        return Branch(name, 0.0)
-    _, at = lower.largest_excess(epsilon)
-    z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
-    on_clip = at in (lower.low, lower.high)
-    return Branch(name, epsilon, sign * at, z_p, z_q, _hazard(lower, at, delta, on_clip=on_clip), on_clip)
-
-
 @dataclass(frozen=True)
 class _Lower:
-    """One branch in lower-tail form, with thresholds confined to [low, high]."""
+    """Branches in lower-tail form, with thresholds confined to [low, high]; shape (n,) each."""
 
-    mean_p: float
-    sd_p: float
-    mean_q: float
-    sd_q: float
-    low: float
-    high: float
+    sign: Floats
+    mean_p: Floats
+    sd_p: Floats
+    mean_q: Floats
+    sd_q: Floats
+    low: Floats
+    high: Floats
 
-    def log_tails(self, at: float) -> tuple[float, float]:
-        """Return the log of P(at) and log of Q(at)."""
-        log_p = special.log_ndtr((at - self.mean_p) / self.sd_p)
-        return float(log_p), float(special.log_ndtr((at - self.mean_q) / self.sd_q))
+    @classmethod
+    def of(cls, pairs: Sequence[_Units]) -> "_Lower":
+        """Return the four branches of each pair of laws."""
+        rows = []
+        for _, member, nonmember, interval in pairs:
+            for member_first, upper in BRANCHES.values():
+                p, q = (member, nonmember) if member_first else (nonmember, member)
+                sign = -1.0 if upper else 1.0
+                ends = sorted(sign * end for end in interval)
+                rows.append((sign, sign * p.mean, p.sd, sign * q.mean, q.sd, *ends))
+        return cls(*np.array(rows).T)
 
-    def crossings(self, epsilon: float) -> tuple[float, ...]:
-        """Return the thresholds where log p - log q = epsilon: roots of A x^2 + B x + C in standard units of Q."""
-        m, r = (self.mean_p - self.mean_q) / self.sd_q, self.sd_p / self.sd_q
-        roots = _quadratic_roots(*_log_ratio(m, r), epsilon)
-        return tuple(self.mean_q + self.sd_q * x for x in roots)
+    @cached_property
+    def _log_ratio(self) -> tuple[Floats, Floats, Floats]:
+        return _log_ratio((self.mean_p - self.mean_q) / self.sd_q, self.sd_p / self.sd_q)
 
-    def largest_excess(self, epsilon: float) -> tuple[float, float]:
-        """Return H(epsilon) and where it is attained."""
-        candidates = [x for x in self.crossings(epsilon) if self.low <= x <= self.high]
-        candidates += [x for x in (self.low, self.high) if math.isfinite(x)]
-        best, where = -math.inf, math.nan
-        for at in candidates:
-            log_p, log_q = self.log_tails(at)
-            gap = epsilon + log_q - log_p
-            excess = -math.exp(log_p) * math.expm1(gap) if gap < _EXP_LIMIT else -math.inf
-            if excess > best:
-                best, where = excess, at
-        return best, where
+    def largest_excess(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Return H(epsilon), -1 where it is no larger, and where it is attained."""
+        a, b, c = self._log_ratio
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            half = -0.5 * (b + np.copysign(np.sqrt(b * b - 4 * a * (c - epsilon)), b))
+            roots = (self.mean_q + self.sd_q * x for x in (half / a, (c - epsilon) / half))
+            at = np.stack([*roots, self.low, self.high])
+            log_p = special.log_ndtr((at - self.mean_p) / self.sd_p)
+            gap = epsilon + special.log_ndtr((at - self.mean_q) / self.sd_q) - log_p
+            excess = -np.exp(log_p) * np.expm1(np.minimum(gap, _EXP_LIMIT))
+            allowed = (self.low <= at) & (at <= self.high) & np.isfinite(at) & (gap < _EXP_LIMIT)
+        excess = np.where(allowed, excess, -1.0)
+        best = excess.argmax(axis=0), np.arange(epsilon.size)
+        return excess[best], at[best]
+
+    def roots(self, delta: float) -> Floats:
+        """Return the epsilon of each branch, 0 where the ratio never exceeds 1."""
+        below, above = np.zeros(self.low.size), np.ones(self.low.size)
+        more = at_0 = self.largest_excess(below)[0] - delta
+        while ((less := self.largest_excess(above)[0] - delta) > 0).any():
+            above = np.where(less > 0, 2 * above, above)
+        for step in range(_BISECTIONS + _SECANTS):
+            share = 0.5 if step < _BISECTIONS else np.clip(more / np.maximum(more - less, _LEAST), 0.0, 1.0)
+            middle = below + share * (above - below)
+            excess = self.largest_excess(middle)[0] - delta
+            larger = excess > 0
+            below, more = np.where(larger, middle, below), np.where(larger, excess, more)
+            above, less = np.where(larger, above, middle), np.where(larger, less, excess)
+        return np.where(at_0 > 0, middle, 0.0)
 
 
 def gaussian_suprema(
@@ -194,34 +206,9 @@ def gaussian_suprema(
     [4.377178, 0.0]
     """
     units = [_in_units(*pair, delta, clip) for pair in pairs]
-    branches = [_lower(name, *one[1:]) for one in units if not isinstance(one, Supremum) for name in BRANCHES]
-    values = iter(_largest_roots(branches, delta).reshape(-1, len(BRANCHES)).max(axis=1) if branches else ())
+    apart = [one for one in units if not isinstance(one, Supremum)]
+    values = iter(_Lower.of(apart).roots(delta).reshape(-1, len(BRANCHES)).max(axis=1) if apart else ())
     return np.array([one.value if isinstance(one, Supremum) else next(values) for one in units])
-
-
-def _largest_roots(branches: Sequence[_Lower], delta: float) -> Floats:
-    """Return the epsilon of each branch, 0 where the ratio never exceeds 1; see `_Lower.largest_excess`."""
-    mean_p, sd_p, mean_q, sd_q, low, high = np.array([list(vars(item).values()) for item in branches]).T
-    a, b, c = _log_ratio((mean_p - mean_q) / sd_q, sd_p / sd_q)
-
-    def surplus(epsilon: Floats) -> Floats:
-        half = -0.5 * (b + np.copysign(np.sqrt(b * b - 4 * a * (c - epsilon)), b))
-        at = np.stack([mean_q + sd_q * half / a, mean_q + sd_q * (c - epsilon) / half, low, high])
-        log_p, log_q = special.log_ndtr((at - mean_p) / sd_p), special.log_ndtr((at - mean_q) / sd_q)
-        gap = epsilon + log_q - log_p
-        excess = -np.exp(log_p) * np.expm1(np.minimum(gap, _EXP_LIMIT))
-        allowed = (low <= at) & (at <= high) & np.isfinite(at) & (gap < _EXP_LIMIT)
-        return np.asarray(np.where(allowed, excess, -1.0).max(axis=0) - delta)
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below, above = np.zeros(a.size), np.ones(a.size)
-        while (beyond := surplus(above) > 0).any():
-            above = np.where(beyond, 2 * above, above)
-        for _ in range(_BISECTIONS):
-            middle = (below + above) / 2
-            positive = surplus(middle) > 0
-            below, above = np.where(positive, middle, below), np.where(positive, above, middle)
-        return np.where(surplus(np.zeros(a.size)) > 0, above, 0.0)
 
 
 def _log_ratio(m: Any, r: Any) -> tuple[Any, Any, Any]:
@@ -252,25 +239,19 @@ def _falling_root(surplus: Callable[[float], float]) -> float | None:
     return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
 
 
-def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
+def _hazard(lower: _Lower, z_p: Floats, z_q: Floats, delta: float, on_clip: Booleans) -> Floats:
     """Return the sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
 
     At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
     its own hazard counts.
     """
-    z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
+    # phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        own, other = (math.sqrt(2 / math.pi) / special.erfcx(-z / math.sqrt(2)) for z in (z_p, z_q))
+        tail = np.exp(special.log_ndtr(z_p))
+        moved = np.where(tail > delta, own / lower.sd_p * (tail / (tail - delta)), math.inf)
     # The clip is held by the law that is nearer to its own clip quantile, the larger standard distance.
-    if on_clip and abs(z_p) >= abs(z_q):
-        return _reversed_hazard(z_q) / lower.sd_q
-    tail = math.exp(lower.log_tails(at)[0])
-    rest = tail - delta
-    return _reversed_hazard(z_p) / lower.sd_p * (tail / rest) if rest > 0 else math.inf
-
-
-def _reversed_hazard(z: float) -> float:
-    """Return phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows."""
-    scaled = float(special.erfcx(-z / math.sqrt(2)))
-    return math.sqrt(2 / math.pi) / scaled if scaled > 0 else math.inf
+    return np.where(on_clip & (np.abs(z_p) >= np.abs(z_q)), other / lower.sd_q, moved)
 
 
 # --- Two normals: over all regions, not only thresholds ---

@@ -4,13 +4,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 from scipy.linalg import lapack
 
-from auditor.core.values import Floats
-
-_Integers = npt.NDArray[np.int64]
+from auditor.core.values import Floats, Integers
 
 # --- The chance to stay below, by the tosses that lead to the corner from both ends ---
 
@@ -32,7 +29,7 @@ class StayBelow:
     5.0
     """
 
-    def __init__(self, most: _Integers, *, members: int, delta: float, low: float, high: float) -> None:
+    def __init__(self, most: Integers, *, members: int, delta: float, low: float, high: float) -> None:
         """Count the paths.
 
         Args:
@@ -81,7 +78,7 @@ class StayBelow:
         return float(np.einsum("ji,ij->", before, after))
 
 
-def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -> Floats:
+def _scores(numbers: Integers, jumped: Integers, size: int, expected: float) -> Floats:
     """Return one side's factor of the chance that so many scores lie on it, with ``jumped`` of a group apart; shape (jumped, numbers)."""
     s, left = np.maximum(numbers - jumped[:, None], 0), size - jumped[:, None]
     logs = s * math.log(expected) - expected - special.gammaln(s + 1)
@@ -92,11 +89,11 @@ def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -
 
 def _weighted(
     paths: Floats,
-    starts: tuple[_Integers, Floats],
+    starts: tuple[Integers, Floats],
     scores: Floats,
     logs: tuple[float, float],
-    rows: _Integers,
-    columns: _Integers,
+    rows: Integers,
+    columns: Integers,
 ) -> Floats:
     """Sum the paths over their starts, each weighed by that of its start and of the number of scores, row + column.
 
@@ -108,7 +105,7 @@ def _weighted(
     return np.asarray(np.einsum("sij,sij->ij", paths, windows) * tosses)
 
 
-def _in_the_jump(size: int, delta: float) -> tuple[_Integers, Floats]:
+def _in_the_jump(size: int, delta: float) -> tuple[Integers, Floats]:
     """Return the numbers of records that the jump may hold, and their chances; the largest of a group stands for all of it."""
     counts = np.arange(min(size, int(size * delta + _FAR * math.sqrt(size * delta)) + _SOME) + 1)
     at_most = special.bdtr(counts, size, delta)
@@ -127,8 +124,8 @@ def _likely(size: int, shares: Sequence[float], fewer: int, more: int) -> range:
 
 
 def _paths(
-    starts: _Integers, most: _Integers, shares: Sequence[float], *, rows: range, columns: range
-) -> npt.NDArray[np.float64]:
+    starts: Integers, most: Integers, shares: Sequence[float], *, rows: range, columns: range
+) -> Floats:
     """Return the chance that tosses pass through (row, column) and stay below; shape (starts, rows, columns).
 
     Args:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import Floats, Integers, Losses, PerGroup
 from auditor.records.labels import PersonsFound, codes, row_units
 
 SURELY = 0.01
@@ -85,7 +84,7 @@ class ByChance:
         return min(1.0, float(self.law[: max(0, shared - self.first + 1)].sum()))
 
 
-def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
+def by_chance(sizes: Integers, *, n1: int, n0: int) -> ByChance:
     """Return the expectation under a random split.
 
     Args:
@@ -109,7 +108,7 @@ def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
     return ByChance(float(np.einsum("i,i->", numbers, chances)), first, law)
 
 
-def _log_falling(n: int, counts: npt.NDArray[np.int64]) -> Floats:
+def _log_falling(n: int, counts: Integers) -> Floats:
     """Return the log of n (n-1) ... (n-c+1); minus infinity where c > n."""
     from scipy import special
 

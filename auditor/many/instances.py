@@ -15,24 +15,13 @@ from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Losses, Sta
 from auditor.core.verb import with_options
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.curves.views import NamedCurve, against_claim
-from auditor.estimators import guess_tests
-from auditor.estimators.fixed_ranks import (
-    ATTACKS,
-    BOUND,
-    InstanceRates,
-    averaged,
-    bound_row,
-    log_mean_exp_row,
-    on_common_grid,
-    point_row,
-    rank_curves,
-)
+from auditor.estimators import fixed_ranks, guess_tests
 from auditor.estimators.gap import advantage
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.pooling import POOLED, mean_of_models
 from auditor.estimators.rates import auc
 from auditor.estimators.setting import promises
-from auditor.records.labels import group_reason, mechanism_reason, per_person
+from auditor.records.labels import PersonsFound, group_reason, mechanism_reason, per_person
 from auditor.results import document
 from auditor.results.disclosure import shared, shared_rows
 from auditor.theory.accountant import claimed_curve
@@ -42,7 +31,7 @@ from auditor.verdicts.judging import judge, overall
 
 
 _Instance = Losses | document.AuditResult
-_RECORDS = options.EachRecord()
+_Found = PersonsFound | document.AuditResult  # losses with one score for each id, or a result as it is
 
 _BY_PERSON = (
     "records of one person were counted as independent, and no person is in both groups: membership was decided by"
@@ -50,12 +39,12 @@ _BY_PERSON = (
 )
 
 
-def _checks_of(instance: _Instance) -> tuple[Check, ...]:
+def _checks_of(instance: _Instance, found: _Found) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
-    if isinstance(instance, document.AuditResult):
-        return instance.checks
-    result = per_person(instance, choice=_RECORDS).losses
-    return direction(auc(count(result))), ties(result), duplicates(instance)
+    if isinstance(found, document.AuditResult):
+        return found.checks
+    checked = direction(auc(count(found.losses))), ties(found.losses)
+    return (*checked, duplicates(cast("Losses", instance), units=found))
 
 
 def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
@@ -69,19 +58,18 @@ def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
     return tuple(min(alike, key=lambda one: WORST_FIRST.index(one.status)) for alike in by_name.values())
 
 
-def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
+def _persons_refusal(instances: Sequence[_Found]) -> str | None:
     """Return why the units of an instance support no statement about the mechanism, if they support none."""
     reasons = (
-        mechanism_reason(per_person(item, choice=_RECORDS)) if isinstance(item, Losses) else _of_result(item)
-        for item in instances
+        mechanism_reason(item) if isinstance(item, PersonsFound) else _of_result(item) for item in instances
     )
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _trained(instance: _Instance) -> tuple[int, int]:
+def _trained(instance: _Found) -> tuple[int, int]:
     """Return the fewest and the most training records behind a score, if rows of one id were combined."""
-    if isinstance(instance, Losses):
-        return per_person(instance, choice=_RECORDS).trained
+    if isinstance(instance, PersonsFound):
+        return instance.trained
     result = (details.get("trained") for details in _details(instance, "duplicates"))
     few, many = next(filter(None, result), (1, 1))
     return int(few), int(many)
@@ -101,7 +89,7 @@ def _of_result(result: document.AuditResult) -> str | None:
     return None
 
 
-def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
+def _not_for_claim(instances: Sequence[_Found], claim: options.TrainingClaim | None) -> str | None:
     """Return why a bound on these units cannot judge a claim for single records, if it cannot."""
     results = (item for item in instances if isinstance(item, document.AuditResult))
     people = [result for item in results for result in _details(item, "persons") if result.get("combined")]
@@ -149,7 +137,7 @@ _NO_ORDERS = (
 
 
 def _pooled(
-    instances: Sequence[_Instance],
+    instances: Sequence[_Found],
     split: options.MembershipSplit,
     rng: np.random.Generator,
     *,
@@ -165,7 +153,9 @@ def _pooled(
     for index, item in enumerate(instances):
         guesses = _guesses_of(item, split, rng)
         if isinstance(guesses, NoGuesses):
-            return Estimate.missing(BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about)
+            return Estimate.missing(
+                fixed_ranks.BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about
+            )
         result.append(guesses)
     alpha = 1 - confidence
     share = alpha * (1 - _POOLED_SHARE) / len(result)
@@ -196,7 +186,7 @@ def _pooled(
         }
     declared = dict.fromkeys(text for item in result for text in item.assumptions)
     return Estimate.at_least(
-        BOUND,
+        fixed_ranks.BOUND,
         bound,
         confidence=confidence,
         adjacency=result[0].adjacency,
@@ -235,10 +225,10 @@ class _Sets:
 
 
 def _guesses_of(
-    instance: _Instance, split: options.MembershipSplit, rng: np.random.Generator
+    instance: _Found, split: options.MembershipSplit, rng: np.random.Generator
 ) -> _Sets | NoGuesses:
-    if isinstance(instance, Losses):
-        guesses = draw_guesses(instance, split=split, rng=rng, thin=True)
+    if isinstance(instance, PersonsFound):
+        guesses = draw_guesses(instance.losses, split=split, rng=rng, thin=True)
         if isinstance(guesses, NoGuesses):
             return guesses
         return _Sets(guesses.bits, guesses.sets, guesses.adjacency, guesses.assumptions)
@@ -308,9 +298,9 @@ class InstancesOptions:
     disclosure: options.Disclosure | str = options.Disclosure.PUBLIC
 
     def __post_init__(self) -> None:
+        validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
         split = options.chosen("split", self.split, options.SPLITS)
         together = options.chosen("together", self.together, options.TOGETHER, optional=True)
-        validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
         disclosure = options.Disclosure.named(self.disclosure)
         seed = validate.at_least("seed", self.seed, least=0)
         delta = options.delta_or_that_of(self.claim, self.delta)
@@ -352,16 +342,19 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
     confidence = validate.of_one_look(setting.confidence, setting.looks)
     is_shared = setting.disclosure is options.Disclosure.PUBLIC
     hashes = _hashes(outcome)
-    units = [_units(item) for item in outcome]
+    units: list[_Found] = [
+        per_person(item, choice=options.EachRecord()) if isinstance(item, Losses) else item
+        for item in outcome
+    ]
     sizes = _sizes(units, setting.disclosure)
-    evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
+    evidence = fixed_ranks.on_common_grid([_curves(index, item) for index, item in enumerate(units)])
     pooled = setting.together is not None and not isinstance(split, options.UnknownSplit)
-    group = max(_trained(item)[1] for item in outcome)
+    group = max(_trained(item)[1] for item in units)
     judged_split = split if pooled else options.RandomSplit()
     claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    value = point_row(evidence, stated_at)
-    persons = _persons_refusal(outcome)
+    value = fixed_ranks.point_row(evidence, stated_at)
+    persons = _persons_refusal(units)
     refusal = _refusal(split) or persons
     curve = None
     if claim is not None and audited is not None:
@@ -371,42 +364,41 @@ def audit_instances(instances: Sequence[_Instance], _chosen: InstancesOptions) -
         how: Any = {"confidence": confidence, "least": LEAST_SHOWN if is_shared else 1}
         bound = _pooled(units, split, rng, delta=stated_at, curve=curve, claim=audited, **how)
     else:
-        bound = bound_row(evidence, stated_at, confidence)
+        bound = fixed_ranks.bound_row(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:
         bound = bound.emptied(reason, adjacency=None, details={"reason": reason})
-    if (about := _not_for_claim(outcome, claim)) is not None:
+    if (about := _not_for_claim(units, claim)) is not None:
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
     estimates = (
         bound,
         value,
-        log_mean_exp_row(evidence, stated_at),
+        fixed_ranks.log_mean_exp_row(evidence, stated_at),
         *_means(units, confidence, is_shared=is_shared),
     )
     if is_shared:  # so that the verdict goes by what is published
         bound, *_ = estimates = shared_rows(estimates)
-    made = [_checks_of(item) for item in outcome]
+    made = list(map(_checks_of, outcome, units))
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
     result = document.InstancesResult(
-        data={
-            "disclosure": str(setting.disclosure),
-            **_data(sizes, evidence, stated_at, confidence, split, claim),
-            **validate.several_looks(setting.looks),
-        },
+        data=_data(setting, sizes, evidence, stated_at, confidence),
         estimates=estimates,
         claims=claims,
         comparisons=judged,
         verdict=overall(judged),
         checks=_at_worst(made),
-        curves=(*averaged(evidence, sizes if is_shared else None), *against_claim(bound, audited, whole)),
+        curves=(
+            *fixed_ranks.averaged(evidence, sizes if is_shared else None),
+            *against_claim(bound, audited, whole),
+        ),
         provenance={**document.made_now(), "inputs_sha256": hashes, "seed": seed},
     )
     return shared(result) if is_shared else result
 
 
-def _means(instances: Sequence[_Instance], confidence: float, *, is_shared: bool) -> Iterator[Estimate]:
+def _means(instances: Sequence[_Found], confidence: float, *, is_shared: bool) -> Iterator[Estimate]:
     """Yield the mean AUC and the mean advantage over the instances, for reading: they judge nothing.
 
     To be shared, they are made of the rounded numbers of each, so that they give no digit of one away.
@@ -419,9 +411,9 @@ def _means(instances: Sequence[_Instance], confidence: float, *, is_shared: bool
         yield mean_of_models(each, name=name, confidence=confidence)
 
 
-def _separation(instance: _Instance, confidence: float) -> Mapping[str, Estimate | None]:
-    if isinstance(instance, Losses):
-        counts = count(instance)
+def _separation(instance: _Found, confidence: float) -> Mapping[str, Estimate | None]:
+    if isinstance(instance, PersonsFound):
+        counts = count(instance.losses)
         return {
             "auc": auc(counts, confidence=confidence),
             "advantage": advantage(counts, confidence=confidence),
@@ -447,21 +439,16 @@ def _checked(instances: Any) -> tuple[_Instance, ...]:
     return tuple(instances)
 
 
-def _units(instance: _Instance) -> _Instance:
-    """Return losses with one score for each id; a result as it is."""
-    return per_person(instance, choice=_RECORDS).losses if isinstance(instance, Losses) else instance
-
-
-def _sizes(instances: Sequence[_Instance], disclosure: str) -> dict[str, list[int]]:
+def _sizes(instances: Sequence[_Found], disclosure: str) -> dict[str, list[int]]:
     """Return the numbers of members and of non-members of all instances, if they suffice for who may read the result."""
     result = {}
     for name, group in (("n_member", "member"), ("n_nonmember", "non-member")):
         result[name] = [
-            getattr(one, name) if isinstance(one, Losses) else one.data[name] for one in instances
+            getattr(one.losses, name) if isinstance(one, PersonsFound) else one.data[name]
+            for one in instances
         ]
         for index, (n, one) in enumerate(zip(result[name], instances, strict=True)):
-            units = per_person(one, choice=_RECORDS) if isinstance(one, Losses) else None
-            people = units.persons[name != "n_member"] if units is not None and units.named else n
+            people = one.persons[name != "n_member"] if isinstance(one, PersonsFound) and one.named else n
             place = f"{group} losses of instance {index} (counting from 0)"
             validate.enough_to_share(place, min(n, people), disclosure)
     return result
@@ -481,10 +468,10 @@ def _hashes(instances: Sequence[_Instance]) -> list[str]:
     return list(seen)
 
 
-def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
-    curves = rank_curves(instance) if isinstance(instance, Losses) else instance.curves
+def _curves(index: int, found: _Found) -> Mapping[str, NamedCurve]:
+    curves = fixed_ranks.rank_curves(found.losses) if isinstance(found, PersonsFound) else found.curves
     by_name = {curve.name: curve for curve in curves}
-    if not ATTACKS.keys() <= by_name.keys():
+    if not fixed_ranks.ATTACKS.keys() <= by_name.keys():
         raise InputError(
             f"instance {index} (counting from 0) is a result without rank curves, which only a result for insiders has; give the"
             " losses, or audit them with disclosure='insiders'."
@@ -514,20 +501,22 @@ def _refusal(split: options.MembershipSplit) -> str | None:
 
 
 def _data(
+    setting: _Setting,
     sizes: Mapping[str, list[int]],
-    evidence: InstanceRates,
+    evidence: fixed_ranks.InstanceRates,
     delta: float,
     confidence: float,
-    split: options.MembershipSplit,
-    claim: options.TrainingClaim | None,
 ) -> dict[str, Any]:
+    claim = setting.claim
     return {
+        "disclosure": str(setting.disclosure),
         "n_instances": evidence.hits.shape[0],
         **sizes,
         "n_attacks": int(evidence.rates.size),
         "delta": delta,
         "confidence": confidence,
-        "split": options.name_of(split, options.SPLITS),
+        "split": options.name_of(setting.split, options.SPLITS),
         "claim": None if claim is None else claim.in_words(),
         "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+        **validate.several_looks(setting.looks),
     }

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from auditor.checks.answers import answer, said
@@ -26,7 +25,7 @@ from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import LEAST_SHOWN, about, number, percent
-from auditor.core.values import Check, Estimate, Floats, Status, Subject
+from auditor.core.values import Array, Booleans, Check, Estimate, Floats, Integers, Status, Subject
 from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
@@ -35,8 +34,6 @@ from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.disclosure import shared
 from auditor.results.document import LabelsResult, made_now
-
-_Codes = npt.NDArray[np.intp]
 
 # --- Real or drawn? Guesses about the labels shown, and how right they can be [own] ---
 #
@@ -84,7 +81,7 @@ def label_odds(prior: Floats, inside: bool, epsilon: float) -> Floats:  # noqa: 
 _NO_OTHER = -36.0  # log-odds of another label where D is sure of the one shown; smaller ones round to that
 
 
-def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[npt.NDArray[np.bool_], _Codes]:
+def draw_labels(law: Floats, codes: Integers, rng: np.random.Generator) -> tuple[Booleans, Integers]:
     """Toss the coins: return which records show their real label, and the column of each label shown.
 
     Args:
@@ -101,7 +98,7 @@ def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[n
 def label_guesses(
     log_probability: Floats,
     log_law: Floats,
-    real: npt.NDArray[np.bool_],
+    real: Booleans,
     rng: np.random.Generator,
     least: int = 1,
 ) -> Guesses:
@@ -208,11 +205,11 @@ _CONTRADICTION = 1e-3
 _OFF = 0.1  # of log-odds, below which a difference is reported without a warning
 
 
-def _quality(log_probability: Floats, right: npt.NDArray[np.bool_]) -> dict[str, float]:
+def _quality(log_probability: Floats, right: Booleans) -> dict[str, float]:
     return {"log_loss": -float(log_probability.mean()), "accuracy": float(right.mean())}
 
 
-def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any], fewest: int) -> Check:
+def _fit_of_law(law: Floats, codes: Integers, names: Sequence[Any], fewest: int) -> Check:
     """Warn where the numbers of the labels are not those that D gives, by its odds: Poisson-binomial tails, shared by labels.
 
     Args:
@@ -415,7 +412,7 @@ def _law(
     reference: Records | None,
     probabilities: Any,
     rng: np.random.Generator,
-) -> tuple[Floats, list[Any], _Codes]:
+) -> tuple[Floats, list[Any], Integers]:
     """Return D, the label of each of its columns, and the column of each record's real label.
 
     Raises:
@@ -446,7 +443,7 @@ def _law(
 
 
 def _losses(
-    scorer: ModelScorer, records: Records, displayed: npt.NDArray[Any], *, size: int | None
+    scorer: ModelScorer, records: Records, displayed: Array, *, size: int | None
 ) -> tuple[BatchLosses, BatchLosses]:
     """Return the losses of the real labels and those of the labels shown, by the same answers of the model."""
 
@@ -488,6 +485,6 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
 _WITHIN = "the odds of every label by D are within a factor of {} of those of its law given the record's features (declared, not checked)"
 
 
-def _hash(law: Floats, codes: _Codes) -> str:
+def _hash(law: Floats, codes: Integers) -> str:
     """Return the SHA-256 of D as little-endian float64 with the columns of the real labels."""
     return hashlib.sha256(law.astype("<f8").tobytes() + codes.astype("<i8").tobytes()).hexdigest()

@@ -16,11 +16,9 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
 from auditor.core.verb import alike
 from auditor.records.labels import is_missing
-
-_Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +40,13 @@ class Table:
         """Whether the cells are a sparse matrix."""
         return hasattr(self.cells, "indptr")
 
-    def rows(self, at: npt.NDArray[Any]) -> "Table":
+    def rows(self, at: Array) -> "Table":
         """Return the records at these positions."""
         whole = self.cells
         cells = tuple(column[at] for column in whole) if isinstance(whole, tuple) else whole[at]
         return Table(self.names, cells, int(np.size(at)))
 
-    def column(self, place: int) -> _Column:
+    def column(self, place: int) -> Array:
         """Return one column as a dense array."""
         if isinstance(self.cells, tuple):
             return np.asarray(self.cells[place])
@@ -144,7 +142,7 @@ def table_of(name: str, values: Any) -> Table:
     return Table(_numbered(width), tuple(flat[:, place] for place in range(width)), n)
 
 
-def _array(name: str, values: Any) -> npt.NDArray[Any]:
+def _array(name: str, values: Any) -> Array:
     array = validate.array(f"{name} features", values)
     if array.ndim == 0 or array.dtype.names is not None or array.dtype.kind in "cV":
         raise InputError(
@@ -161,7 +159,7 @@ def _columns(name: str, values: dict[str, Any]) -> Table:
     return Table(tuple(map(str, values)), tuple(columns), int(columns[0].shape[0]))
 
 
-def _plain(series: Any) -> _Column:
+def _plain(series: Any) -> Array:
     """Return one column of a DataFrame: numbers stay numbers, with missing ones as NaN; everything else becomes objects."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "fiubM" and isinstance(series.dtype, np.dtype):
@@ -204,7 +202,7 @@ def _matched(member: Table, nonmember: Table) -> Table:
 # --- Columns of any type as numbers ---
 
 
-def pooled(*parts: _Column) -> Floats | list[str | None]:
+def pooled(*parts: Array) -> Floats | list[str | None]:
     """Return one column of several tables as numbers, NaN where a value is missing; else as texts, and None there.
 
     >>> pooled(np.array([1, 2]), np.array([None], dtype=object)), pooled(np.array(["a"]), np.array([3]))
@@ -261,7 +259,7 @@ def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> tup
     return values, names
 
 
-def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> Integers:
     """Return the columns to examine: all, or of very many those that are most often not 0, or some at random."""
     width = len(member.names)
     if width <= _WIDEST:
@@ -272,7 +270,7 @@ def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.ND
     return np.sort(rng.choice(width, _WIDEST, replace=False))
 
 
-def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
+def _scores(column: Floats, gaps: Booleans) -> Floats:
     """Return normal scores of the ranks, 0 where there is a gap."""
     from scipy import special, stats
 
@@ -282,7 +280,7 @@ def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
     return result
 
 
-def _numeric_columns(member: _Column, nonmember: _Column) -> list[Floats]:
+def _numeric_columns(member: Array, nonmember: Array) -> list[Floats]:
     """Return a column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
     values = pooled(member, nonmember)
     if not isinstance(values, list):
@@ -298,11 +296,10 @@ def _numeric_columns(member: _Column, nonmember: _Column) -> list[Floats]:
     return [np.asarray(column, dtype=np.float64) for column in counts.T]
 
 
-_Labels = npt.NDArray[np.bool_]
-_Learner = Callable[[Floats, _Labels, Floats], Floats]
+_Learner = Callable[[Floats, Booleans, Floats], Floats]
 
 
-def _linear(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+def _linear(learnt: Floats, label: Booleans, new: Floats) -> Floats:
     """Score by logistic regression on the columns and their squares."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -314,7 +311,7 @@ def _linear(learnt: Floats, label: _Labels, new: Floats) -> Floats:
         return np.asarray(LogisticRegression(C=0.1).fit(learnt, label).decision_function(new))
 
 
-def _trees(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+def _trees(learnt: Floats, label: Booleans, new: Floats) -> Floats:
     """Score by boosted trees, which see dependence on several columns at once."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -328,7 +325,7 @@ CLASSIFIERS = len(_LEARNERS)
 MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
 
 
-def classified(learnt: Floats, label: _Labels, new: Floats) -> Floats:
+def classified(learnt: Floats, label: Booleans, new: Floats) -> Floats:
     """Return the scores that a linear and a tree classifier give to new records, larger for labelled ones.
 
     Args:
@@ -344,7 +341,7 @@ def classified(learnt: Floats, label: _Labels, new: Floats) -> Floats:
     return np.array([learner(learnt, label, new) for learner in _LEARNERS])
 
 
-def differences(values: Floats, *, member: _Labels) -> Floats:
+def differences(values: Floats, *, member: Booleans) -> Floats:
     """Return, for each column, the larger |t| of the two groups' means and of the means of its square."""
     distances = []
     for part in (values, np.square(values)):
@@ -429,7 +426,7 @@ def _rows(name: str, table: Table) -> _Hashes:
     return result
 
 
-def _single(block: npt.NDArray[Any]) -> npt.NDArray[np.float32] | None:
+def _single(block: Array) -> npt.NDArray[np.float32] | None:
     """Return cells of a type that float32 holds exactly as such; None of another, or with a missing or a negative zero."""
     if block.dtype.itemsize > 2 and block.dtype != np.float32:  # noqa: PLR2004 - bytes, of which float32 has 3 for digits
         return None
@@ -440,7 +437,7 @@ def _single(block: npt.NDArray[Any]) -> npt.NDArray[np.float32] | None:
 def _digested(words: _Hashes) -> _Hashes:
     """Return one hash for each row of words: of the row in single precision where that loses nothing."""
 
-    def narrow(part: _Hashes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def narrow(part: _Hashes) -> tuple[npt.NDArray[np.float32], Booleans]:
         with np.errstate(over="ignore", invalid="ignore"):
             singles = np.ascontiguousarray(part).view(np.float64).astype(np.float32)
         return singles, (singles.astype(np.float64).view(np.uint64) == part).all(axis=1)
@@ -453,7 +450,7 @@ def _digested(words: _Hashes) -> _Hashes:
     return result
 
 
-def _digests(block: npt.NDArray[Any]) -> _Hashes:
+def _digests(block: Array) -> _Hashes:
     """Return the XXH3 of the bytes of each row."""
     from xxhash import xxh3_64_intdigest
 
@@ -496,7 +493,7 @@ def _mixed(x: _Hashes) -> _Hashes:
     return x
 
 
-def _numeric(values: npt.NDArray[Any]) -> _Hashes:
+def _numeric(values: Array) -> _Hashes:
     """Return one word for each number: 0 for zero, else the bits of the float, or of the integer if no float is equal to it."""
     with np.errstate(over="ignore"):  # a longdouble beyond the doubles
         floats = values.astype(np.float64)
@@ -511,14 +508,14 @@ def _numeric(values: npt.NDArray[Any]) -> _Hashes:
     return words
 
 
-def _inexact(whole: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def _inexact(whole: Array, floats: Floats) -> Booleans:
     """Return whether no float is equal to each integer."""
     beyond = floats >= float(np.iinfo(whole.dtype).max)
     with np.errstate(invalid="ignore"):
         return np.asarray(beyond | (np.where(beyond, 0.0, floats).astype(whole.dtype) != whole))
 
 
-def _words(place: str, column: npt.NDArray[Any]) -> _Hashes:
+def _words(place: str, column: Array) -> _Hashes:
     """Return one word for each cell of a column of any type."""
     if column.dtype.kind in "fiub":
         return _numeric(column)
@@ -578,7 +575,7 @@ def _digest(kind: str, text: str) -> int:
     return int.from_bytes(raw, "little") or _MASK
 
 
-def _times(column: npt.NDArray[Any]) -> _Hashes:
+def _times(column: Array) -> _Hashes:
     micro = column.astype("datetime64[us]")
     words = _mixed(micro.astype(np.int64).view(np.uint64) ^ np.uint64(_GOLDEN))
     words[np.isnat(micro)] = _MISSING

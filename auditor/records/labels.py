@@ -9,20 +9,15 @@ from itertools import chain, repeat
 from typing import Any, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import about
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
 
 # --- Labels of records (ids, groups, people), compared by content rather than by type ---
 #
 # A whole number is the same label as an integer, as a float and as text; blanks, None and NaN are no labels.
-
-
-Column = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
 
 
 _NO_LABEL = ("", "None", "nan", "NaN", "NaT", "<NA>")
@@ -40,7 +35,7 @@ class Codes:
 
     member: Integers
     nonmember: Integers
-    labels: Column
+    labels: Array
 
     @property
     def pooled(self) -> Integers:
@@ -65,7 +60,7 @@ class Codes:
         return PerGroup(*np.split(pooled, [self.member.size]))
 
 
-def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+def text(column: Array) -> tuple[Array, Booleans]:
     """Return the labels as text, and which records have none.
 
     >>> text(np.array([7.0, np.nan]))
@@ -75,7 +70,7 @@ def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     return words[at], missing[at]
 
 
-def _spelled(column: Column) -> tuple[Integers, Column, npt.NDArray[np.bool_]]:
+def _spelled(column: Array) -> tuple[Integers, Array, Booleans]:
     """Return the place of each label among some that include all distinct ones, these as text, and which of them are none."""
     values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
     at, items = _distinct(values)
@@ -90,7 +85,7 @@ _PLAIN = {str, np.str_, type(None)}  # types that Arrow spells as Python does
 _SEVERAL = 1_000  # rows that repay its import
 
 
-def _distinct(values: Column) -> tuple[Integers, list[Any]]:
+def _distinct(values: Array) -> tuple[Integers, list[Any]]:
     """Return the place of each entry among the distinct ones in order of appearance, and these; all where Arrow cannot tell."""
     every = np.arange(values.size), values.tolist()
     if values.size < _SEVERAL or (values.dtype == object and not {*map(type, every[1])} <= _PLAIN):
@@ -311,6 +306,7 @@ class PersonsFound:
         named: Whether records name their person at all.
         records: Numbers of records.
         persons: Numbers of people; a record that names none counts as a person of its own.
+        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         unlabelled: Numbers of records that name no person.
         largest: Most records of one person within a group.
         in_both: People with records in both groups.
@@ -327,12 +323,12 @@ class PersonsFound:
     named: bool
     records: tuple[int, int]
     persons: tuple[int, int]
-    unlabelled: tuple[int, int]
-    largest: int
-    in_both: int
-    in_both_by_chance: float
-    several: int
-    sizes_p_value: float
+    unlabelled: tuple[int, int] = (0, 0)
+    largest: int = 1
+    in_both: int = 0
+    in_both_by_chance: float = 0.0
+    several: int = 0
+    sizes_p_value: float = 1.0
     left_out: tuple[str, ...] = ()
     trained: tuple[int, int] = (1, 1)
 
@@ -429,8 +425,7 @@ def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
     if held.member.size:
         trained = (int(min(side.min() for side in held)), int(max(side.max() for side in held)))
     if losses.person is None:
-        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, (), trained)
-        return PersonsFound(losses, choice, by_id, False, *alone)
+        return PersonsFound(losses, choice, by_id, False, records, records, trained=trained)
     persons = codes(losses.person)
     sizes = [np.trim_zeros(np.sort(np.bincount(owner))) for owner in persons.units]
     both, by_chance = _in_both(persons, losses.inclusion)
@@ -564,7 +559,7 @@ def group_reason(trained: tuple[int, int], claim: options.TrainingClaim | None) 
 def _in_both(persons: Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """Return the number of people with records in both groups, and the number expected by independent coins, of known odds if any."""
     count, owner = persons.labels.size, persons.pooled
-    sums: list[npt.NDArray[Any]]
+    sums: list[Array]
     if inclusion is None:
         share, held = persons.member.size / owner.size, np.bincount(owner + 1, minlength=count + 1)[1:]
         sums = [math.log(share) * held, math.log1p(-share) * held]
@@ -651,7 +646,7 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts: list[tuple[Column, npt.NDArray[np.bool_]]] = []
+    firsts: list[tuple[Array, Booleans]] = []
     numbers: list[Integers] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import table_content, write_all
 from auditor.core.numbers import clean
-from auditor.core.values import Check, Floats, Losses, PerGroup, Status
-from auditor.records.labels import Integers, PersonsFound, per_record, text
+from auditor.core.values import Array, Booleans, Check, Floats, Integers, Losses, PerGroup, Status
+from auditor.records.labels import PersonsFound, per_record, text
 from auditor.results.document import TopRecord
 from auditor.verdicts.judging import failed_validity
 
@@ -76,19 +75,13 @@ class Ranking:
         chosen = np.flatnonzero(rank <= last)
         side = self.losses.member[chosen] * (1 if self.low_is_member else -1)
         first = chosen[np.lexsort((side, rank[chosen]))][:most]
-        labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
-        return [
-            {
-                "rank": int(self.rank.member[row]),
-                "row": row,
-                **{
-                    name: validate.shortened(str(column[row]), most=_LONGEST)
-                    for name, column in labels.items()
-                },
-                "odds": float(self.odds.member[row]),
-            }
-            for row in first.tolist()
-        ]
+        columns: dict[str, Any] = {"rank": rank[first].tolist(), "row": first.tolist()}
+        for name in _LABELS:
+            if (pair := getattr(self.losses, name)) is not None:
+                labels = (str(label) for label in pair.member[first])
+                columns[name] = [validate.shortened(label, most=_LONGEST) for label in labels]
+        columns["odds"] = self.odds.member[first].tolist()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate."""
@@ -182,7 +175,7 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     )
 
 
-def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _encodable(column: Array) -> Array:
     """Return labels that a file can hold: a lone surrogate becomes a backslash escape."""
     if column.dtype.kind not in "UO":
         return column
@@ -324,9 +317,7 @@ class _Ratio:
     informative: bool
 
 
-def estimate(
-    place: Integers, membership: npt.NDArray[np.bool_], size: int, *, rng: np.random.Generator
-) -> _Ratio:
+def estimate(place: Integers, membership: Booleans, size: int, *, rng: np.random.Generator) -> _Ratio:
     """Return the ratio at each of so many levels, by the one of two estimates that does better on held-out records.
 
     Args:

@@ -23,12 +23,11 @@ from itertools import chain, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from auditor.core.numbers import LEAST_SHOWN, percent
 from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSplit
-from auditor.core.values import Estimate, Floats, Losses, OutputPolicy, PerGroup, Subject, weighted
+from auditor.core.values import Estimate, Floats, Integers, Losses, OutputPolicy, PerGroup, Subject, weighted
 from auditor.curves.cells import STEP, Partition
 from auditor.curves.tradeoff import count, distinct
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
@@ -316,7 +315,7 @@ def bands(
     losses: Losses,
     least: int,
     quantiles: tuple[float, ...],
-    upto: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
+    upto: tuple[Integers, Integers] | None = None,
 ) -> Iterator[_Part]:
     """Return the bands between quantiles of all losses; ties stay together, and the labels state the resulting share.
 
@@ -349,7 +348,7 @@ def bands(
         yield _Part(SliceKind.PERCENTILE, _label(start, end, size), k1, k0, reason=few)
 
 
-def _pooled_at(losses: Losses, ranks: npt.NDArray[np.int64]) -> Floats:
+def _pooled_at(losses: Losses, ranks: Integers) -> Floats:
     """Return the losses at these ranks among all of both groups."""
     groups = [weighted(group) for group in (losses.member, losses.nonmember)]
     pooled = np.concatenate([values for values, _ in groups])

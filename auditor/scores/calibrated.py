@@ -13,7 +13,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack
 from auditor.core.options import FixedThreshold
-from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, LossScale, PerGroup
 from auditor.curves.transforms import Transform, log_odds_of_cross_entropy
 from auditor.records.labels import text
 from auditor.scores.references import (
@@ -266,7 +266,7 @@ def _comparable(loss: Floats, scale: LossScale) -> Floats:
     return np.clip(log_odds, -_FARTHEST_LOG_ODDS, _FARTHEST_LOG_ODDS)
 
 
-def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], law: Law) -> Floats:
+def _log_predictive(x: Floats, shadow: Floats, counted: Booleans, law: Law) -> Floats:
     """Return the log-density of each x by the shadow losses that count, up to a constant that all records share."""
     k = counted.sum(axis=1)
     mean = np.where(counted, shadow, 0.0).sum(axis=1) / k
@@ -296,7 +296,7 @@ def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], l
     return np.asarray(-height - (nu + 1) / 2 * np.log1p(far / nu))
 
 
-def _prior(variance: Floats, freedom: npt.NDArray[np.int64], *, pooled: float) -> tuple[float, float]:
+def _prior(variance: Floats, freedom: Integers, *, pooled: float) -> tuple[float, float]:
     """Return the prior's degrees of freedom and variance, by the first two moments of the logarithms."""
     logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(np.var(logs) - special.polygamma(1, freedom / 2).mean())
@@ -362,7 +362,7 @@ class _Norms:
     median: Floats
     spread: Floats
 
-    def of(self, group: Array) -> npt.NDArray[np.intp]:
+    def of(self, group: Array) -> Integers:
         """Return the entry of each record."""
         words, _ = text(group)
         pooled = self.names.size
@@ -371,7 +371,7 @@ class _Norms:
         at = np.minimum(np.searchsorted(self.names, words), pooled - 1)
         return np.where(self.names[at] == words, at, pooled)
 
-    def standardised(self, losses: Floats, entry: npt.NDArray[np.intp]) -> Floats:
+    def standardised(self, losses: Floats, entry: Integers) -> Floats:
         """Return (l - median)/spread."""
         return finite_ratio(finite_difference(losses, self.median[entry]), self.spread[entry])
 

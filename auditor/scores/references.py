@@ -11,7 +11,7 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, AttackState
-from auditor.core.values import Array, Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, LossScale, PerGroup
 from auditor.core.verb import alike
 from auditor.records.features import pooled, ranks_of, table_of
 from auditor.records.labels import codes
@@ -226,18 +226,15 @@ class References:
         return Shadows(loss, _as_many(inside, row), _as_many(~inside, row))
 
 
-Mask = npt.NDArray[np.bool_]
-
-
 class Shadows(NamedTuple):
     """Losses of records under shadow models, shape (n, models); and the models that count as with and as without the record."""
 
     loss: Floats
-    inside: Mask
-    outside: Mask
+    inside: Booleans
+    outside: Booleans
 
 
-def _mask(side: str, values: object, losses: Floats) -> Mask:
+def _mask(side: str, values: object, losses: Floats) -> Booleans:
     mask = np.asarray(values)
     mask = mask[:, np.newaxis] if mask.ndim == 1 else mask
     if mask.shape != losses.shape or not np.isin(mask, (0, 1)).all():
@@ -251,7 +248,7 @@ def _mask(side: str, values: object, losses: Floats) -> Mask:
 _FARTHEST = 4.0  # standard errors between the groups' mean numbers of models trained on a record
 
 
-def _refuse_telling(times: npt.NDArray[np.int64], split: int) -> None:
+def _refuse_telling(times: Integers, split: int) -> None:
     """Refuse numbers of models trained on a record that differ between the groups by more than chance or than one model."""
     first, second = times[:split], times[split:]
     apart = abs(first.mean() - second.mean())
@@ -264,7 +261,7 @@ def _refuse_telling(times: npt.NDArray[np.int64], split: int) -> None:
         )
 
 
-def _as_many(mask: Mask, row: npt.NDArray[np.intp]) -> Mask:
+def _as_many(mask: Booleans, row: Integers) -> Booleans:
     """Leave out one model for each record that has one too many, where numbers differ by one; refuse records without."""
     times = mask.sum(axis=1)
     if not times.all():
@@ -279,7 +276,7 @@ def _as_many(mask: Mask, row: npt.NDArray[np.intp]) -> Mask:
     return np.asarray(mask & ~left_out)
 
 
-def _rows_of(wanted: Array, own: Array, *, side: str) -> npt.NDArray[np.intp]:
+def _rows_of(wanted: Array, own: Array, *, side: str) -> Integers:
     """Return the row of each wanted id."""
     pairs = codes(PerGroup(wanted, own))
     targets, there = pairs.member, pairs.nonmember
@@ -536,7 +533,7 @@ def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator)
     return HoldOut(parts[0], parts[1], rows[0], rows[1])
 
 
-def units(labels: list[Array], *, size: int) -> npt.NDArray[np.intp]:
+def units(labels: list[Array], *, size: int) -> Integers:
     """Return the unit of each record: records that share a label, directly or through others, are one unit."""
     if not labels:
         return np.arange(size)
@@ -554,9 +551,7 @@ def units(labels: list[Array], *, size: int) -> npt.NDArray[np.intp]:
     return np.asarray(np.unique(component, return_inverse=True)[1])
 
 
-def random_part(
-    unit: npt.NDArray[np.intp], *, share: float, rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
+def random_part(unit: Integers, *, share: float, rng: np.random.Generator) -> Booleans:
     """Return a mask of the records of a random share of the units."""
     n_units = int(unit.max()) + 1
     chosen = np.zeros(n_units, dtype=bool)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf
+from scipy.special import erf, logsumexp
 
 from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, as_stated, validate
+from auditor.core.values import Integers
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import as_accounted
@@ -201,11 +202,8 @@ def steps_of(training: DPSGD, distance: Floats) -> _Steps:
 
 def _log_total(steps: _Steps, logs: Floats) -> float:
     """Return the log of the sum over steps of exp(logs)."""
-    top = float(np.max(logs))
-    if top == -math.inf:
-        return top
     every = np.broadcast_to(logs, np.broadcast_shapes(logs.shape, steps.distance.shape))
-    return top + math.log(float(np.sum(np.exp(every - top)))) + math.log(steps.times)
+    return float(logsumexp(every)) + math.log(steps.times)
 
 
 def _gaussian(log_squared_shift: float) -> _Risk:
@@ -291,7 +289,7 @@ def composed_pairs(steps: _Steps, *, reach: float) -> float:
     return _ComposedLaw(pairs, mu).total_variation()
 
 
-def _kinds(steps: _Steps) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _kinds(steps: _Steps) -> tuple[Floats, Integers]:
     """Return rate, inverse noise and distance of different steps, and how many there are of each."""
     columns = np.broadcast_arrays(
         np.exp(steps.log_rate), np.exp(steps.log_inverse_variance / 2), steps.distance

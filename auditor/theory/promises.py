@@ -235,18 +235,17 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     if isinstance(claim, StatedCurve) and claim.mu is not None and whole.curve is not None:
         mu = claim.mu * records * (1 + (claim.adjacency is not relation))
         return Claim("mu", mu, None, relation, whole.note, proven=True)
-    result = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
     if whole.curve is None:
-        return replace(result, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
+        reason = f"{whole.note[:1].upper()}{whole.note[1:]}."
+        return Claim("mu", None, None, relation, _NEAREST, proven=True, note=reason)
     mu, regret = whole.curve.mu_and_regret(least_rate=_LEAST_RATE)
-    result = replace(result, value=mu)
     smallest = attackers.gaussian_tpr(_LEAST_RATE, mu)
     note = (
         f"Regret {number(regret, toward='up')}: how much the Gaussian curve overstates at most"
         f"{'; mu alone overstates' if regret > _MUCH_REGRET else ''}. It holds for error rates of"
         f" {number(_LEAST_RATE)} and more, and deltas of {number(smallest, toward='up')} and more."
     )
-    return replace(result, note=note)
+    return Claim("mu", mu, None, relation, f"{_NEAREST}; {whole.note}", proven=True, note=note)
 
 
 # --- Claims that an audit compares its numbers with ---

@@ -165,7 +165,7 @@ def _divergence(phases: tuple[Phase, ...], pair: StepPair, order: float, *, back
     for phase in phases:
         if phase.sampling_rate == 1:
             total += phase.steps * order * _unsampled(phase, pair)
-        elif _is_shown(phase, pair, order):
+        elif _noise(phase, pair) < _LITTLE or _by_order(phase, pair, order):
             divergence = _shown(phase, pair, order, backward=backward)
             total += phase.steps * min(divergence, order * _unsampled(phase, pair))
         else:
@@ -189,10 +189,6 @@ def _divergence(phases: tuple[Phase, ...], pair: StepPair, order: float, *, back
 #     -p + p^k e^(k (k-1) d^2/(2 s^2))                        for batches of a fixed size, d = 2;
 #
 # what is left out is below e^-40 of that. Each is written as two terms of k - 1, which keep their digits near order 1.
-
-
-def _is_shown(phase: Phase, pair: StepPair, order: float) -> bool:
-    return _noise(phase, pair) < _LITTLE or _by_order(phase, pair, order)
 
 
 def _by_order(phase: Phase, pair: StepPair, order: float) -> bool:
