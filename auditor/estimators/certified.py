@@ -44,7 +44,6 @@ _RULES = {
     options.FixedThreshold: "one threshold fixed in advance",
     options.Split: "threshold chosen on one part of the records and judged on the other",
 }
-_APPROXIMATE = "approximate limits: the bound can exceed the truth more often than its confidence says"
 _LIMITS: dict[type, str] = {
     options.Calibrated: "every rank of both tails, calibrated together",
     options.ClopperPearson: "Clopper-Pearson limits",

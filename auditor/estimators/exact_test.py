@@ -36,7 +36,8 @@ from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core.facts import Tail
 from auditor.core.options import Census, Coverage, Sample, Subset
@@ -434,7 +435,7 @@ class CalibratedTest:
             low, high, reach = max(0.0, low - reach), low, 2 * reach
         while high < _MOST and excess(high) <= 0:
             low, high, reach = high, min(_MOST, high + reach), 2 * reach
-        result = _MOST if excess(high) <= 0 else optimize.brentq(excess, low, high, xtol=LEAST_BOUND)
+        result = _MOST if excess(high) <= 0 else scipy.optimize.brentq(excess, low, high, xtol=LEAST_BOUND)
         # A root within the step may lie on either side of the level.
         below = _rounded_down(result)
         return below if excess(below) <= 0 else max(0.0, round(below - LEAST_BOUND, _DIGITS))

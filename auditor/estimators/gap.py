@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core.options import Census, Coverage, Sample
 from auditor.core.values import Estimate, Floats, Integers, Subject
@@ -159,7 +160,7 @@ def _lower(gap: float, sizes: tuple[float, int], alpha: float) -> float:
 
     result = 0.0
     if gap > 0 and excess(0.0) <= 0:
-        result = optimize.brentq(excess, 0.0, gap, xtol=_PRECISION) - 2 * _PRECISION
+        result = scipy.optimize.brentq(excess, 0.0, gap, xtol=_PRECISION) - 2 * _PRECISION
     # What is uncertain of one group alone has a limit that is proven too, and better where that group is small.
     alone = gap - math.sqrt(math.log(1 / alpha) / (2 * small)) if large == math.inf else 0.0
     return max(0.0, result, alone)
@@ -203,7 +204,7 @@ def _upper(gap: float, sizes: tuple[float, int], alpha: float) -> float:
 
     if excess(1.0) > 0:
         return 1.0
-    a = gap if excess(gap) <= 0 else optimize.brentq(excess, gap, 1.0, xtol=_PRECISION)
+    a = gap if excess(gap) <= 0 else scipy.optimize.brentq(excess, gap, 1.0, xtol=_PRECISION)
     step = _SLACK * (by_inequality - gap)
     while a < min(1.0, by_inequality):
         a += step

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import special
-from scipy.optimize import brentq
 
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
@@ -228,7 +228,7 @@ def largest_of_all_below(
 
 def _last_below(excess: Callable[[float], float], least: float, most: float) -> float:
     """Return where a rising function ends to be at most 0, from below to within 1e-10: about ten evaluations if it is smooth."""
-    result, step = float(brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
+    result, step = float(scipy.optimize.brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
     while result > least and excess(result) > 0:
         result, step = max(result - step, least), 2 * step
     return result

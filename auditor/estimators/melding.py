@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core.facts import Tail
 from auditor.core.values import Floats, Integers
@@ -172,4 +173,4 @@ def _crossing(one: Ranked, delta: float, level: Floats, start: float, end: float
     end = max(end, start) + _TOLERANCE
     while excess(end) < 0:  # rounding can leave the end a hair short
         end += _STEP
-    return float(optimize.brentq(excess, start, end, xtol=_TOLERANCE))
+    return float(scipy.optimize.brentq(excess, start, end, xtol=_TOLERANCE))

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core.fields import Placements
 from auditor.core.options import Coverage, Sample
@@ -305,7 +306,9 @@ def least_shown(sizes: tuple[int, int], *, alpha: float) -> tuple[float, float]:
     if few < _FEW:
         by_pairs = partial(_beta_limit, most=1.0, records=few, error=alpha / 2)
         sure = by_pairs(1.0) > 0.5  # noqa: PLR2004
-        least = max(least, optimize.brentq(lambda area: by_pairs(area) - 0.5, 0.5, 1.0) if sure else 1.0)
+        least = max(
+            least, scipy.optimize.brentq(lambda area: by_pairs(area) - 0.5, 0.5, 1.0) if sure else 1.0
+        )
     return least, error
 
 
@@ -355,7 +358,7 @@ def _score_limit(value: float, n1: int, n0: int, z: float) -> float:
         return (theta - value) ** 2 - z * z * theta * (1 - theta) * spread / (n1 * n0)
 
     # At 0 and 1 the variance vanishes too: step just inside, where the excess is negative.
-    return float(optimize.brentq(excess, 0.0, min(max(value, _INSIDE), 1 - _INSIDE)))
+    return float(scipy.optimize.brentq(excess, 0.0, min(max(value, _INSIDE), 1 - _INSIDE)))
 
 
 # --- ``epsilon_star.empirical``: Epsilon* of Negoescu et al. 2024, Definition 2, from the counts themselves ---

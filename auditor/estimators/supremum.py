@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core.values import Booleans, Density, Floats
 from auditor.curves.gaussian import Gaussian
@@ -236,7 +237,7 @@ def _falling_root(surplus: Callable[[float], float]) -> float | None:
     while surplus(high) > 0:
         high *= 2.0
     # disp=False: where rounding leaves no sign change to close in on, the last bracket is as good as it gets.
-    return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
+    return float(scipy.optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
 
 
 def _hazard(lower: _Lower, z_p: Floats, z_q: Floats, delta: float, on_clip: Booleans) -> Floats:
@@ -461,7 +462,7 @@ def _polished(
         return value, at
     # In units of the bracket, so that no scale is too small for the search.
     width = right - left
-    result = optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         lambda share: -float(lower.value(np.array(left + share * width))),
         bounds=(0.0, 1.0),
         method="bounded",

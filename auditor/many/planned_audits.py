@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from auditor.core import Floats, InputError, Losses, Subject, options
 from auditor.curves.tradeoff import TradeoffCurve
@@ -97,7 +98,7 @@ class ModelAudit:
         low, high = self.epsilon / 2, self.epsilon + _BEYOND
         value = low if excess(low) <= 0 else high
         if value == high and excess(high) < 0:
-            value = optimize.brentq(excess, low, high, xtol=_CLOSE)
+            value = scipy.optimize.brentq(excess, low, high, xtol=_CLOSE)
         places = drawn_places(law.corners(value), replace(law, chosen=options.Sample()), draws=DRAWS)
         reached = [(x <= attack.tpr(y)).any(axis=0) for y, x, *_ in places]
         return float(np.mean(np.concatenate(reached))) if reached else 0.0
@@ -235,7 +236,9 @@ class OneRunAudit:
                     return float(share @ special.expit(epsilon + self._prior)) - rate
 
                 limits.append(
-                    optimize.brentq(too_many, 0.0, guess_tests.LARGEST_EPSILON) if too_many(0.0) < 0 else 0.0
+                    scipy.optimize.brentq(too_many, 0.0, guess_tests.LARGEST_EPSILON)
+                    if too_many(0.0) < 0
+                    else 0.0
                 )
         return max(limits)
 

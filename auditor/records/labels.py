@@ -306,7 +306,6 @@ class PersonsFound:
         named: Whether records name their person at all.
         records: Numbers of records.
         persons: Numbers of people; a record that names none counts as a person of its own.
-        effective: Records divided by the design effect of their people; see `auditor.records.labels`.
         unlabelled: Numbers of records that name no person.
         largest: Most records of one person within a group.
         in_both: People with records in both groups.

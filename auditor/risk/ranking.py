@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -443,7 +443,7 @@ def _isotonic(member: Integers, total: Integers) -> Floats:
     prior = n1 / (n1 + n0)
     values = np.concatenate([[prior], member[seen] / total[seen], [prior]])
     weights = np.concatenate([[first], total[seen], [last]])
-    fit = optimize.isotonic_regression(values, weights=weights, increasing=False).x[1:-1]
+    fit = scipy.optimize.isotonic_regression(values, weights=weights, increasing=False).x[1:-1]
     if seen.size == total.size:
         return np.asarray(fit, dtype=np.float64)
     return np.interp(np.arange(total.size), seen, np.asarray(fit, dtype=np.float64))
