@@ -47,6 +47,7 @@ SITE = {
     "reports/benchmarks/against_jax_privacy.md": "explanation/tightness.md",
     "reports/benchmarks/claimed_side.md": "explanation/claimed.md",
     "reports/benchmarks/own_feature.md": "explanation/canaries.md",
+    "reports/benchmarks/speed.md": "explanation/speed.md",
     "reports/sample/adult-overfitted.html": "sample/adult-overfitted.html",
     "reports/sample/report.png": "sample/report.png",
 } | {f"notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in ROOT.glob("notebooks/*.ipynb")}
