@@ -63,6 +63,38 @@ def test_large_integers_are_told_apart():
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.5, 7.0, np.nan] * 500, dtype=np.longdouble),
+        np.array(["a\ud800", None, " b"] * 500, dtype=object),
+        np.array([np.str_("b\0"), "b", ""] * 500, dtype=object),
+        np.array([b"a\0b", b"\xff", b" a"] * 500),
+        np.array([1, 2, 3] * 500, dtype=">i4"),
+    ],
+)
+def test_long_columns_have_the_labels_of_short_ones(column):
+    """Of 1,000 rows or more, whichever types and characters they hold."""
+    words, missing = text(column)
+    few = [text(column[start : start + 3]) for start in range(0, column.size, 3)]
+    assert words.tolist() == np.concatenate([part for part, _ in few]).tolist()
+    assert missing.tolist() == np.concatenate([part for _, part in few]).tolist()
+
+
+def test_a_changed_column_is_read_again():
+    """An audit of new losses counts the people whom a read-only view shows now."""
+    people = np.zeros(1000, dtype=np.int64)
+    view, others = people.view(), np.arange(1000, 2000)
+    view.setflags(write=False)
+    others.setflags(write=False)
+    counted = []
+    for number in (20, 50):
+        people[:] = np.arange(1000) % number
+        losses = Losses(member=np.arange(1000.0), nonmember=np.arange(1000.0), person=(view, others))
+        counted.append(auditor.audit(losses, persons=EachRecord()).data["persons"][0])
+    assert counted == [20, 50]
+
+
+@pytest.mark.parametrize(
     "blank",
     [np.array([None, None]), np.array(["", " "]), np.array([np.nan, np.nan]), np.array([pd.NA, pd.NaT])],
 )

@@ -86,7 +86,7 @@ def _spelled(column: Column) -> tuple[Integers, Column, npt.NDArray[np.bool_]]:
     return at, words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
 
 
-_PLAIN = {str, np.str_, type(None)}  # types that Arrow spells as Python does
+_PLAIN = {str, type(None)}  # types that Arrow spells as Python does
 _SEVERAL = 1_000  # rows that repay its import
 
 
@@ -109,7 +109,10 @@ def _distinct(values: Column) -> tuple[Integers, list[Any]]:
         ).tolist()
     try:
         encoded = pa.array(values).dictionary_encode(null_encoding="encode")
-    except ValueError:  # such as text with half a character
+    except (
+        ValueError,
+        pa.ArrowException,
+    ):  # such as text with half a character, or a type that it does not have
         return every
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
@@ -134,8 +137,8 @@ def codes(pair: PerGroup) -> Codes:
     (array([ 0,  1, -1]), array([1, 2]), ['b', 'a', 'c'])
     """
     key = id(pair.member), id(pair.nonmember)
-    if key in _CODED:
-        return _CODED[key]
+    if (known := _CODED.get(key)) is not None:
+        return known
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
         at, labels = _distinct(np.concatenate(pair))  # no blanks to find, and no text to make
         words, none = np.array(labels, dtype=object), np.zeros(len(labels), np.bool_)
@@ -154,9 +157,11 @@ def codes(pair: PerGroup) -> Codes:
     return result
 
 
-_CODED: dict[
-    tuple[int, int], Codes
-] = {}  # of the read-only columns that are alive: an audit reads each several times
+# Of the read-only columns that are alive: an audit reads each several times.
+_CODED: dict[tuple[int, int], Codes] = {}
+forget = (
+    _CODED.clear
+)  # before an audit: read-only columns may be views of what the caller changed since the last one
 
 
 def _keep(pair: PerGroup, result: Codes) -> None:
