@@ -10,7 +10,16 @@ from statsmodels.stats.anova import anova_lm
 import auditor
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, OnePerPerson, PerGroup, Status
-from auditor.records import MIXED, claim_reason, codes, effective_numbers, mechanism_reason, per_person, text
+from auditor.records import (
+    MIXED,
+    claim_reason,
+    codes,
+    effective_numbers,
+    mechanism_reason,
+    per_person,
+    per_record,
+    text,
+)
 
 
 def clustered(rng, n=60, people=17):
@@ -78,6 +87,19 @@ def test_long_columns_have_the_labels_of_short_ones(column):
     few = [text(column[start : start + 3]) for start in range(0, column.size, 3)]
     assert words.tolist() == np.concatenate([part for part, _ in few]).tolist()
     assert missing.tolist() == np.concatenate([part for _, part in few]).tolist()
+
+
+def test_people_are_numbered_by_appearance_after_records_are_combined(rng):
+    """So that draws do not depend on what was read before."""
+    owner = rng.permutation(np.repeat(np.arange(20), 3))
+    ids = rng.integers(0, 5, 60)
+    losses = Losses(
+        member=rng.normal(size=60), nonmember=rng.normal(size=60), person=(owner, owner + 20), id=(ids, ids)
+    )
+    combined = per_record(losses).losses.person
+    found, again = codes(combined), codes(PerGroup(*map(np.copy, combined)))
+    assert found.pooled.tolist() == again.pooled.tolist()
+    assert found.labels.tolist() == again.labels.tolist()
 
 
 def test_a_changed_column_is_read_again():

@@ -153,23 +153,16 @@ def codes(pair: PerGroup) -> Codes:
     )
     result = Codes(member, nonmember, np.array(list(seen), dtype=object))
     if not any(column.flags.writeable for column in pair):
-        _keep(pair, result)
+        _CODED[key] = result
+        for column in pair:
+            weakref.finalize(column, _CODED.pop, key, None)
     return result
 
 
 # Of the read-only columns that are alive: an audit reads each several times.
 _CODED: dict[tuple[int, int], Codes] = {}
-forget = (
-    _CODED.clear
-)  # before an audit: read-only columns may be views of what the caller changed since the last one
-
-
-def _keep(pair: PerGroup, result: Codes) -> None:
-    key = id(pair.member), id(pair.nonmember)
-    _CODED[key] = result
-    for column in pair:
-        column.setflags(write=False)
-        weakref.finalize(column, _CODED.pop, key, None)
+# Before an audit: such columns may be views of what the caller changed since the last one.
+forget = _CODED.clear
 
 
 def _word(item: Any) -> str:
@@ -656,17 +649,13 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts: list[tuple[Column, npt.NDArray[np.bool_]]] = []
-    numbers: list[Integers] = []
+    firsts = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
         firsts.append((first, same))
-        numbers.append(ordered[side.starts])
     if all(same.all() for _, same in firsts):
-        result = PerGroup(*(first for first, _ in firsts))
-        _keep(result, Codes(numbers[0], numbers[1], coded.labels))
-        return result
+        return PerGroup(*(first for first, _ in firsts))
     if not mixed:
         return None
     spelled = ((text(first), same) for first, same in firsts)
