@@ -13,6 +13,7 @@ from auditor.core.options import Coverage
 from auditor.core.values import Losses, Verdict
 from auditor.core.verb import alike, with_options
 from auditor.estimators.setting import AuditOptions, Inputs
+from auditor.records import labels
 from auditor.results.document import AuditResult, Document
 from auditor.verdicts.gates import Gates
 from auditor.verdicts.limits import outcomes, parse_policy, with_limits
@@ -115,6 +116,7 @@ def audit_of(losses: Losses, options: AuditOptions) -> AuditResult:
     """Audit a model from its losses, with the options as one value; see `audit`."""
     from auditor import pipeline
 
+    labels.forget()
     return pipeline.audit(Inputs(losses, options))
 
 

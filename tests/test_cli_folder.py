@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from pathlib import Path
 
@@ -203,6 +204,29 @@ def test_pages_by_processes(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         site(folder, tmp_path / "three")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_pages_whose_process_is_killed(results, tmp_path, monkeypatch):
+    """The process that waits for them draws them."""
+
+    class Killed:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def map(self, draw, pages):
+            yield draw(next(iter(pages)))
+            raise BrokenProcessPool
+
+    pages = site(results, tmp_path / "one").pages
+    monkeypatch.setattr(room, "_FEW", 2)
+    monkeypatch.setattr(room, "ProcessPoolExecutor", Killed)
+    assert site(results, tmp_path / "two", workers=2).pages == pages
 
 
 def test_what_cannot_be_a_site(results, tmp_path, capsys):

@@ -10,7 +10,16 @@ from statsmodels.stats.anova import anova_lm
 import auditor
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, OnePerPerson, PerGroup, Status
-from auditor.records import MIXED, claim_reason, codes, effective_numbers, mechanism_reason, per_person, text
+from auditor.records import (
+    MIXED,
+    claim_reason,
+    codes,
+    effective_numbers,
+    mechanism_reason,
+    per_person,
+    per_record,
+    text,
+)
 
 
 def clustered(rng, n=60, people=17):
@@ -60,6 +69,51 @@ def test_large_integers_are_told_apart():
     found = codes(PerGroup(np.array([2**53, 2**53 + 1]), np.array([2**53 + 1, 2**53], dtype=np.uint64)))
     assert found.member.tolist() == [0, 1]
     assert found.nonmember.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.5, 7.0, np.nan] * 500, dtype=np.longdouble),
+        np.array(["a\ud800", None, " b"] * 500, dtype=object),
+        np.array([np.str_("b\0"), "b", ""] * 500, dtype=object),
+        np.array([b"a\0b", b"\xff", b" a"] * 500),
+        np.array([1, 2, 3] * 500, dtype=">i4"),
+    ],
+)
+def test_long_columns_have_the_labels_of_short_ones(column):
+    """Of 1,000 rows or more, whichever types and characters they hold."""
+    words, missing = text(column)
+    few = [text(column[start : start + 3]) for start in range(0, column.size, 3)]
+    assert words.tolist() == np.concatenate([part for part, _ in few]).tolist()
+    assert missing.tolist() == np.concatenate([part for _, part in few]).tolist()
+
+
+def test_people_are_numbered_by_appearance_after_records_are_combined(rng):
+    """So that draws do not depend on what was read before."""
+    owner = rng.permutation(np.repeat(np.arange(20), 3))
+    ids = rng.integers(0, 5, 60)
+    losses = Losses(
+        member=rng.normal(size=60), nonmember=rng.normal(size=60), person=(owner, owner + 20), id=(ids, ids)
+    )
+    combined = per_record(losses).losses.person
+    found, again = codes(combined), codes(PerGroup(*map(np.copy, combined)))
+    assert found.pooled.tolist() == again.pooled.tolist()
+    assert found.labels.tolist() == again.labels.tolist()
+
+
+def test_a_changed_column_is_read_again():
+    """An audit of new losses counts the people whom a read-only view shows now."""
+    people = np.zeros(1000, dtype=np.int64)
+    view, others = people.view(), np.arange(1000, 2000)
+    view.setflags(write=False)
+    others.setflags(write=False)
+    counted = []
+    for number in (20, 50):
+        people[:] = np.arange(1000) % number
+        losses = Losses(member=np.arange(1000.0), nonmember=np.arange(1000.0), person=(view, others))
+        counted.append(auditor.audit(losses, persons=EachRecord()).data["persons"][0])
+    assert counted == [20, 50]
 
 
 @pytest.mark.parametrize(

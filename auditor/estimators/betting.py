@@ -155,7 +155,7 @@ class Bets:
         Of many scores only some are tried: the smallest, the largest, and ranks about 1% apart.
         """
         scores = np.sort(self._ordered, axis=None, kind="stable")
-        scores = scores[np.append(np.diff(scores) > 0, True)]
+        scores = scores[np.append(scores[1:] > scores[:-1], True)]
         ranks = _RANKS[: np.searchsorted(_RANKS, scores.size)]
         left = np.concatenate([ranks, scores.size - 1 - ranks])
         between = scores[left] / 2 + scores[np.minimum(left + 1, scores.size - 1)] / 2

@@ -81,7 +81,7 @@ def _spelled(column: Array) -> tuple[Integers, Array, Booleans]:
     return at, words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
 
 
-_PLAIN = {str, np.str_, type(None)}  # types that Arrow spells as Python does
+_PLAIN = {str, type(None)}  # types that Arrow spells as Python does
 _SEVERAL = 1_000  # rows that repay its import
 
 
@@ -93,18 +93,13 @@ def _distinct(values: Array) -> tuple[Integers, list[Any]]:
     import pyarrow as pa
 
     if values.dtype.kind in "US":  # as bytes, which need not be decoded row by row
-        bits = (
-            pa.binary(values.dtype.itemsize),
-            values.size,
-            [None, pa.py_buffer(np.ascontiguousarray(values))],
-        )
-        encoded = pa.FixedSizeBinaryArray.from_buffers(*bits).dictionary_encode()
-        return encoded.indices.to_numpy(), np.frombuffer(
-            b"".join(encoded.dictionary.to_pylist()), values.dtype
-        ).tolist()
+        row, buffers = pa.binary(values.dtype.itemsize), [None, pa.py_buffer(np.ascontiguousarray(values))]
+        encoded = pa.FixedSizeBinaryArray.from_buffers(row, values.size, buffers).dictionary_encode()
+        items = np.frombuffer(b"".join(encoded.dictionary.to_pylist()), values.dtype)
+        return encoded.indices.to_numpy(), items.tolist()
     try:
         encoded = pa.array(values).dictionary_encode(null_encoding="encode")
-    except ValueError:  # such as text with half a character
+    except (ValueError, pa.ArrowException):  # text with half a character, or a type that Arrow does not have
         return every
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
@@ -129,8 +124,8 @@ def codes(pair: PerGroup) -> Codes:
     (array([ 0,  1, -1]), array([1, 2]), ['b', 'a', 'c'])
     """
     key = id(pair.member), id(pair.nonmember)
-    if key in _CODED:
-        return _CODED[key]
+    if (known := _CODED.get(key)) is not None:
+        return known
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
         at, labels = _distinct(np.concatenate(pair))  # no blanks to find, and no text to make
         words, none = np.array(labels, dtype=object), np.zeros(len(labels), np.bool_)
@@ -145,21 +140,16 @@ def codes(pair: PerGroup) -> Codes:
     )
     result = Codes(member, nonmember, np.array(list(seen), dtype=object))
     if not any(column.flags.writeable for column in pair):
-        _keep(pair, result)
+        _CODED[key] = result
+        for column in pair:
+            weakref.finalize(column, _CODED.pop, key, None)
     return result
 
 
-_CODED: dict[
-    tuple[int, int], Codes
-] = {}  # of the read-only columns that are alive: an audit reads each several times
-
-
-def _keep(pair: PerGroup, result: Codes) -> None:
-    key = id(pair.member), id(pair.nonmember)
-    _CODED[key] = result
-    for column in pair:
-        column.setflags(write=False)
-        weakref.finalize(column, _CODED.pop, key, None)
+# Of the read-only columns that are alive: an audit reads each several times.
+_CODED: dict[tuple[int, int], Codes] = {}
+# Before an audit: such columns may be views of what the caller changed since the last one.
+forget = _CODED.clear
 
 
 def _word(item: Any) -> str:
@@ -646,16 +636,12 @@ def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> 
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
     firsts: list[tuple[Array, Booleans]] = []
-    numbers: list[Integers] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
         firsts.append((first, same))
-        numbers.append(ordered[side.starts])
     if all(same.all() for _, same in firsts):
-        result = PerGroup(*(first for first, _ in firsts))
-        _keep(result, Codes(numbers[0], numbers[1], coded.labels))
-        return result
+        return PerGroup(*(first for first, _ in firsts))
     if not mixed:
         return None
     spelled = ((text(first), same) for first, same in firsts)

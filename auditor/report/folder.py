@@ -7,7 +7,8 @@ import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -149,15 +150,18 @@ def _drawn(
     }
     missing = {name: page for name, page in pages.items() if name not in texts}
     if workers > 1 and len(missing) > _FEW:
-        # New processes, and no copies of this one, whose threads may hold locks.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool, ExitStack() as stack:
+        # New processes, and no copies of this one, whose threads may hold locks; where one is killed, this one draws the rest.
+        with (
+            suppress(BrokenProcessPool),
+            ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+            ExitStack() as stack,
+        ):
             if current_thread() is main_thread():  # new processes inherit it: Ctrl-C is for this one alone
                 stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
             drawn = pool.map(_Page.drawn, missing.values())
             stack.close()
             texts |= zip(missing, drawn, strict=True)
-    else:
-        texts |= {name: page.drawn() for name, page in missing.items()}
+    texts |= {name: page.drawn() for name, page in missing.items() if name not in texts}
     there = {name: text for name in pages if (text := texts[name]) is not None}
     return there, {name: pages[name].stamp(text) for name, text in there.items()}
 

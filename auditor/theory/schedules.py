@@ -125,16 +125,18 @@ def merged(phases: Sequence[Phase], pair: StepPair) -> Steps:
     mean = np.bincount(kind, steps.count * share) / count
     spread = np.bincount(kind, steps.count * (share - mean[kind]) ** 2)
     used, ends = np.unique([kinds, kinds + 1], return_inverse=True)
-    sides = edges[used], values[np.searchsorted(starts, used, side="right") - 1]
-    noises, rates = sides if by_noise else sides[::-1]
+    best = np.full(kinds.size, -np.inf)  # of the other, which the levels round to the worse side
+    np.maximum.at(best, kind, other)
 
-    def kinds_of(places: npt.NDArray[Any], counts: Floats) -> Steps:
-        rows = zip(noises[places], -rates[places], counts.round().astype(int).tolist(), strict=True)
+    def kinds_of(owns: Floats, others: Floats, counts: Floats) -> Steps:
+        noises, rates = (owns, others) if by_noise else (others, owns)
+        rows = zip(noises, -rates, counts.round().astype(int).tolist(), strict=True)
         return together([Phase(*row) for row in rows], pair)
 
     near, far = ends.reshape(2, -1)
-    levels = kinds_of(np.arange(used.size), np.full(used.size, count.max()))  # for the digits of each
-    least = kinds_of(np.where(mean == 1, near, far), count)
+    most = np.full(used.size, count.max())  # for the digits of each
+    levels = kinds_of(edges[used], values[np.searchsorted(starts, used, side="right") - 1], most)
+    least = kinds_of(edges[used][np.where(mean == 1, near, far)], best, count)
     columns = levels.noise[near], levels.rate[near]
     return Mixed(*columns, count, levels, near, far, mean, np.asarray(spread, dtype=np.float64), least)
 

@@ -790,3 +790,23 @@ def test_a_transform_of_hugging_face_is_applied():
 
     losses = collect(logits, data(X[:N], y[:N]), data(X[N:], y[N:]), label="y", output="logits")
     np.testing.assert_allclose(losses.member, WANT[Classification][:N], atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [16, 128])
+@pytest.mark.parametrize("form", ["pairs", "dictionaries"])
+def test_a_loader_may_write_each_batch_into_the_same_arrays(size, form):
+    """The first batches are held for the trial, and keep their own values."""
+
+    def batches(x, y):
+        buffer, labels = np.empty((size, x.shape[1])), np.empty(size, dtype=y.dtype)
+        for start in range(0, len(y) // size * size, size):
+            buffer[:], labels[:] = x[start : start + size], y[start : start + size]
+            yield (buffer, labels) if form == "pairs" else {"x": buffer, "y": labels}
+            buffer[:], labels[:] = np.nan, 0
+
+    y, n = Y[Classification], N // size * size
+    label = None if form == "pairs" else "y"
+    found = collect(logits, batches(X, y[:N]), batches(X[N:], y[N:]), label=label, output="logits")
+    expected = collect(logits, (X[:n], y[:n]), (X[N : N + n], y[N : N + n]), output="logits")
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+    np.testing.assert_allclose(found.nonmember, expected.nonmember, rtol=1e-12)

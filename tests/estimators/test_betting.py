@@ -140,7 +140,7 @@ def test_what_was_won_is_never_computed_anew(rng):
     assert (again.log_evidence, again.most) == path[39]
     assert np.all(np.diff([most for _, most in path]) >= 0)
     # The first pair is looked at and not bet on: no threshold could have been fixed before it.
-    assert path[0] == (pytest.approx(0.0, abs=1e-12), 0.0)
+    assert path[0] == pytest.approx((0.0, 0.0), abs=1e-12)
 
 
 @pytest.mark.parametrize("decimals", [0, 1, 15])
@@ -155,6 +155,12 @@ def test_pairs_one_by_one_or_all_at_once(rng, decimals):
     for bets in (single, parts):
         assert (bets.pairs, bets.most) == (400, pytest.approx(whole.most))
         np.testing.assert_allclose(bets.most_of_each, whole.most_of_each, rtol=1e-12, atol=1e-12)
+
+
+def test_scores_of_any_size():
+    """The largest doubles are compared without overflow."""
+    largest = np.finfo(float).max * np.array([-1.0, 1.0])
+    assert Bets(Lines.of_curve(PURE)).add(*np.tile(largest, (2, 20))).max() == pytest.approx(0.0)
 
 
 def test_a_block_is_fixed_before_its_first_pair(rng):

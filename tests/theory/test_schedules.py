@@ -103,6 +103,15 @@ def test_a_claim_says_that_its_steps_were_merged():
     assert 0.99 * advantage.upper < advantage.lower < advantage.upper
 
 
+def test_the_lower_bound_where_noise_and_rates_both_vary():
+    """It lies below the advantage of all steps composed one by one, though the levels round the rates up."""
+    rng = np.random.default_rng(1)
+    training = DPSGD(rng.uniform(0.6, 2, MANY), rng.uniform(0.001, 0.05, MANY), MANY)
+    exact = _ComposedLaw(together(training.phases, StepPair.of(training, ADD_REMOVE)), 0.0).total_variation()
+    advantage = total_variation(training, adjacency=ADD_REMOVE)
+    assert 0.9 * exact < advantage.lower < exact < advantage.upper < 1.1 * exact
+
+
 def test_as_many_equal_steps_stay_exact():
     """Twenty thousand steps of few kinds are composed as they are."""
     noise = np.tile([0.8, 1.0, 1.3], 7000)

@@ -153,6 +153,16 @@ def _labelled(name: str, pair: Any, task: Task | None, *, least: int = 2) -> Bat
     return Batch(records, np.full(len(records), records.name == "member"), columns)
 
 
+def _copied(item: Any) -> Any:
+    """Return a batch with arrays of its own: a loader may write the next one into the same, before the model is done."""
+    if isinstance(item, np.ndarray):
+        return item.copy()
+    if isinstance(item, Mapping):
+        return {key: _copied(part) for key, part in item.items()}
+    pair = type(item) in (tuple, list) and len(item) <= 2  # noqa: PLR2004 - not a list of records
+    return type(item)(map(_copied, item)) if pair else item
+
+
 def _batch(name: str, item: Any, group: Any, task: Task | None) -> Batch:
     """Return a batch that a loader gave: a pair (x, y), x alone, or a dictionary or a table with the labels; or texts."""
     several = isinstance(item, tuple | list)
@@ -207,7 +217,7 @@ def _batches(name: str, group: Any, task: Task | None, size: int) -> Iterator[Ba
         yield _labelled(name, data, task)
         return
     for item in _items(f"{name}s", data, size, texts=task is None):
-        batch = _batch(name, item, group, task)
+        batch = _batch(name, _copied(item), group, task)
         features, n = batch.records.features, len(batch.records)
         own = (*getattr(features, "columns", ()), *getattr(features, "shape", ())[1:])
         if width not in (None, own):

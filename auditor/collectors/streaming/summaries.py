@@ -359,8 +359,10 @@ class Summary:
             raise InputError(
                 "counts must be of rows with a loss, got a bin without a number; correct the others."
             )
-        result = cls(**{name: columns[name] for name in _COLUMNS} | about)
-        known, rows = result.n_member + result.n_nonmember, int(columns["records"].sum())
+        result, records = cls(**{name: columns[name] for name in _COLUMNS} | about), columns["records"]
+        if np.asarray(records).dtype.kind not in "iu":
+            raise InputError(f"records must hold whole numbers, got type {np.asarray(records).dtype}.")
+        known, rows = result.n_member + result.n_nonmember, int(records.sum())
         if known != rows:
             raise InputError(
                 f"counts must be of rows with a membership of 0 or 1, got {known:,} such rows of {rows:,}; correct the others."

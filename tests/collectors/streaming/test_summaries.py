@@ -369,11 +369,12 @@ def test_the_query_of_the_documentation_is_spelled_for_each_database(dialect):
 
 
 def test_counts_of_a_database_are_of_all_rows():
-    """Counts without the number of all rows, of a missing loss, or of fewer rows are refused."""
+    """Counts without the number of all rows, with one that is missing, of a missing loss, or of fewer rows are refused."""
     counts = {"bin": [1, 2], "member": [3, 0], "nonmember": [1, 4], "records": [4, 4]}
     assert Summary.from_counts(counts, loss="margin").loss == "margin"
     for name, column, words in (
         ("records", [4, 6], "got 8 such rows of 10"),
+        ("records", [4, math.nan], "records must hold whole numbers, got type float64"),
         ("bin", [1.0, math.nan], "must be of rows with a loss"),
     ):
         with pytest.raises(auditor.InputError, match=words):
