@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -329,8 +330,8 @@ def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
     """Return the number of candidates whose bound is at least that large."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic. About as many are looked at first as the error allows.
-    about = {hits: law.about(hits) for hits in every}
-    left = sorted((hits for hits in every if about[hits] > -math.inf), key=about.__getitem__, reverse=True)
+    rated = sorted(((law.about(hits), hits) for hits in every), key=itemgetter(0), reverse=True)
+    left = [hits for value, hits in rated if value > -math.inf]
     result, at = 0, math.ceil(law.alpha * len(every))
     large, small = ([], []) if drawn else _seen(law, epsilon)
     for seen, is_large in ((large, True), (small, False)):
