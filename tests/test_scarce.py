@@ -76,7 +76,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_half_written(tmp_path, rng, mon
     [
         ("report result.json", "json.loads", "there is not enough memory (3 GiB); free some, or use fewer"),
         (
-            "compare result.json result.json",
+            "compare result.json other.json",
             "json.loads",
             "there is not enough memory (3 GiB); free some, or use fewer",
         ),
@@ -101,6 +101,7 @@ def test_too_little_memory_is_one_sentence(command, place, words, tmp_path, rng,
     monkeypatch.chdir(tmp_path)
     leaking(tmp_path / "losses.csv", rng)
     assert run("audit", "losses.csv", "--quiet", "--json", "result.json") == 0
+    assert run("audit", "losses.csv", "--quiet", "--json", "other.json", "--model", "Another") == 0
     content = (tmp_path / "losses.csv").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 

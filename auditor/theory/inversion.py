@@ -238,13 +238,18 @@ class _Integrand:
         around = start + growth(_WIDE * half, _HIGH * half)
         atom = self.atom + (self.centre + self.reach) * _HIGH * half
         here = float(np.logaddexp(start + growth(half, 0.0), self.atom))
+        ends = here, float(np.logaddexp(around, atom))
+        if not self.spread.any():
+            return *ends, 0.0
         # Unequal steps are V/2 |A - B|^2 off, times what the others are: each is F + (w_j - w) (A - B).
-        least = size * np.exp(-half * np.abs(relative))
+        least = np.maximum(size * np.exp(-half * np.abs(relative)), _SMALLEST)
         times = (self.order**2 + (centre + half) ** 2) / (self.order * (self.order - 1))
         apart = times * self.apart / least
         others = here + float(np.sqrt(self.steps * self.spread) @ apart)
-        unequal = float(self.spread @ apart**2) / times * half / (self.order * (self.order - 1)) / math.pi
-        return here, float(np.logaddexp(around, atom)), unequal * math.exp(min(others, _LARGEST))
+        with np.errstate(over="ignore"):
+            squares = float(self.spread @ apart**2)
+        unequal = squares / times * half / (self.order * (self.order - 1)) / math.pi
+        return *ends, unequal * math.exp(min(others, _LARGEST))
 
     def values(self, t: Floats) -> tuple[Complexes, Floats]:
         """Return M/M(k) less the atom at t, and its relative rounding error at most."""
