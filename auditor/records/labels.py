@@ -3,6 +3,7 @@
 import math
 import warnings
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -140,10 +141,28 @@ def codes(pair: PerGroup) -> Codes:
     )
     result = Codes(member, nonmember, np.array(list(seen), dtype=object))
     if not any(column.flags.writeable for column in pair):
-        _CODED[key] = result
-        for column in pair:
-            weakref.finalize(column, _CODED.pop, key, None)
+        _keep(pair, result)
     return result
+
+
+def _keep(pair: PerGroup, result: Codes) -> None:
+    key = id(pair.member), id(pair.nonmember)
+    _CODED[key] = result
+    for column in pair:
+        column.setflags(write=False)
+        weakref.finalize(column, _CODED.pop, key, None)
+
+
+def _renumbered(sides: Sequence[Integers], labels: Array) -> Codes:
+    """Return some of the codes of labels as those of a column of its own: in the order in which they first appear."""
+    joined = np.concatenate(sides)
+    backwards = np.flatnonzero(joined >= 0)[::-1]
+    first = np.full(labels.size, joined.size)
+    first[joined[backwards]] = backwards  # what is written last stays
+    order = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < joined.size))]
+    number = np.full(labels.size + 1, -1)  # no label has the last place, too
+    number[order] = np.arange(order.size)
+    return Codes(number[sides[0]], number[sides[1]], labels[order])
 
 
 # Of the read-only columns that are alive: an audit reads each several times.
@@ -636,12 +655,16 @@ def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> 
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
     firsts: list[tuple[Array, Booleans]] = []
+    numbers: list[Integers] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
         ordered, first = code[side.order], column[side.order][side.starts]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
         firsts.append((first, same))
+        numbers.append(ordered[side.starts])
     if all(same.all() for _, same in firsts):
-        return PerGroup(*(first for first, _ in firsts))
+        result = PerGroup(*(first for first, _ in firsts))
+        _keep(result, _renumbered(numbers, coded.labels))
+        return result
     if not mixed:
         return None
     spelled = ((text(first), same) for first, same in firsts)
