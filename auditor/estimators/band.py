@@ -55,7 +55,7 @@ def local_level(size: int, alpha: float) -> float:
         middle = (low * high) ** 0.5
         ends = _limits_at(ranks, size, middle)
         leave = ((drawn < ends[0][:, None]) | (drawn > ends[1][:, None])).any(axis=0)
-        # Who leaves the limits at one level does at each larger one, so only the others are looked at again, or only they.
+        # A draw that leaves the limits at one level leaves them at each larger one: only those not yet decided stay.
         left = surely + int(np.count_nonzero(leave))
         if left <= allowed:
             low, surely, drawn = middle, left, drawn[:, ~leave]

@@ -208,7 +208,7 @@ def only_a_bound(training: DPSGD) -> str:
     if training.fixed_size and training.steps > 1 and sampled:
         return "Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach."
     if len(sampled) > MOST_KINDS:
-        return f"{len(sampled):,} different steps are described by a law that dominates theirs: by less than 1e-4 of epsilon where they are alike, by some percent where they differ widely."
+        return f"{len(sampled):,} different steps are described by a law that dominates theirs: by less than 1e-4 of epsilon where they are alike, by several percent, at a very small delta up to a fifth, where noise and rates differ widely."
     if training.steps > 1 and any(phase.sampling_rate < _LEAST_RATE for phase in sampled):
         return f"Sampling rates below {_LEAST_RATE:g} count as {_LEAST_RATE:g}."
     return ""

@@ -350,7 +350,7 @@ class Summary:
 
         >>> Summary.from_counts({"bin": [1, 2], "member": [3, 0], "nonmember": [1, 4], "records": [4, 5]})
         Traceback (most recent call last):
-        auditor.core.errors.InputError: counts must be of rows with a membership of 0 or 1, got 8 such rows of 9; correct the others.
+        auditor.core.errors.InputError: counts must be of rows with a membership of 0 or 1, got 8 such rows of 9, 4 of 5 in bin 2; correct the others.
         """
         table = open_table(counts, name="counts")
         hint = "See 'Count losses in a database' in the documentation of summaries."
@@ -362,10 +362,12 @@ class Summary:
         result, records = cls(**{name: columns[name] for name in _COLUMNS} | about), columns["records"]
         if np.asarray(records).dtype.kind not in "iu":
             raise InputError(f"records must hold whole numbers, got type {np.asarray(records).dtype}.")
-        known, rows = result.n_member + result.n_nonmember, int(records.sum())
-        if known != rows:
+        known = np.asarray(columns["member"]) + np.asarray(columns["nonmember"])
+        if (known != records).any():
+            at = int(np.argmax(known != records))
             raise InputError(
-                f"counts must be of rows with a membership of 0 or 1, got {known:,} such rows of {rows:,}; correct the others."
+                f"counts must be of rows with a membership of 0 or 1, got {known.sum():,} such rows of {records.sum():,},"
+                f" {known[at]:,} of {records[at]:,} in bin {columns['bin'][at]}; correct the others."
             )
         return result
 

@@ -355,7 +355,10 @@ def test_the_query_of_the_documentation_gives_the_same_counts(table, engine):
     assert same(Summary.from_counts(counts), Summary.from_files([whole]))
     unknown = pd.DataFrame({"loss": 0.1, "member": [None, 2.0]})
     counts = ENGINES[engine](module, pd.concat([table, unknown]))
-    with pytest.raises(auditor.InputError, match=r"got [0-9,]+ such rows of [0-9,]+; correct the others"):
+    with pytest.raises(
+        auditor.InputError,
+        match=r"got [0-9,]+ such rows of [0-9,]+, [0-9,]+ of [0-9,]+ in bin -?[0-9]+; correct",
+    ):
         Summary.from_counts(counts)
 
 
@@ -373,7 +376,8 @@ def test_counts_of_a_database_are_of_all_rows():
     counts = {"bin": [1, 2], "member": [3, 0], "nonmember": [1, 4], "records": [4, 4]}
     assert Summary.from_counts(counts, loss="margin").loss == "margin"
     for name, column, words in (
-        ("records", [4, 6], "got 8 such rows of 10"),
+        ("records", [4, 6], "got 8 such rows of 10, 4 of 6 in bin 2"),
+        ("records", [3, 5], "got 8 such rows of 8, 4 of 3 in bin 1"),
         ("records", [4, math.nan], "records must hold whole numbers, got type float64"),
         ("bin", [1.0, math.nan], "must be of rows with a loss"),
     ):
