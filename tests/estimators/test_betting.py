@@ -128,7 +128,7 @@ def test_the_delta_of_the_wrong_order_refutes_a_true_claim(rate, noise, adding, 
     assert right < 0.2
 
 
-def test_what_was_won_is_never_computed_anew(rng):
+def test_what_was_won_is_never_computed_again(rng):
     """The evidence after some pairs is the same whatever comes later, and the largest of it never falls."""
     pairs, lines = rng.normal(size=(60, 2)), Lines.of_curve(PURE)
     bets, path = Bets(lines), []
