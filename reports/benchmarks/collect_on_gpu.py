@@ -113,19 +113,24 @@ def main() -> None:
     small = parser.parse_args().small
     warnings.filterwarnings("ignore")
     device = "cpu" if small else "cuda"
-    rng, n = np.random.default_rng(0), 200 if small else 40_000
+    rng, sizes = np.random.default_rng(0), (200,) if small else (1_000, 10_000, 40_000)
     print("| model | seconds by hand | seconds of the collection | ratio | losses apart by |")
     print("| --- | --: | --: | --: | --: |")
-    images = rng.normal(size=(n, 3, 32, 32)).astype(np.float32)
-    labels, half = rng.integers(0, 10, n), n // 2
+    images = rng.normal(size=(sizes[-1], 3, 32, 32)).astype(np.float32)
+    labels = rng.integers(0, 10, sizes[-1])
     for kind in (torch.float32, torch.bfloat16):
         torch.manual_seed(0)
         network = residual_network(8 if small else 64).to(device, kind)
-        show(
-            f"residual network, {str(kind).removeprefix('torch.')}, {n:,} images",
-            lambda: by_hand(network, images, labels, device),  # noqa: B023 - called at once
-            lambda: auditor.collect(network, (images[:half], labels[:half]), (images[half:], labels[half:])),  # noqa: B023
-        )
+        for n in sizes:
+            some, half = (images[:n], labels[:n]), n // 2
+            members, others = [
+                tuple(each[part] for each in some) for part in (slice(half), slice(half, None))
+            ]
+            show(
+                f"residual network, {str(kind).removeprefix('torch.')}, {n:,} images",
+                lambda: by_hand(network, *some, device),  # noqa: B023 - called at once
+                lambda: auditor.collect(network, members, others),  # noqa: B023
+            )
     from transformers import GPT2Config, GPT2LMHeadModel
 
     size = (

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -95,9 +94,11 @@ class Preflight:
 def preflight(
     scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None, whole: bool = False
 ) -> Preflight:
-    """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
+    """Try a scorer on a few records of each group: ten of them, and then all.
 
-    A server gets the ten once more, in another order and in two batches: its answers must follow them.
+    If the ten have the same losses among all, these depend neither on chance nor on the batch. Otherwise, and always from a
+    server, the ten are scored again and one of them alone. A server also gets the ten in another order and in two batches:
+    its answers must follow them.
 
     Args:
         scorer: Scorer of the groups.
@@ -126,13 +127,17 @@ def preflight(
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     [first] = tried(few)
     split = np.array_split(np.arange(len(few))[::-1], 2) if _server(scorer) and len(few) > 1 else []
-    halves = [few.take(rows) for rows in split]
-    answers = tried(few, few.part(0, 1), *halves, *(some if more else ()))
-    again, alone, *back_again = islice(answers, 2 + len(halves))
-    most = [*answers] or [first]
+    checks = [few, few.part(0, 1), *map(few.take, split)]
+    if _server(scorer) or not more:
+        again, alone, *others = tried(*checks, *(some if more else ()))
+    else:
+        others = [*tried(*some)]
+        same = _gap(others[0].losses, first.losses, scorer.scale) is None
+        again, alone = (first, first) if same else tried(*checks)
+    back_again, most = others[: len(split)], others[len(split) :] or [first]
     of_texts = scorer.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
-    if halves:
+    if split:
         _refuse_other_rows(first, back_again)
     by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
     warned = _columns(scorer, [(item.records, item.outputs) for item in most])

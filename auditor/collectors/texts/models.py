@@ -413,7 +413,8 @@ class Network:
 # --- A network with its tokenizer reads texts ---
 
 
-_CHECKED = 1024  # texts encoded at a time when only looked at
+_AT_ONCE = 1024  # texts read at a time, and sorted by length
+_FILLED = 7 / 8  # least length of a text in a batch, as a share of the longest
 _LEAST = 2  # tokens of a text, because the first has no log-probability
 
 
@@ -468,7 +469,7 @@ class CausalModel:
         MissingExtraError: PyTorch is not installed.
     """
 
-    records_at_once: ClassVar[int] = 256  # of which as many run at once as memory allows
+    records_at_once: ClassVar[int] = _AT_ONCE  # of which as many run at once as memory allows
 
     @quietly()
     def __init__(
@@ -501,8 +502,8 @@ class CausalModel:
     def check(self, records: Records) -> int:
         """Refuse texts that are too short or too long; return how many will be cut, or scored in windows."""
         cut = 0
-        for start in range(0, len(records), _CHECKED):
-            part = records.part(start, start + _CHECKED)
+        for start in range(0, len(records), _AT_ONCE):
+            part = records.part(start, start + _AT_ONCE)
             cut += sum(self._too_long(text.tokens) for text in self._encoded(part))
         return cut
 
@@ -543,12 +544,14 @@ class CausalModel:
         return [_Window(stop - most, stop, first) for stop, first in zip(stops, firsts, strict=True)]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
-        """Return batches of texts of similar length, as many as keep their logits within the limit."""
+        """Return batches of texts of similar length, so that little is padded, whose logits stay within the limit."""
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         while order:
-            room = max(1, self.network.room // (lengths[order[0]] * self.network.vocabulary))
-            yield order[:room]
-            order = order[room:]
+            longest = lengths[order[0]]
+            room = max(1, self.network.room // (longest * self.network.vocabulary))
+            count = sum(lengths[row] >= _FILLED * longest for row in order[:room])
+            yield order[:count]
+            order = order[count:]
 
     def _encoded(self, records: Records) -> list[_Encoded]:
         texts = passages(records, render=self._encoder.render)
