@@ -137,7 +137,7 @@ def main() -> None:
         {"n_embd": 64, "n_layer": 2, "n_head": 2} if small else {"n_embd": 1024, "n_layer": 24, "n_head": 16}
     )
     model = GPT2LMHeadModel(GPT2Config(vocab_size=8000, n_positions=512, **size)).eval().to(device)
-    lengths = rng.integers(16, 256, 40 if small else 4000)
+    lengths = rng.integers(16, 256, 40 if small else 2000)
     texts = [" ".join(map(str, rng.integers(0, 8000, length))) for length in lengths]
 
     def encode(some: list[str]) -> list[list[int]]:
