@@ -368,7 +368,7 @@ _MISSING = np.uint64(0x7FF8000000000000)  # the bits of a quiet NaN
 _NEGATIVE_ZERO = np.int32(-(2**31))  # the bits of -0.0 in single precision
 _LARGEST = int(np.finfo(np.float64).max)
 _MASK = 2**64 - 1
-_BLOCK = 2**15  # cells hashed at a time, so that they stay in the processor's cache
+_BLOCK = 2**17  # cells hashed at a time, so that they stay in the processor's cache
 _STRETCH = 2**12  # rows of a table of columns at a time
 _MANY = 64  # columns from which a call for each row costs less than a few operations on each cell
 
@@ -431,7 +431,7 @@ def _single(block: Array) -> npt.NDArray[np.float32] | None:
     if block.dtype.itemsize > 2 and block.dtype != np.float32:  # noqa: PLR2004 - bytes, of which float32 has 3 for digits
         return None
     result = np.ascontiguousarray(block, dtype=np.float32)
-    return None if np.isnan(result).any() or (result.view(np.int32) == _NEGATIVE_ZERO).any() else result
+    return None if np.isnan(result.max()) or result.view(np.int32).min() == _NEGATIVE_ZERO else result
 
 
 def _digested(words: _Hashes) -> _Hashes:

@@ -1,5 +1,7 @@
 """PyTorch modules on devices: memory that is too small, and tensors that NumPy cannot read."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -36,6 +38,26 @@ def test_a_batch_that_does_not_fit_is_halved(rng, dtype, most):
     expected = auditor.collect(model, members, nonmembers)
     np.testing.assert_allclose(found.member, expected.member, rtol=1e-6 if dtype is torch.float32 else 0.05)
     assert found.history == expected.history
+
+
+@pytest.mark.parametrize(
+    ("width", "most"), [(3, 4096), (2**10, 2**9), (2**18, 32)], ids=["narrow", "two mebibytes", "wide"]
+)
+def test_a_call_has_as_many_records_as_the_cache_holds(width, most):
+    """At most 4,096 records, or 2 MiB of their features, but always 32: larger calls take a processor several times as long."""
+
+    class First(torch.nn.Module):
+        sizes: ClassVar[list[int]] = []
+
+        def forward(self, x):
+            self.sizes.append(len(x))
+            return x[:, :2]
+
+    n = 2 * most + 3
+    members = np.zeros((n, width), dtype=np.float32), np.arange(n) % 2
+    auditor.collect(First(), members, tuple(part[:40] for part in members), output="logits")
+    first = First.sizes.index(most)
+    assert First.sizes[first : first + 3] == [most, most, 3]
 
 
 def test_a_record_that_does_not_fit_is_refused(rng):

@@ -157,6 +157,9 @@ def _external_data(message: Any) -> Iterator[Any]:
 # --- An ONNX model as a predictor ---
 
 
+_AT_ONCE = 4096  # records, for what the layers of a network hold grows with them
+
+
 def open_session(path: Path) -> Any:
     """Return an onnxruntime session, which has the threads and the processor that onnxruntime chooses.
 
@@ -195,6 +198,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         source=f"{answers[0].dtype} {kind or 'predictions'} of an ONNX model's output {session.output!r}{remark}",
         output=kind,
         classes=_classes(session, graph, answers) if isinstance(task, Classifier) else None,
+        records_at_once=_AT_ONCE,
     )
 
 

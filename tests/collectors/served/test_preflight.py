@@ -3,6 +3,7 @@
 import itertools
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -254,6 +255,25 @@ def test_a_model_that_memorised_its_members_returns_no_labels():
     groups.append(Records("nonmember", np.tile([0.3, 0.6], 50), np.tile([0, 1], 50)))
     found = preflight(memory, groups)
     assert found.warnings == found.provisional == ()
+
+
+def test_a_steady_model_is_tried_once():
+    """Where the first ten have the same losses among all, neither these again nor one of them alone is scored."""
+    sizes = []
+
+    def predict(x, drift=0.0):
+        sizes.append(len(x))
+        p = x + drift * len(sizes)
+        return np.stack([1 - p, p], axis=1)
+
+    x = np.linspace(0.1, 0.4, 1000)
+    groups = [Records("member", x, np.zeros(1000)), Records("nonmember", x, np.zeros(1000))]
+    assert not preflight(ModelScorer(predictor(predict, task=Classification())), groups).warnings
+    assert sizes == [10, 100, 100]
+    sizes.clear()
+    other = predictor(partial(predict, drift=1e-3), task=Classification())
+    assert not preflight(ModelScorer(other), groups).deterministic
+    assert sizes == [10, 100, 100, 10, 1]
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 64])
