@@ -9,6 +9,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,7 @@ def _plain(series: Any) -> Array:
     return values
 
 
+@lru_cache(maxsize=4)
 def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"column {place}" for place in range(width))
 
