@@ -4,7 +4,7 @@
     python reports/benchmarks/collect_on_gpu.py
 
 Prints seconds of the loop and of the collection, their ratio, and how far the losses are apart; under four minutes on one GPU.
-``--small`` runs a few records on the processor, to try the script.
+Results: ``collect_on_gpu.md``. ``--small`` runs a few records on the processor, to try the script.
 """
 
 import argparse
