@@ -62,7 +62,9 @@ class Ranked:
 # in this way is due to Fay, Proschan and Brittain 2015; with ranks in place of counts its level is proven, not conjectured.
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)  # more leave the result as it is, to 1e-10 of the level
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(
+    32
+)  # more leave the result as it is, to 1e-10 of the level
 # What lies outside the range of the integration, as a share of the level: counted in full, so on the safe side.
 _OUTSIDE = 1e-7
 _TOLERANCE = 1e-10

@@ -53,7 +53,7 @@ _NOTHING = 1e-20
 # Panels are widened by this much after each that is good, and narrowed by this much until one is.
 _WIDER, _NARROWER = 1.6, 0.6
 # Numbers evaluated, a fraction of a second's work, and more for each kind of step.
-_BUDGET, _FOR_EACH = 3e7, 1e5
+_BUDGET, _FOR_EACH = 3e8, 1e5
 # From so much work on the tail may be longer, with this power of it.
 _CHEAP, _LAXER = 4e6, 4.0
 # The cost of a panel, in numbers evaluated.

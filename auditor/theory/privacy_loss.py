@@ -21,7 +21,7 @@ from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
 from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
-from auditor.theory.schedules import MOST_KINDS, Mixed, merged
+from auditor.theory.schedules import Mixed, levels_of, merged
 from auditor.theory.steps import Steps, step_epsilons
 
 # --- The interface of the law of a privacy loss ---
@@ -189,7 +189,7 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
 
     Args:
         training: Noise, sampling rate and steps; vectors take time with the number of distinct steps, of which more than 1,024
-            are described by a law that dominates theirs (`auditor.theory.schedules`).
+            (64 with batches of a fixed size) are described by a law that dominates theirs (`auditor.theory.schedules`).
         adjacency: Relation between neighbouring training sets; batches of a fixed size are for replaced records only.
 
     Raises:
@@ -205,9 +205,16 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
 def only_a_bound(training: DPSGD) -> str:
     """Return why the law of this run bounds that of every two neighbours without being that of any; empty if it is one's."""
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
+    pair = gaussian.StepPair.FIXED_SIZE if training.fixed_size else gaussian.StepPair.ADD_REMOVE
+    many = len(sampled) > 2 * levels_of(pair)
     if training.fixed_size and training.steps > 1 and sampled:
-        return "Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach."
-    if len(sampled) > MOST_KINDS:
+        levels = (
+            f", and {len(sampled):,} different steps by {levels_of(pair)} of them: by several percent"
+            if many
+            else ""
+        )
+        return f"Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach{levels}."
+    if many:
         return f"{len(sampled):,} different steps are described by a law that dominates theirs: by less than 1e-4 of epsilon where they are alike, by several percent, at a very small delta up to a fifth, where noise and rates differ widely."
     if training.steps > 1 and any(phase.sampling_rate < _LEAST_RATE for phase in sampled):
         return f"Sampling rates below {_LEAST_RATE:g} count as {_LEAST_RATE:g}."

@@ -3,16 +3,15 @@ r"""Many different steps by few levels: a bound on their law that is close to se
 Every step is replaced by a coin that all can see and one of two steps, its neighbours on a grid of levels. That is never
 harder to distinguish, because sup P(A) - e^eps Q(A) is convex between the levels, at every eps:
 
-* in the sampling rate, at one noise: P and Q are linear in it, and a largest value of linear functions is convex (batches of
-  a fixed size: p f(x/p) is convex in p where f is convex);
+* in the sampling rate, at one noise: P and Q are linear in it, and a largest value of linear functions is convex;
 * in s^m, s the noise, at one rate, where m + 1 >= d^2/(4 s^2), d the distance of the two means. At the best edge c, with
   u = -c/s, mu = 1/s, and a and b the weights (1-p)(e^eps - 1) phi(u) and p e^eps phi(u - mu), the weight of the positive part is
   a + b, and s^2 (a + 2b)/mu times the second derivative in s is
 
       2 (a + 2b)^2 + (a + 2b)^2 u^2 + mu a (a + 2b) u - 4 mu^2 b (a + b) >= (a + 2b)^2 (2 - mu^2) + 3 mu^2 a^2/4
 
-  at any u, which s^m raises by (m - 1)(a + 2b)^2. Added records have b = 0 and so m + 1 >= mu^2/4; batches of a fixed size
-  are the same with means 2 apart; and negative eps follow from the two laws exchanged.
+  at any u, which s^m raises by (m - 1)(a + 2b)^2. Added records have b = 0 and so m + 1 >= mu^2/4; and negative eps follow
+  from the two laws exchanged.
 
 A product of pairs that dominate dominates the product (Zhu, Dong and Wang 2022, Theorem 10). Let A and B be the transforms of
 two levels, over that of their mean step at the order k, and F_j = w_j A + (1 - w_j) B those of n steps between them, w their
@@ -21,6 +20,9 @@ mean chance. Then the product of F_j is that of n mean steps F, but for V/2 |A -
 lowers V by (w_i - w_j)^2/2. Since M(z) - 1 = z (z - 1) times the integral of e^((z-1) eps) (sup P - e^eps Q, less 1 - e^eps
 where eps < 0), and one level dominates the other, |A - B| at z = k + i t is at most q |z (z - 1)|/(k (k - 1)), q its value at k.
 By the mean of the factors the others are at most (1 - q)^-2, and beyond t at most e^2 B(t)^T (see `auditor.theory.inversion`).
+
+Batches of a fixed size take the worse of the two levels instead: less noise and a larger rate never show less. Their transforms
+do not fall with t, and so that bound would not either.
 """
 
 from collections.abc import Sequence
@@ -35,9 +37,8 @@ from auditor.core.values import Floats
 from auditor.theory.gaussian import StepPair
 from auditor.theory.steps import Exponentials, Steps, together
 
-# Levels of what differs more (the noise, or the rate), and values of the other, beyond which it is rounded to the worse side.
-_LEVELS, _OTHERS = 512, 16
-MOST_KINDS = 1024  # kinds of step that stay as they are
+# Values of what differs less (the noise, or the rate), beyond which it is rounded to the worse side.
+_OTHERS = 16
 _UNIT = 2.0**-53
 _TINY, _HUGE = 1e-300, 1e100
 
@@ -97,10 +98,18 @@ class Mixed(Steps):
         return self.spread, np.abs(apart)
 
 
+def levels_of(pair: StepPair) -> int:
+    """Return the number of levels of what differs more (the noise, or the rate); twice as many kinds of step stay as they are.
+
+    Each takes some thirty times as long for batches of a fixed size.
+    """
+    return 32 if pair is StepPair.FIXED_SIZE else 512
+
+
 def merged(phases: Sequence[Phase], pair: StepPair) -> Steps:
-    """Return steps of about 512 kinds that show no less than the given ones; up to 1,024 kinds stay as they are."""
+    """Return steps of few kinds that show no less than the given ones; see `levels_of`."""
     steps = together(phases, pair)
-    if steps.count.size <= MOST_KINDS:
+    if steps.count.size <= 2 * levels_of(pair):
         return steps
     noise, rate = steps.noise[:, 0], steps.rate[:, 0]
     by_noise = np.unique(noise).size >= np.unique(rate).size
@@ -112,27 +121,29 @@ def merged(phases: Sequence[Phase], pair: StepPair) -> Steps:
     group = np.searchsorted(values, other, side="right") - 1
     members = [own[group == place] for place in range(values.size)]
     spans = np.array([np.ptp(_even(part)) for part in members])
-    cells = np.ceil(_LEVELS * spans / max(spans.sum(), _TINY)).astype(int) + 1
+    cells = np.ceil(levels_of(pair) * spans / max(spans.sum(), _TINY)).astype(int) + 1
     grids = [_grid(part, number) for part, number in zip(members, cells.tolist(), strict=True)]
     edges, worse = np.concatenate(grids), np.empty(own.size, dtype=np.intp)
     starts = np.cumsum([0, *(grid.size for grid in grids[:-1])])
     for place, (start, grid) in enumerate(zip(starts.tolist(), grids, strict=True)):
         worse[group == place] = start + np.searchsorted(grid, members[place], side="right") - 1
-    first, last = edges[worse], edges[worse + 1]
-    share = _share_of_noise(own, first, last, pair.distance) if by_noise else (last - own) / (last - first)
     kinds, kind = np.unique(worse, return_inverse=True)
     count = np.bincount(kind, steps.count).astype(np.float64)
-    mean = np.bincount(kind, steps.count * share) / count
-    spread = np.bincount(kind, steps.count * (share - mean[kind]) ** 2)
-    used, ends = np.unique([kinds, kinds + 1], return_inverse=True)
-    best = np.full(kinds.size, -np.inf)  # of the other, which the levels round to the worse side
-    np.maximum.at(best, kind, other)
 
     def kinds_of(owns: Floats, others: Floats, counts: Floats) -> Steps:
         noises, rates = (owns, others) if by_noise else (others, owns)
         rows = zip(noises, -rates, counts.round().astype(int).tolist(), strict=True)
         return together([Phase(*row) for row in rows], pair)
 
+    if pair is StepPair.FIXED_SIZE:
+        return kinds_of(edges[kinds], values[np.searchsorted(starts, kinds, side="right") - 1], count)
+    first, last = edges[worse], edges[worse + 1]
+    share = _share_of_noise(own, first, last, pair.distance) if by_noise else (last - own) / (last - first)
+    mean = np.bincount(kind, steps.count * share) / count
+    spread = np.bincount(kind, steps.count * (share - mean[kind]) ** 2)
+    used, ends = np.unique([kinds, kinds + 1], return_inverse=True)
+    best = np.full(kinds.size, -np.inf)  # of the other, which the levels round to the worse side
+    np.maximum.at(best, kind, other)
     near, far = ends.reshape(2, -1)
     most = np.full(used.size, count.max())  # for the digits of each
     levels = kinds_of(edges[used], values[np.searchsorted(starts, used, side="right") - 1], most)

@@ -83,6 +83,31 @@ def test_unequal_steps_are_bounded_at_every_t():
         assert abs(product - mean**5) <= most + 1e-12
 
 
+@pytest.mark.parametrize("by_noise", [True, False])
+def test_batches_of_a_fixed_size_take_the_worse_of_few_levels(monkeypatch, by_noise):
+    """Twelve kinds by four levels show more than all twelve, and less than twelve of the worst."""
+    monkeypatch.setattr("auditor.theory.schedules.levels_of", lambda _: 4)
+    noise, rate = (np.linspace(2.0, 3.0, 12), 0.05) if by_noise else (2.0, np.linspace(0.03, 0.05, 12))
+    phases = DPSGD(noise, rate, 12, sampling="fixed-size").phases
+    few = merged(phases, StepPair.FIXED_SIZE)
+    assert few.count.size <= 6
+    assert few.count.sum() == 12
+    worst = together(DPSGD(2.0, 0.05, 12).phases, StepPair.FIXED_SIZE)
+    all_of_them = together(phases, StepPair.FIXED_SIZE)
+    exact, found, most = (_ComposedLaw(steps, 0.0).epsilon_at(1e-5) for steps in (all_of_them, few, worst))
+    assert exact < found < 1.1 * exact < most
+
+
+def test_few_different_steps_are_as_tight_as_merged_ones():
+    """Of 300 noises with replaced records epsilon lies between those of the largest and of the smallest noise, near the middle."""
+    training = DPSGD(np.linspace(1.0, 1.6, 300), 0.001)
+    found, middle = (
+        epsilon(each, delta=1e-5, adjacency=Adjacency.REPLACE_ONE).value
+        for each in (training, DPSGD(1.3, 0.001, 300))
+    )
+    assert middle < found < 1.2 * middle
+
+
 def test_many_gaussian_steps():
     """Two thousand noises at a rate of almost 1 have the exact Gaussian's epsilon and advantage, from above, and a lower bound."""
     noise = np.geomspace(20.0, 80.0, 2000)
