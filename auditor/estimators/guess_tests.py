@@ -73,7 +73,19 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
 
     # What refutes every epsilon is chance: labels are revealed with odds that no leak can exceed. To leave it out refutes less.
     usable = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
-    return largest_by_any(usable, refuted, LARGEST_EPSILON, excess=excess) if usable else (0.0, sets[0])
+    best, by = 0.0, [*usable, *sets][0]
+    for item in usable:
+        if refuted(item, best + _HAIR if best else 0.0):
+            best, by = _last_below(partial(excess, item), best, LARGEST_EPSILON), item
+    return best, by
+
+
+def _last_below(excess: Callable[[float], float], least: float, most: float) -> float:
+    """Return where a rising function ends to be at most 0, from below to within 1e-10: about ten evaluations if it is smooth."""
+    result, step = float(scipy.optimize.brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
+    while result > least and excess(result) > 0:
+        result, step = max(result - step, least), 2 * step
+    return result
 
 
 def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:
@@ -150,10 +162,10 @@ def of_gdp(mu: float) -> SmallestFpr:
     >>> round(of_gdp(1.0)(0.5), 6)
     0.158655
     """
-    quantile = NormalDist().inv_cdf
+    quantile, root = NormalDist().inv_cdf, math.sqrt(0.5)
 
     def smallest_fpr(tpr: float) -> float:
-        return 1.0 if tpr >= 1 else 0.5 * math.erfc((mu - quantile(tpr)) * math.sqrt(0.5))
+        return 1.0 if tpr >= 1 else 0.5 * math.erfc((mu - quantile(tpr)) * root)
 
     return smallest_fpr
 
@@ -211,12 +223,12 @@ def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
 
 
 def largest_of_all_below(
-    refuted: Callable[[float], bool], most: float, *, least: float = 0.0, halvings: int = _HALVINGS
+    refuted: Callable[[float], bool], most: float, *, halvings: int = _HALVINGS
 ) -> float:
-    """Return the largest refuted parameter, the least if none: what is refuted at one is refuted at every smaller one."""
-    if not refuted(least):
-        return least
-    low, high = least, most
+    """Return the largest refuted parameter, 0 if none: what is refuted at one is refuted at every smaller one."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, most
     for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
@@ -226,20 +238,8 @@ def largest_of_all_below(
 # --- Several numbers of guesses in several orders: for one error they share it ---
 
 
-def _last_below(excess: Callable[[float], float], least: float, most: float) -> float:
-    """Return where a rising function ends to be at most 0, from below to within 1e-10: about ten evaluations if it is smooth."""
-    result, step = float(scipy.optimize.brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
-    while result > least and excess(result) > 0:
-        result, step = max(result - step, least), 2 * step
-    return result
-
-
 def largest_by_any(
-    sets: Sequence[GuessSet],
-    refuted: Callable[[GuessSet, float], bool],
-    most: float,
-    *,
-    excess: Callable[[GuessSet, float], float] | None = None,
+    sets: Sequence[GuessSet], refuted: Callable[[GuessSet, float], bool], most: float
 ) -> tuple[float, GuessSet]:
     """Return the largest parameter that any set refutes, 0 if none, and the set; one that refutes refutes all below.
 
@@ -247,17 +247,16 @@ def largest_by_any(
         sets: Sets of guesses.
         refuted: Whether a set refutes a parameter.
         most: A parameter that none refutes.
-        excess: A smooth function of both that is at most 0 where it does, if there is one.
     """
-    best, by = 0.0, sets[0]
-    for item in sets:
-        if refuted(item, best + _HAIR if best else 0.0):
-            if excess is None:
-                best = largest_of_all_below(partial(refuted, item), most, least=best)
-            else:
-                best = _last_below(partial(excess, item), best, most)
-            by = item
-    return best, by
+    # Those that refute the largest parameter so far, for no other can refute a larger one; of sets with equal counts the first.
+    left = list({(item.guesses, item.correct, item.inside): item for item in sets[::-1]}.values())[::-1]
+
+    def by_any(parameter: float) -> bool:
+        refuting = [item for item in left if refuted(item, parameter)]
+        left[:] = refuting or left
+        return bool(refuting)
+
+    return largest_of_all_below(by_any, most), left[0]
 
 
 def fdp_bound(sets: Sequence[GuessSet], *, bits: int, delta: float, alpha: float) -> tuple[float, GuessSet]:
@@ -286,12 +285,10 @@ def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessS
     """
 
     def not_at(item: GuessSet, log_level: float) -> bool:
-        alpha = math.exp(-log_level)
-        return alpha < 1 and rejects(
-            smallest_fpr, bits=bits, guesses=item.guesses, correct=item.correct, alpha=alpha
-        )
+        counts = {"guesses": item.guesses, "correct": item.correct}
+        return log_level == 0 or rejects(smallest_fpr, bits=bits, **counts, alpha=math.exp(-log_level))
 
-    result, _ = largest_by_any(sets, lambda item, level: level == 0 or not_at(item, level), _LARGEST_LOG)
+    result, _ = largest_by_any(sets, not_at, _LARGEST_LOG)
     return min(1.0, len(sets) * math.exp(-result))
 
 

@@ -128,8 +128,7 @@ class Guesses:
     @cached_property
     def sets(self) -> tuple[GuessSet, ...]:
         """Every number of guesses tried, in every order; both depend on m and, for labels, on the guessed word."""
-        whole = np.arange(self.bits)
-        result = [self._set("all", 1.0, whole)]
+        result = [self._set("all", 1.0, slice(None))]
         for name, order in self.orders.items():
             sizes = {max(1, round(share * self.bits)): share for share in reversed(_SHARES)}
             result += [
@@ -143,9 +142,10 @@ class Guesses:
         """Guesses that a set holds."""
         return slice(None) if item.order == "all" else self.orders[item.order][: item.guesses]
 
-    def _set(self, name: str, share: float, chosen: _Integers) -> GuessSet:
-        inside = 0 if self.inside is None else int(self.inside[chosen].sum())
-        return GuessSet(name, share, int(chosen.size), int(self.right[chosen].sum()), inside)
+    def _set(self, name: str, share: float, chosen: "_Integers | slice") -> GuessSet:
+        right = self.right[chosen]
+        inside = 0 if self.inside is None else int(np.count_nonzero(self.inside[chosen]))
+        return GuessSet(name, share, right.size, int(np.count_nonzero(right)), inside)
 
     @property
     def of_a_perfect_attack(self) -> tuple[GuessSet, ...]:
@@ -279,8 +279,8 @@ def of_coins(
     """
     words: Any = _FAIR if split.inclusion is None else split.inclusion
     size = losses.n_member + losses.n_nonmember
-    chances = np.full(size, words) if losses.inclusion is None else np.concatenate(losses.inclusion)
-    prior = special.logit(chances)
+    chances = words if losses.inclusion is None else np.concatenate(losses.inclusion)
+    prior = np.broadcast_to(special.logit(chances), size)
     refusal = _wrong_proportions(prior, losses.n_member) if declared else None
     if refusal is not None:
         return NoGuesses(refusal)
@@ -302,17 +302,17 @@ def of_coins(
         evidence = "inclusion coins, thinned to fair ones"
     # In ascending order of loss, ties in random order.
     shuffle = rng.permutation(values.size)
-    order = shuffle[np.argsort(values[shuffle], kind="stable")]
-    is_member = is_member[order]
+    order = shuffle[_smallest(values[shuffle], values.size)[0]]
+    is_member, prior = is_member[order], prior[order]
     n_in = is_member.size // 2
+    prior[n_in:] *= -1
     inside = np.arange(is_member.size) < n_in
     lowest, highest = np.arange(n_in), np.arange(is_member.size)[n_in:][::-1]
-    in_turn = np.empty(is_member.size, dtype=np.int64)
-    in_turn[0::2], in_turn[1::2] = highest, lowest
+    in_turn = np.column_stack([highest[:n_in], lowest]).ravel()
     return Guesses(
         right=is_member == inside,
         orders={"extreme losses": in_turn[: (n_in + 1)], "lowest losses": lowest, "highest losses": highest},
-        prior=np.where(inside, prior[order], -prior[order]),
+        prior=prior,
         adjacency=options.Adjacency.ADD_REMOVE,
         evidence=evidence,
         assumptions=(
@@ -335,7 +335,7 @@ def quarters(values: Floats) -> list[_Integers]:
     """
     cuts = np.unique(np.quantile(values, (0.25, 0.5, 0.75), method="inverted_cdf"))
     place = np.searchsorted(cuts, values)
-    return [np.flatnonzero(place == turn) for turn in np.unique(place)]
+    return [part for turn in range(cuts.size + 1) if (part := np.flatnonzero(place == turn)).size]
 
 
 def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
@@ -396,17 +396,17 @@ def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.rand
     >>> pairs.right.tolist(), pairs.left_out
     ([True, True], 1)
     """
-    members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
-    used = None
-    if strata is not None:
+    if strata is None:
+        used, bits = None, min(losses.n_member, losses.n_nonmember)
+        inside, outside = (rng.permutation(side)[:bits] for side in (losses.member, losses.nonmember))
+    else:
+        members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
         label = codes(strata)
         members, nonmembers = _same_stratum(members, nonmembers, label.member, label.nonmember)
         used = int(np.unique(label.member[members]).size)
         shuffle = rng.permutation(members.size)
-        members, nonmembers = members[shuffle], nonmembers[shuffle]
-    bits = min(members.size, nonmembers.size)
-    inside, outside = losses.member[members[:bits]], losses.nonmember[nonmembers[:bits]]
-    left_out = losses.n_member + losses.n_nonmember - 2 * bits
+        inside, outside = losses.member[members[shuffle]], losses.nonmember[nonmembers[shuffle]]
+    left_out = losses.n_member + losses.n_nonmember - 2 * inside.size
     return _Pairs(inside < outside, pair_orders(inside, outside), left_out, used)
 
 
@@ -416,39 +416,48 @@ def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:
     Which end of the losses gives most away is not known beforehand: over-fitting shows in high losses of non-members,
     which distances alone drown. Each sort is stable over randomly ordered pairs, so that chance breaks ties.
     """
-    # One confidence at a time, for there may be ten million pairs.
-    confidence: Mapping[str, Callable[[], npt.NDArray[Any]]] = {
-        "distance of ranks": lambda: _distances_of_ranks(member, nonmember),
-        "distance of losses": lambda: np.abs(member - nonmember),
-        "larger loss": lambda: np.maximum(member, nonmember),
-        "smaller loss": lambda: -np.minimum(member, nonmember),
+    # One order at a time, for there may be ten million pairs; ascending, with the most confident pair first.
+    first, second = _ranks(member, nonmember)
+    in_turn: Mapping[str, Callable[[], npt.NDArray[Any]]] = {
+        "distance of ranks": lambda: -np.abs(first - second),
+        "distance of losses": lambda: -np.abs(member - nonmember),
+        "larger loss": lambda: -np.maximum(first, second),
+        "smaller loss": lambda: np.minimum(first, second),
     }
     with np.errstate(over="ignore"):
-        return {name: _larger_half(values()) for name, values in confidence.items()}
+        return {name: _smallest(values(), (member.size + 1) // 2)[0] for name, values in in_turn.items()}
 
 
-def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return the number of distinct losses of all pairs from the one loss of a pair up to its other."""
+def _ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return the ranks from 0 of both losses of each pair among the distinct losses of all pairs; shape (2, m)."""
     pooled = np.concatenate([member, nonmember])
-    order = np.argsort(pooled)
-    pooled = pooled[order]
+    order, close = _smallest(pooled, pooled.size)
     rank = np.zeros(pooled.size, dtype=np.min_scalar_type(-pooled.size))
-    rank[order[1:]] = np.cumsum(pooled[1:] != pooled[:-1], dtype=rank.dtype)
-    return np.asarray(np.abs(rank[: member.size] - rank[member.size :]))
+    steps = np.ones(order[1:].size, dtype=bool)
+    steps[close] = pooled[order[close]] < pooled[order[close + 1]]
+    rank[order[1:]] = np.cumsum(steps, dtype=rank.dtype)
+    return rank.reshape(2, -1)
 
 
-def _larger_half(values: npt.NDArray[Any]) -> _Integers:
-    """Return the positions of the larger half of some values, the largest first, equal ones as they come; no order is followed further."""
-    half = (values.size + 1) // 2
-    if not half:  # no stratum has both
-        return np.empty(0, dtype=np.int64)
-    among = np.flatnonzero(values >= np.partition(values, values.size - half)[values.size - half])
-    chosen = -values[among]
-    order = np.argsort(chosen)  # a third of a stable sort, and the same where no two are equal
-    ordered = chosen[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        order = np.argsort(chosen, kind="stable")
-    return among[order[:half]]
+def _smallest(values: npt.NDArray[Any], number: int) -> tuple[_Integers, _Integers]:
+    """Return the positions of the first values of a stable sort, so many, and places in it where the next one may be equal."""
+    # Integers in the order of the values; adding 0 turns -0.0 into 0.0, which is equal to it.
+    keys = np.add(values, 0.0, dtype=np.float64).view(np.int64)
+    keys ^= (keys >> 63) & np.iinfo(np.int64).max
+    # Positions take the place of their last bits: a sort of numbers is several times as fast as one of positions by numbers.
+    bits = values.size.bit_length()
+    keys &= -1 << bits
+    keys += np.arange(values.size)
+    if number < values.size:
+        last = np.partition(keys, number - 1)[number - 1] | ~(-1 << bits)
+        keys = np.compress(keys <= last, keys)  # six times as fast as keys[keys <= last]
+    keys.sort()
+    # Values that differ in those bits alone, which are few, can be out of order.
+    close = np.diff(keys >> bits) == 0
+    keys &= ~(-1 << bits)
+    among = np.flatnonzero(np.append(close, False) | np.append(False, close))
+    keys[among] = keys[among[np.argsort(values[keys[among]], kind="stable")]]
+    return keys[:number], np.flatnonzero(close)
 
 
 def _same_stratum(

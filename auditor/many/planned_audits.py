@@ -200,8 +200,7 @@ class OneRunAudit:
             most = float(special.logit(self.alpha ** (1 / bits)))
             return max(0, math.floor(most / PURE_STEP)) * PURE_STEP
         if self._fair:
-            bound = partial(guess_tests.epsilon_bound, bits=bits, delta=self.delta, alpha=share)
-            return max(bound(guesses=size, correct=size) for size in {item.guesses for item in sets})
+            return guess_tests.fdp_bound(sets, bits=bits, delta=self.delta, alpha=self.alpha)[0]
 
         def refuted(item: GuessSet, epsilon: float) -> bool:
             log_chance = np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)

@@ -191,8 +191,9 @@ def test_orders_of_pairs_do_not_know_who_is_the_member(rng):
 
 
 def test_orders_are_those_of_a_stable_sort(rng):
-    """Each order is the first half of a stable sort by its confidence, with and without ties."""
-    for values in (rng.normal(size=(2, 81)), rng.integers(0, 6, (2, 80)).astype(float)):
+    """Each order is the first half of a stable sort by its confidence, with ties and with losses that differ in their last bits."""
+    some = rng.integers(0, 6, (2, 80)).astype(float)
+    for values in (rng.normal(size=(2, 81)), some, 1 + 1e-15 * some, -0.0 * some, 3e307 * (some - 3)):
         distinct = sorted(set(values.ravel()))
         ranks = np.array([[distinct.index(loss) for loss in side] for side in values])
         confidence = {
