@@ -79,6 +79,9 @@ def test_large_integers_are_told_apart():
         np.array([np.str_("b\0"), "b", ""] * 500, dtype=object),
         np.array([b"a\0b", b"\xff", b" a"] * 500),
         np.array([1, 2, 3] * 500, dtype=">i4"),
+        np.array(["b", "a name of some length", ""] * 500),
+        np.array(["é", "\u4eba", "\U0001f600"] * 500),
+        np.array(["b", "b\u2003", "\x1cc"] * 500),
     ],
 )
 def test_long_columns_have_the_labels_of_short_ones(column):
@@ -87,6 +90,11 @@ def test_long_columns_have_the_labels_of_short_ones(column):
     few = [text(column[start : start + 3]) for start in range(0, column.size, 3)]
     assert words.tolist() == np.concatenate([part for part, _ in few]).tolist()
     assert missing.tolist() == np.concatenate([part for _, part in few]).tolist()
+    coded = codes(PerGroup(column, column[::-1]))
+    names = np.append(coded.labels.astype(object), "")[coded.pooled].astype(str)
+    assert (
+        names.tolist() == np.where(missing, "", words).tolist() + np.where(missing, "", words)[::-1].tolist()
+    )
 
 
 def test_people_are_numbered_by_appearance_after_records_are_combined(rng):
@@ -167,12 +175,13 @@ def test_extreme_losses_stay_finite_and_exact():
     assert found.nonmember.tolist() == [5e-324, 0.0]
 
 
-def test_the_correlation_agrees_with_analysis_of_variance(rng):
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_the_correlation_agrees_with_analysis_of_variance(rng, decimals):
     """The effective number is the design effect with the correlation of statsmodels' one-way analysis of variance."""
     owner = np.repeat(np.arange(30), rng.integers(1, 6, 30))
     values = rng.normal(size=30)[owner] + rng.normal(size=owner.size)
-    other = rng.normal(size=50)
-    placements = np.array([np.mean(other < x) for x in values])
+    values, other = np.round(values, decimals), np.round(rng.normal(size=50), decimals)
+    placements = np.array([np.mean(other < x) / 2 + np.mean(other <= x) / 2 for x in values])
     table = anova_lm(ols("y ~ C(unit)", pd.DataFrame({"y": placements, "unit": owner})).fit())
     between, within = table["mean_sq"]
     sizes = np.bincount(owner)

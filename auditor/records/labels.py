@@ -3,10 +3,8 @@
 import math
 import warnings
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, repeat
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -68,41 +66,60 @@ def text(column: Array) -> tuple[Array, Booleans]:
     (array(['7', 'nan'], dtype=object), array([False,  True]))
     """
     at, words, missing = _spelled(column)
-    return words[at], missing[at]
+    return words.astype(object)[at], missing[at]
 
 
-def _spelled(column: Array) -> tuple[Integers, Array, Booleans]:
-    """Return the place of each label among some that include all distinct ones, these as text, and which of them are none."""
-    values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
+def _spelled(column: Array, *, whole: bool = False) -> tuple[Integers, Array, Booleans]:
+    """Return the place of each label among some that include all distinct ones, these as text, and which of them are none.
+
+    With ``whole``, the column is of integers, and they stay so.
+    """
+    kind = column.dtype.kind
+    values = column if whole or kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
     at, items = _distinct(values)
+    stripped = items.dtype.kind == "U" and items is not values and np.array_equal(np.char.strip(items), items)
     # Objects, for an array of text is as wide in every row as the longest.
-    words = np.array([(item if type(item) is str else _word(item)).strip() for item in items], dtype=object)
+    spelled = items if whole or stripped else np.array([*map(_word, items.tolist())], dtype=object)
     # Text is taken at its word, so that a person called None is one; other types spell missing values like this.
-    blank = ("",) if column.dtype.kind in "US" else _NO_LABEL
-    return at, words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
+    return at, spelled, np.isin(spelled, () if whole else ("",) if kind in "US" else _NO_LABEL)
 
 
 _PLAIN = {str, type(None)}  # types that Arrow spells as Python does
 _SEVERAL = 1_000  # rows that repay its import
+_WORD = 8  # bytes that it compares as one number
 
 
-def _distinct(values: Array) -> tuple[Integers, list[Any]]:
+def _distinct(values: Array) -> tuple[Integers, Array]:
     """Return the place of each entry among the distinct ones in order of appearance, and these; all where Arrow cannot tell."""
-    every = np.arange(values.size), values.tolist()
-    if values.size < _SEVERAL or (values.dtype == object and not {*map(type, every[1])} <= _PLAIN):
+    every, kind = (np.arange(values.size), values), values.dtype.kind
+    if values.size < _SEVERAL or (kind == "O" and not {*map(type, values.tolist())} <= _PLAIN):
         return every
     import pyarrow as pa
 
-    if values.dtype.kind in "US":  # as bytes, which need not be decoded row by row
-        row, buffers = pa.binary(values.dtype.itemsize), [None, pa.py_buffer(np.ascontiguousarray(values))]
-        encoded = pa.FixedSizeBinaryArray.from_buffers(row, values.size, buffers).dictionary_encode()
-        items = np.frombuffer(b"".join(encoded.dictionary.to_pylist()), values.dtype)
-        return encoded.indices.to_numpy(), items.tolist()
-    try:
-        encoded = pa.array(values).dictionary_encode(null_encoding="encode")
-    except (ValueError, pa.ArrowException):  # text with half a character, or a type that Arrow does not have
-        return every
-    return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    if kind == "O":
+        try:
+            entries = pa.array(values)
+        except (ValueError, pa.ArrowException):  # text with half a character
+            return every
+    else:  # as bytes, which need not be decoded row by row; of text, as few for each letter as will do
+        letters = np.ascontiguousarray(values).view(np.uint32 if kind == "U" else np.uint8)
+        letters = letters.reshape(values.size, -1)
+        rows = np.zeros((values.size, max(_WORD, letters.shape[1])), np.min_scalar_type(letters.max()))
+        rows[:, : letters.shape[1]] = letters
+        row = pa.int64() if rows.strides[0] == _WORD else pa.binary(rows.strides[0])
+        entries = pa.Array.from_buffers(row, values.size, [None, pa.py_buffer(rows)])
+    at = entries.dictionary_encode(null_encoding="encode").indices.to_numpy()
+    return at, values[np.flatnonzero(np.diff(np.maximum.accumulate(at), prepend=-1))]
+
+
+def _numbered(words: Array) -> tuple[Integers, Array]:
+    """Return the place of each word among the distinct ones in order of appearance, and these."""
+    at, labels = _distinct(words)
+    if labels is not words:
+        return at, labels
+    places = {word: place for place, word in enumerate(dict.fromkeys(words.tolist()))}
+    at = np.array([places[word] for word in words.tolist()], dtype=np.int64)
+    return at, np.array([*places], dtype=object)
 
 
 def is_missing(value: Any) -> bool:
@@ -127,19 +144,13 @@ def codes(pair: PerGroup) -> Codes:
     key = id(pair.member), id(pair.nonmember)
     if (known := _CODED.get(key)) is not None:
         return known
-    if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
-        at, labels = _distinct(np.concatenate(pair))  # no blanks to find, and no text to make
-        words, none = np.array(labels, dtype=object), np.zeros(len(labels), np.bool_)
-        sides = [(side, words, none) for side in np.split(at, [pair.member.size])]
-    else:
-        sides = list(map(_spelled, pair))
-    seen = dict.fromkeys(chain.from_iterable(words[~missing].tolist() for _, words, missing in sides))
-    numbers = dict(zip(seen, range(len(seen)), strict=True))
-    member, nonmember = (
-        np.where(missing, -1, np.array([*map(numbers.get, words.tolist(), repeat(-1))], dtype=np.int64))[at]
-        for at, words, missing in sides
-    )
-    result = Codes(member, nonmember, np.array(list(seen), dtype=object))
+    whole = pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu"
+    (member, *first), (nonmember, *second) = (_spelled(column, whole=whole) for column in pair)
+    words, missing = map(np.concatenate, zip(first, second, strict=True))
+    numbers = np.full(words.size, -1)
+    numbers[~missing], labels = _numbered(words[~missing] if missing.any() else words)
+    sides = np.split(numbers, [first[0].size])
+    result = Codes(sides[0][member], sides[1][nonmember], labels)
     if not any(column.flags.writeable for column in pair):
         _keep(pair, result)
     return result
@@ -153,18 +164,6 @@ def _keep(pair: PerGroup, result: Codes) -> None:
         weakref.finalize(column, _CODED.pop, key, None)
 
 
-def _renumbered(sides: Sequence[Integers], labels: Array) -> Codes:
-    """Return some of the codes of labels as those of a column of its own: in the order in which they first appear."""
-    joined = np.concatenate(sides)
-    backwards = np.flatnonzero(joined >= 0)[::-1]
-    first = np.full(labels.size, joined.size)
-    first[joined[backwards]] = backwards  # what is written last stays
-    order = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < joined.size))]
-    number = np.full(labels.size + 1, -1)  # no label has the last place, too
-    number[order] = np.arange(order.size)
-    return Codes(number[sides[0]], number[sides[1]], labels[order])
-
-
 # Of the read-only columns that are alive: an audit reads each several times.
 _CODED: dict[tuple[int, int], Codes] = {}
 # Before an audit: such columns may be views of what the caller changed since the last one.
@@ -172,9 +171,11 @@ forget = _CODED.clear
 
 
 def _word(item: Any) -> str:
+    if type(item) is str:  # most are
+        return item.strip()
     if isinstance(item, bytes):
-        return item.decode("utf-8", errors="backslashreplace")
-    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+        item = item.decode("utf-8", errors="backslashreplace")
+    return (str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)).strip()
 
 
 # --- How many independent records are clustered ones worth? The design effect of people with several records ---
@@ -209,7 +210,10 @@ def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
         unit = (np.cumsum(counts > 0) - 1)[owner]
         order, placements = np.argsort(values), np.empty(values.size)
         ordered = values[order]  # neighbours are found near each other
-        placements[order] = np.searchsorted(other, ordered) + np.searchsorted(other, ordered, side="right")
+        below = np.searchsorted(other, ordered)
+        tied = other[np.minimum(below, other.size - 1)] == ordered
+        placements[order] = 2 * below
+        placements[order[tied]] += np.searchsorted(other, ordered[tied], side="right") - below[tied]
         icc = _intraclass(placements / (2 * other.size), unit, sizes)
         weighted = float(np.square(sizes, dtype=np.float64).sum()) / values.size
         result.append(values.size / (1 + (weighted - 1) * icc))
@@ -390,28 +394,30 @@ def per_person(losses: Losses, *, choice: options.Persons) -> PersonsFound:
     """
     validate.instance("losses", losses, (Losses,))
     validate.instance("persons", choice, get_args(options.Persons))
-    by_id = per_record(losses, by=choice.by)
-    units = _spread(by_id, choice)
-    if not isinstance(choice, options.OnePerPerson):
-        return units
+    units = _spread(per_record(losses, by=choice.by), choice)
+    return _per_person(units) if isinstance(choice, options.OnePerPerson) else units
+
+
+def _per_person(units: PersonsFound) -> PersonsFound:
+    """Return one score per person and group, from units that are records."""
     if not units.named:
         raise InputError(
             "persons must be auditor.EachRecord() where records do not name their person, got"
-            f" {choice!r}; give the losses a person column."
+            f" {units.choice!r}; give the losses a person column."
         )
     if units.in_both and units.by_person:
         by_id, names = without_split(units)
-        units = replace(_spread(by_id, choice), left_out=names)
-    sides = _in_units(units.losses, codes(cast("PerGroup", units.losses.person)), choice.by)
+        units = replace(_spread(by_id, units.choice), left_out=names)
+    sides = _in_units(units.losses, codes(cast("PerGroup", units.losses.person)), units.choice.by)
     for side, items in zip(("member", "non-member"), sides, strict=True):
         if items.scores.size < _LEAST:
             raise InputError(
                 f"{side} losses must belong to at least {_LEAST} people, got {items.scores.size}; audit each record, or"
                 " add persons."
             )
-    pairs = zip(_trained(by_id, choice), sides, strict=True)
+    pairs = zip(_trained(units.by_id, units.choice), sides, strict=True)
     held = np.concatenate([np.add.reduceat(size[items.order], items.starts) for size, items in pairs])
-    combined = _combined(units.losses, sides, f"one score per person: the {choice.by} of their losses")
+    combined = _combined(units.losses, sides, f"one score per person: the {units.choice.by} of their losses")
     return replace(units, losses=combined, trained=(int(held.min()), int(held.max())))
 
 
@@ -421,7 +427,7 @@ def default_units(losses: Losses) -> PersonsFound:
     split = units.in_both and not units.by_person
     if units.largest == 1 or split or min(units.persons) < _LEAST:
         return units
-    return per_person(losses, choice=options.OnePerPerson())
+    return _per_person(replace(units, choice=options.OnePerPerson()))
 
 
 def _spread(by_id: RecordsFound, choice: options.Persons) -> PersonsFound:
@@ -630,8 +636,9 @@ class _PerPerson:
     @classmethod
     def of(cls, values: Floats, owner: Integers, by: str) -> "_PerPerson":
         by_value = np.argsort(values)
-        order = by_value[np.argsort(owner[by_value], kind="stable")]
-        owned = owner[order]
+        # Owner and rank in one number: NumPy sorts numbers faster than it finds their order.
+        owned, rank = np.divmod(np.sort(owner[by_value] * owner.size + np.arange(owner.size)), owner.size)
+        order = by_value[rank]
         starts = np.flatnonzero(np.concatenate([[True], owned[1:] != owned[:-1]]))
         ordered = values[order]
         low, high = (_scores(ordered, starts, end) for end in ("min", "max"))
@@ -654,20 +661,20 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
 def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """Return one label per person: the shared one. If they differ it is "(mixed)", or the column is dropped."""
     coded = codes(pair)
-    firsts: list[tuple[Array, Booleans]] = []
-    numbers: list[Integers] = []
+    parts: list[tuple[Array, Booleans, Integers]] = []
     for column, code, side in zip(pair, (coded.member, coded.nonmember), sides, strict=True):
-        ordered, first = code[side.order], column[side.order][side.starts]
+        ordered = code[side.order]
         same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
-        firsts.append((first, same))
-        numbers.append(ordered[side.starts])
-    if all(same.all() for _, same in firsts):
-        result = PerGroup(*(first for first, _ in firsts))
-        _keep(result, _renumbered(numbers, coded.labels))
+        parts.append((column[side.order[side.starts]], same, ordered[side.starts]))
+    firsts, agree, numbers = zip(*parts, strict=True)
+    if all(map(np.all, agree)):
+        result = PerGroup(*firsts)
+        if all((np.diff(side[side >= 0]) >= 0).all() for side in numbers):  # still in order of appearance
+            _keep(result, Codes(numbers[0], numbers[1], coded.labels))
         return result
     if not mixed:
         return None
-    spelled = ((text(first), same) for first, same in firsts)
+    spelled = zip(map(text, firsts), agree, strict=True)
     return PerGroup(
         *(np.where(same, np.where(missing, "", words), MIXED) for (words, missing), same in spelled)
     )
