@@ -52,8 +52,8 @@ _SKIPPED = 1e-13
 _NOTHING = 1e-20
 # Panels are widened by this much after each that is good, and narrowed by this much until one is.
 _WIDER, _NARROWER = 1.6, 0.6
-# Numbers evaluated, a fraction of a second's work, and more for each kind of step.
-_BUDGET, _FOR_EACH = 3e8, 1e5
+# Numbers evaluated, a fraction of a second's work, more for each term of further kinds of step, and at most: some seconds' work.
+_BUDGET, _FOR_EACH, _MOST = 3e7, 1e4, 4e8
 # From so much work on the tail may be longer, with this power of it.
 _CHEAP, _LAXER = 4e6, 4.0
 # The cost of a panel, in numbers evaluated.
@@ -282,6 +282,7 @@ def _panels(integrand: _Integrand, pole: float) -> Iterator[_Panel]:
     height = pole * abs(integrand.kernel(0.0))
     least = _NOTHING / max(float(integrand.steps.max()), 1.0) / 1000
     start, half, work = 0.0, pole / (2 * _WIDE), 0.0
+    most = min(_BUDGET + _FOR_EACH * integrand.terms.loss[1:].size, _MOST)
     while True:
         tail = math.log(_HUGE)
         if start:
@@ -289,9 +290,7 @@ def _panels(integrand: _Integrand, pole: float) -> Iterator[_Panel]:
             tail = min(integrand.tail(start), tail)
         # The more it costs, the less exact.
         share = _TAIL * (1 + work / _CHEAP) ** _LAXER * abs(integrand.seen)
-        if tail < math.log(
-            max(_LEAST_TAIL * height, share)
-        ) or work > _BUDGET + _FOR_EACH * integrand.steps.size * (8 if integrand.spread.any() else 1):
+        if tail < math.log(max(_LEAST_TAIL * height, share)) or work > most:
             yield _Panel(start, 0.0, math.exp(tail))
             return
         work += _ATTEMPT + integrand.terms.loss.size

@@ -21,7 +21,7 @@ from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
 from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
-from auditor.theory.schedules import Mixed, levels_of, merged
+from auditor.theory.schedules import Mixed, merged, most_kinds, rounded
 from auditor.theory.steps import Steps, step_epsilons
 
 # --- The interface of the law of a privacy loss ---
@@ -205,11 +205,10 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
 def only_a_bound(training: DPSGD) -> str:
     """Return why the law of this run bounds that of every two neighbours without being that of any; empty if it is one's."""
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
-    pair = gaussian.StepPair.FIXED_SIZE if training.fixed_size else gaussian.StepPair.ADD_REMOVE
-    many = len(sampled) > 2 * levels_of(pair)
+    many = len(sampled) > most_kinds(fixed_size=training.fixed_size)
     if training.fixed_size and training.steps > 1 and sampled:
         levels = (
-            f", and {len(sampled):,} different steps by {levels_of(pair)} of them: by several percent"
+            f", and {len(sampled):,} different steps by the worse of a few levels: by several percent"
             if many
             else ""
         )
@@ -251,7 +250,8 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
         Phase(min(phase.noise_multiplier, _MOST_NOISE), max(phase.sampling_rate, _LEAST_RATE), phase.steps)
         for phase in sampled
     ]
-    return _ComposedLaw(merged(usual, pair), mu)
+    many = len(usual) > _FEW_KINDS and not training.fixed_size
+    return _ComposedLaw(merged(usual, pair), mu, _ComposedLaw(rounded(usual, pair), mu) if many else None)
 
 
 def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
@@ -343,6 +343,8 @@ _LEAST_MISSED = 1e-18
 _LEAST_SCALE = 1e-60
 # Deltas below this come from Chernoff's bound.
 _TINY = 1e-60
+# Kinds of step from which another law stands beside, and the upper bound over the lower from which it is looked at.
+_FEW_KINDS, _CLOSE = 128, 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,6 +353,9 @@ class _ComposedLaw(PrivacyLoss):
 
     steps: Steps
     mu: float
+    beside: "_ComposedLaw | None" = (
+        None  # a law above the run's too, from levels, for where this one is not close
+    )
     _masses: dict[tuple[float, bool], float] = field(default_factory=dict, repr=False)
     _lines: dict[tuple[int, float, bool], Line] = field(default_factory=dict, repr=False)
 
@@ -367,6 +372,10 @@ class _ComposedLaw(PrivacyLoss):
         open_ = missed > _LEAST_MISSED
         if open_.any():
             lower[open_], upper[open_] = self._inverted(flat[open_], backward=backward, least=least)
+        loose = (upper > _CLOSE * lower) & (upper > max(least, _TINY))
+        if self.beside is not None and loose.any():
+            other = self.beside.between(flat[loose], backward=backward, least=least)[1]
+            upper[loose] = np.minimum(upper[loose], other)
         if isinstance(self.steps, Mixed):  # which is above the law of the run
             below = _ComposedLaw(self.steps.least, self.mu)
             lower = np.zeros(flat.shape) if flat.any() else below.between(flat)[0]

@@ -22,7 +22,8 @@ where eps < 0), and one level dominates the other, |A - B| at z = k + i t is at 
 By the mean of the factors the others are at most (1 - q)^-2, and beyond t at most e^2 B(t)^T (see `auditor.theory.inversion`).
 
 Batches of a fixed size take the worse of the two levels instead: less noise and a larger rate never show less. Their transforms
-do not fall with t, and so that bound would not either.
+do not fall with t, and so that bound would not either. The same rounding stands beside other steps of many kinds, where that bound
+or the work on an integral that hardly falls leaves more than the rounding does: few steps, little noise and small rates.
 """
 
 from collections.abc import Sequence
@@ -98,58 +99,90 @@ class Mixed(Steps):
         return self.spread, np.abs(apart)
 
 
-def levels_of(pair: StepPair) -> int:
-    """Return the number of levels of what differs more (the noise, or the rate); twice as many kinds of step stay as they are.
+# Kinds of step that stay as they are, and levels of what differs more (the noise, or the rate), by coins or by rounding. Batches of
+# a fixed size take some thirty times as long.
+_KINDS, _LEVELS, _ROUNDED = 1024, 512, 64
+_KINDS_OF_FIXED_SIZE, _ROUNDED_OF_FIXED_SIZE = 64, 32
 
-    Each takes some thirty times as long for batches of a fixed size.
-    """
-    return 32 if pair is StepPair.FIXED_SIZE else 512
+
+def most_kinds(*, fixed_size: bool) -> int:
+    """Return how many kinds of step are composed as they are."""
+    return _KINDS_OF_FIXED_SIZE if fixed_size else _KINDS
 
 
 def merged(phases: Sequence[Phase], pair: StepPair) -> Steps:
-    """Return steps of few kinds that show no less than the given ones; see `levels_of`."""
-    steps = together(phases, pair)
-    if steps.count.size <= 2 * levels_of(pair):
+    """Return steps of a few hundred kinds that show no less than the given ones, which stay as they are if they have no more."""
+    steps, fixed_size = together(phases, pair), pair is StepPair.FIXED_SIZE
+    if steps.count.size <= most_kinds(fixed_size=fixed_size):
         return steps
-    noise, rate = steps.noise[:, 0], steps.rate[:, 0]
-    by_noise = np.unique(noise).size >= np.unique(rate).size
-    # Smaller is worse.
-    own, other = (noise, -rate) if by_noise else (-rate, noise)
-    values = np.unique(other)
-    if values.size > _OTHERS:
-        values = np.quantile(values, np.linspace(0, 1, _OTHERS + 1)[:-1], method="lower")
-    group = np.searchsorted(values, other, side="right") - 1
-    members = [own[group == place] for place in range(values.size)]
-    spans = np.array([np.ptp(_even(part)) for part in members])
-    cells = np.ceil(levels_of(pair) * spans / max(spans.sum(), _TINY)).astype(int) + 1
-    grids = [_grid(part, number) for part, number in zip(members, cells.tolist(), strict=True)]
-    edges, worse = np.concatenate(grids), np.empty(own.size, dtype=np.intp)
-    starts = np.cumsum([0, *(grid.size for grid in grids[:-1])])
-    for place, (start, grid) in enumerate(zip(starts.tolist(), grids, strict=True)):
-        worse[group == place] = start + np.searchsorted(grid, members[place], side="right") - 1
-    kinds, kind = np.unique(worse, return_inverse=True)
+    if fixed_size:
+        return rounded(phases, pair, levels=_ROUNDED_OF_FIXED_SIZE)
+    cells = _Cells(steps, pair, _LEVELS)
+    own, first, last = cells.own, cells.edges[cells.worse], cells.edges[cells.worse + 1]
+    share = (
+        _share_of_noise(own, first, last, pair.distance) if cells.by_noise else (last - own) / (last - first)
+    )
+    kinds, kind = np.unique(cells.worse, return_inverse=True)
     count = np.bincount(kind, steps.count).astype(np.float64)
-
-    def kinds_of(owns: Floats, others: Floats, counts: Floats) -> Steps:
-        noises, rates = (owns, others) if by_noise else (others, owns)
-        rows = zip(noises, -rates, counts.round().astype(int).tolist(), strict=True)
-        return together([Phase(*row) for row in rows], pair)
-
-    if pair is StepPair.FIXED_SIZE:
-        return kinds_of(edges[kinds], values[np.searchsorted(starts, kinds, side="right") - 1], count)
-    first, last = edges[worse], edges[worse + 1]
-    share = _share_of_noise(own, first, last, pair.distance) if by_noise else (last - own) / (last - first)
     mean = np.bincount(kind, steps.count * share) / count
     spread = np.bincount(kind, steps.count * (share - mean[kind]) ** 2)
     used, ends = np.unique([kinds, kinds + 1], return_inverse=True)
     best = np.full(kinds.size, -np.inf)  # of the other, which the levels round to the worse side
-    np.maximum.at(best, kind, other)
+    np.maximum.at(best, kind, cells.other)
     near, far = ends.reshape(2, -1)
     most = np.full(used.size, count.max())  # for the digits of each
-    levels = kinds_of(edges[used], values[np.searchsorted(starts, used, side="right") - 1], most)
-    least = kinds_of(edges[used][np.where(mean == 1, near, far)], best, count)
+    levels = cells.steps(cells.edges[used], cells.others[used], most)
+    least = cells.steps(cells.edges[used][np.where(mean == 1, near, far)], best, count)
     columns = levels.noise[near], levels.rate[near]
     return Mixed(*columns, count, levels, near, far, mean, np.asarray(spread, dtype=np.float64), least)
+
+
+def rounded(phases: Sequence[Phase], pair: StepPair, *, levels: int = _ROUNDED) -> Steps:
+    """Return steps of so many kinds that show no less than the given ones: each at the worse of its two levels."""
+    steps = together(phases, pair)
+    cells = _Cells(steps, pair, levels)
+    kinds, kind = np.unique(cells.worse, return_inverse=True)
+    return cells.steps(
+        cells.edges[kinds], cells.others[kinds], np.bincount(kind, steps.count).astype(np.float64)
+    )
+
+
+class _Cells:
+    """The grid of levels for some steps; what is smaller is worse.
+
+    Attributes:
+        by_noise: Whether the noise differs more, or else the rate.
+        own, other: Of each step what differs more, and the other; rates below 0.
+        edges: Levels of the first, ascending for each value of the other.
+        others: The other of each level, no better than that of its steps.
+        worse: Of each step the level that shows more; the next one shows less.
+    """
+
+    def __init__(self, steps: Steps, pair: StepPair, levels: int) -> None:
+        self._pair = pair
+        noise, rate = steps.noise[:, 0], steps.rate[:, 0]
+        self.by_noise = np.unique(noise).size >= np.unique(rate).size
+        self.own, self.other = (noise, -rate) if self.by_noise else (-rate, noise)
+        values = np.unique(self.other)
+        if values.size > _OTHERS:
+            values = np.quantile(values, np.linspace(0, 1, _OTHERS + 1)[:-1], method="lower")
+        group = np.searchsorted(values, self.other, side="right") - 1
+        members = [self.own[group == place] for place in range(values.size)]
+        spans = np.array([np.ptp(_even(part)) for part in members])
+        cells = np.ceil(levels * spans / max(spans.sum(), _TINY)).astype(int) + 1
+        grids = [_grid(part, number) for part, number in zip(members, cells.tolist(), strict=True)]
+        sizes = [grid.size for grid in grids]
+        self.edges, self.others = np.concatenate(grids), np.repeat(values, sizes)
+        self.worse = np.empty(self.own.size, dtype=np.intp)
+        for place, (end, grid) in enumerate(zip(np.cumsum(sizes).tolist(), grids, strict=True)):
+            first = end - grid.size
+            self.worse[group == place] = first + np.searchsorted(grid, members[place], side="right") - 1
+
+    def steps(self, own: Floats, other: Floats, count: Floats) -> Steps:
+        """Return steps of these kinds."""
+        noises, rates = (own, other) if self.by_noise else (other, own)
+        rows = zip(noises, -rates, np.round(count).astype(int).tolist(), strict=True)
+        return together([Phase(*row) for row in rows], self._pair)
 
 
 def _even(values: Floats) -> Floats:

@@ -86,7 +86,8 @@ def test_unequal_steps_are_bounded_at_every_t():
 @pytest.mark.parametrize("by_noise", [True, False])
 def test_batches_of_a_fixed_size_take_the_worse_of_few_levels(monkeypatch, by_noise):
     """Twelve kinds by four levels show more than all twelve, and less than twelve of the worst."""
-    monkeypatch.setattr("auditor.theory.schedules.levels_of", lambda _: 4)
+    monkeypatch.setattr("auditor.theory.schedules._KINDS_OF_FIXED_SIZE", 8)
+    monkeypatch.setattr("auditor.theory.schedules._ROUNDED_OF_FIXED_SIZE", 4)
     noise, rate = (np.linspace(2.0, 3.0, 12), 0.05) if by_noise else (2.0, np.linspace(0.03, 0.05, 12))
     phases = DPSGD(noise, rate, 12, sampling="fixed-size").phases
     few = merged(phases, StepPair.FIXED_SIZE)
@@ -96,6 +97,17 @@ def test_batches_of_a_fixed_size_take_the_worse_of_few_levels(monkeypatch, by_no
     all_of_them = together(phases, StepPair.FIXED_SIZE)
     exact, found, most = (_ComposedLaw(steps, 0.0).epsilon_at(1e-5) for steps in (all_of_them, few, worst))
     assert exact < found < 1.1 * exact < most
+
+
+@pytest.mark.parametrize("count", [300, MANY])
+def test_little_noise_and_few_steps_are_close_to_what_better_steps_show(count):
+    """Epsilon at a small delta lies within a tenth of that with every noise raised to the next of 80 levels, composed exactly."""
+    noise = np.geomspace(0.6, 4.0, count)
+    found = epsilon(DPSGD(noise, 0.001, count), delta=1e-6, adjacency=Adjacency.REPLACE_ONE).value
+    levels = np.geomspace(0.6, 4.0, 80)
+    better = levels[np.minimum(np.searchsorted(levels, noise), 79)]
+    least = epsilon(DPSGD(better, 0.001, count), delta=1e-6, adjacency=Adjacency.REPLACE_ONE).value
+    assert least < found < 1.1 * least
 
 
 def test_few_different_steps_are_as_tight_as_merged_ones():
