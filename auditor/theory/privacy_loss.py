@@ -189,7 +189,8 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
 
     Args:
         training: Noise, sampling rate and steps; vectors take time with the number of distinct steps, of which more than 1,024
-            (64 with batches of a fixed size) are described by a law that dominates theirs (`auditor.theory.schedules`).
+            (64 with batches of a fixed size) are described by a law that dominates theirs (`auditor.theory.schedules`). So are more
+            than 128 wherever the bounds of their own law are not close.
         adjacency: Relation between neighbouring training sets; batches of a fixed size are for replaced records only.
 
     Raises:
