@@ -132,7 +132,7 @@ def preflight(
         again, alone, *others = tried(*checks, *(some if more else ()))
     else:
         others = [*tried(*some)]
-        same = _gap(others[0].losses, first.losses, scorer.scale) is None
+        same = len(some[0]) > len(few) and _gap(others[0].losses, first.losses, scorer.scale) is None
         again, alone = (first, first) if same else tried(*checks)
     back_again, most = others[: len(split)], others[len(split) :] or [first]
     of_texts = scorer.trial(some[0]) if isinstance(scorer, TextScorer) else ()

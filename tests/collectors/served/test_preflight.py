@@ -276,6 +276,15 @@ def test_a_steady_model_is_tried_once():
     assert sizes == [10, 100, 100, 10, 1]
 
 
+def test_a_model_that_depends_on_the_batch_is_found_among_few_records():
+    """Also where the first group has so few records that they are scored at once."""
+    found = predictor(lambda x: np.stack([1 - x / x.max(), x / x.max()], axis=1), task=Classification())
+    groups = [
+        Records(name, np.linspace(0.2, 0.4, n), np.zeros(n)) for name, n in (("member", 8), ("nonmember", 99))
+    ]
+    assert "depend on the batch" in preflight(ModelScorer(found), groups).warnings[0]
+
+
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 64])
 def test_no_more_records_than_a_batch_are_asked_for(batch_size):
     """Two hundred records at most, half of each group, in calls that are no larger than the batch size."""
