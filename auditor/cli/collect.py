@@ -110,7 +110,7 @@ class Scoring(Options, title="The model"):
         policies: Alternative output policies, separated by commas: digits=N, topK, label. The same outputs are also scored
             under each policy, without further requests, and the audit states the effect.
         repeats: Number of queries for each record, whose outputs are averaged, for a randomised model; default: 1.
-        batch_size: Number of records in each call of the model and in each checkpoint.
+        batch_size: Most records in each call of the model, and their number in each checkpoint.
     """
 
     model: str | None = argument("MODEL", default=None)

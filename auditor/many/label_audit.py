@@ -307,7 +307,7 @@ def audit_labels(
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
         output: Kind of output that the model returns; detected by default.
         repeats: Calls for each batch, whose outputs are averaged.
-        batch_size: Records for each call of the model.
+        batch_size: Most records for each call of the model.
         confidence: Confidence level of the bounds, in (0, 1).
         looks: Declared number of such audits, which share the error; see `audit`.
         seed: Seed of the coins and the labels drawn. Fix it before you look.

@@ -96,7 +96,7 @@ def collect(
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, a pair too.
         persons: Optional data subject of each record, a pair too.
-        batch_size: Records for each call of the model; default all of a group at once, or as the model requires, and the
+        batch_size: Most records for each call of the model; default all of a group at once, or as the model requires, and the
             batches of a loader. A function that gets each group at once is not tried on a few records before, and is
             called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
@@ -388,7 +388,7 @@ def collect_to(
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
         output: Kind of output that the model returns; detected by default.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
-        batch_size: Records for each call of the model; default as the model requires, or 10,000.
+        batch_size: Most records for each call of the model; default as the model requires, or 10,000.
         policies: Restricted answers, as for `collect`; a column of losses for each. Texts have none.
         engine: Executor of the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.

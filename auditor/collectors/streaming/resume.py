@@ -81,7 +81,7 @@ class Collection:
         sources: The tables; together at least 2 members and 2 non-members.
         trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
             scored; not called when going on. Its warnings are announced.
-        batch_size: Records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
+        batch_size: Most records in each call of the model, 1 or more; default as the scorer requires, or 10,000.
         engine: Engine that runs the units.
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         without: Columns that the file does not get.

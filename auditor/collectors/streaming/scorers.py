@@ -214,7 +214,7 @@ class ScoringOptions:
         task: Task that the model was trained for, or its name; default `Classification()`.
         classes: The label of each output column.
         output: Kind of output that the model returns.
-        batch_size: Records for each call of the model.
+        batch_size: Most records for each call of the model.
         repeats: Calls for each batch.
         policies: Restricted answers.
 
