@@ -17,7 +17,7 @@ from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair, as_accounted, gaussian_epsilon, unsampled_mu
-from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
+from auditor.theory.privacy_loss import PrivacyLoss, Unresolved, composed, only_a_bound
 from auditor.theory.renyi import epsilon_from_rho, phases_epsilon
 
 # --- The epsilon of a training run: the tightest of the bounds that work for its parameters ---
@@ -185,8 +185,9 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
     loose = " It lets every record into every step, so it may be loose."
     bounds = [(everyone, _EVERYONE, _SAFETY + loose)]
     try:
-        bounded = only_a_bound(training)
-        value = composed(training, adjacency=adjacency).epsilon_at(delta)
+        law = composed(training, adjacency=adjacency)
+        value = law.epsilon_at(delta)
+        bounded = only_a_bound(training) or _rounded_up(law, value, delta)
         bounds.append((value, EXACT, (f"{_SAFETY} {bounded}" if bounded else _REACHED) + ending))
     except Unresolved:
         pass
@@ -194,6 +195,15 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
         renyi = phases_epsilon(training.phases, pair=pair, delta=delta)
         bounds.append((renyi, _RENYI, _SAFETY + _LITTLE_NOISE + ending))
     return min(bounds, key=lambda bound: bound[0])
+
+
+def _rounded_up(law: PrivacyLoss, epsilon: float, delta: float) -> str:
+    """Return a remark where the epsilon at a delta may be more than a hundredth above the exact one, else nothing."""
+    if not 0 < epsilon < math.inf:
+        return ""
+    below = np.array([0.99 * epsilon])
+    least = max(float(law.between(below, backward=order)[0][0]) for order in (False, True))
+    return "" if least > delta else "It is rounded up, by a hundredth or more."
 
 
 def _ever_drawn(training: DPSGD) -> float:

@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.core import DPSGD, Adjacency
 from auditor.theory import StepPair, composed, epsilon, gaussian_epsilon, total_variation
-from auditor.theory.privacy_loss import _ComposedLaw
+from auditor.theory.privacy_loss import _ComposedLaw, _law_of
 from auditor.theory.schedules import merged
 from auditor.theory.steps import together
 
@@ -108,6 +108,20 @@ def test_little_noise_and_few_steps_are_close_to_what_better_steps_show(count):
     better = levels[np.minimum(np.searchsorted(levels, noise), 79)]
     least = epsilon(DPSGD(better, 0.001, count), delta=1e-6, adjacency=Adjacency.REPLACE_ONE).value
     assert least < found < 1.1 * least
+
+
+def test_an_epsilon_that_is_not_close_says_so(monkeypatch):
+    """Where the work runs out the note does not say that the worst neighbours reach it; levels bound it where there are many."""
+    training = DPSGD(np.linspace(1.0, 1.6, 150), 0.001)
+    close = epsilon(training, delta=1e-5)
+    monkeypatch.setattr("auditor.theory.inversion._MOST", 2e6)
+    _law_of.cache_clear()
+    found = epsilon(training, delta=1e-5)
+    _law_of.cache_clear()
+    assert "reach it" in close.note
+    assert found.value > 1.01 * close.value
+    assert "rounded up" in found.note
+    assert "reach it" not in found.note
 
 
 def test_few_different_steps_are_as_tight_as_merged_ones():
