@@ -198,12 +198,12 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
 
 
 def _rounded_up(law: PrivacyLoss, epsilon: float, delta: float) -> str:
-    """Return a remark where the epsilon at a delta may be more than a hundredth above the exact one, else nothing."""
+    """Return a remark where the bounds leave open that the exact epsilon at a delta is a hundredth or more below, else nothing."""
     if not 0 < epsilon < math.inf:
         return ""
     below = np.array([0.99 * epsilon])
     least = max(float(law.between(below, backward=order)[0][0]) for order in (False, True))
-    return "" if least > delta else "It is rounded up, by a hundredth or more."
+    return "" if least > delta else "It is rounded up, possibly by a hundredth or more."
 
 
 def _ever_drawn(training: DPSGD) -> float:

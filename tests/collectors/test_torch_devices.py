@@ -44,7 +44,7 @@ def test_a_batch_that_does_not_fit_is_halved(rng, dtype, most):
     ("width", "most"), [(3, 4096), (2**10, 2**9), (2**18, 32)], ids=["narrow", "two mebibytes", "wide"]
 )
 def test_a_call_has_as_many_records_as_the_cache_holds(width, most):
-    """At most 4,096 records, or 2 MiB of their features, but always 32: larger calls take a processor several times as long."""
+    """At most 4,096 records, or 2 MiB of their features, but at least 32: larger calls take a processor several times as long."""
 
     class First(torch.nn.Module):
         sizes: ClassVar[list[int]] = []

@@ -4,7 +4,8 @@ The module runs in evaluation mode and without gradients, on the device and in t
 every part, the random state and everything else is restored afterwards, also if the call fails. Random numbers, in
 a module that draws some even then, come from a stream of their own, so that repeated calls differ.
 
-Where the device has too little memory for a batch, it is halved, and so are all after it.
+A call has as many records as the bytes of their features allow, and no more than the batch. Where the device has too little memory
+for it, it is halved, and so are all after it.
 
 Outputs are logits unless their values say otherwise (`recognised_output`). Where the last thing that happens is a Softmax or
 Sigmoid layer, its input is used instead, because it does not saturate.
