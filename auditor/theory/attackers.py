@@ -134,6 +134,7 @@ _REACHED = "For every attacker, also one who sees every iterate; some attacker o
 _BOUND = "An upper bound for every attacker, also one who sees every iterate."
 _CLEARLY = 1e-12
 _CLOSE = 1e-6
+_FAR = 0.01
 
 
 @as_accounted
@@ -346,7 +347,8 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     rate, relation = validate.fraction("fpr", fpr, one=True), Adjacency.named(adjacency)
     bound = tpr_from_advantage(total_variation(training, adjacency=relation), fpr=rate)
     try:
-        reached = float(composed(training, adjacency=relation).tpr_at(rate))
+        law = composed(training, adjacency=relation)
+        reached = float(law.tpr_at(rate))
     except Unresolved:
         return bound
     method = "the best test between the two laws of the composed privacy loss"
@@ -354,6 +356,8 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     loose = only_a_bound(training)
     if loose:
         method, note = "the best test between a dominating pair of laws", f"An upper bound. {loose}"
+    elif not law.is_close(fpr=rate):
+        note = "An upper bound for an attacker who sees every iterate, possibly rounded up by a hundredth or more."
     value = _clipped(min(reached, bound.value or 1.0), rate)
     return Claim(bound.metric, value, None, relation, method, proven=True, note=note)
 
@@ -395,14 +399,16 @@ def success_rate(
     advantage, least = total_variation(training, adjacency=relation), max(belief, 1 - belief)
     value = None if advantage.value is None else _success(1 - advantage.value, least)
     try:
-        excess = float(composed(training, adjacency=relation).hockey_stick((1 - belief) / belief))
+        law, odds = composed(training, adjacency=relation), (1 - belief) / belief
+        excess, sure = (float(law.hockey_stick(odds, upper=upper)) for upper in (True, False))
     except Unresolved:
         method, note = f"prior and total variation; {advantage.method}", advantage.note
     else:
         value = min(1.0, max(least, 1 - belief + belief * excess), 1.0 if value is None else value)
         loose = only_a_bound(training)
         note = f"Guessing without the model is right in a share of {as_stated(least)}."
-        note += f" An upper bound. {loose}" if loose else ""
+        if loose or belief * (excess - sure) > _FAR * value:
+            note += f" An upper bound. {loose or 'It is possibly rounded up by a hundredth or more.'}"
         which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
         method = f"the best guess from {which} and the prior"
     return Claim(named("success_rate", belief), value, None, relation, method, proven=True, note=note)

@@ -68,11 +68,12 @@ class PrivacyLoss(ABC):
         """Return sup P(A) - Q(A), the advantage of the best attacker, rounded up."""
         return float(self.between(np.zeros(1))[1][0])
 
-    def hockey_stick(self, a: npt.ArrayLike) -> Floats:
-        """Return sup P(A) - a Q(A), rounded up.
+    def hockey_stick(self, a: npt.ArrayLike, *, upper: bool = True) -> Floats:
+        """Return sup P(A) - a Q(A), rounded up; or a lower bound on it.
 
         Args:
             a: Any shape, above 0.
+            upper: Whether to return the upper bound.
 
         >>> from auditor.theory import composed
         >>> law = composed(DPSGD(1.0, 1.0, 1), adjacency=Adjacency.ADD_REMOVE)
@@ -81,17 +82,17 @@ class PrivacyLoss(ABC):
         """
         factor = validate.numbers("a", a, lambda x: x > 0, "be above 0")
         logs = np.clip(np.log(factor), -_LARGEST_EPSILON, _LARGEST_EPSILON)
-        return self._excess(np.atleast_1d(logs)).reshape(factor.shape)
+        return self._excess(np.atleast_1d(logs), upper=upper).reshape(factor.shape)
 
-    def _excess(self, epsilon: Floats) -> Floats:
+    def _excess(self, epsilon: Floats, *, upper: bool = True) -> Floats:
         """Return sup P(A) - e^eps Q(A) at epsilons of any sign: 1 - e^eps + e^eps sup Q(A) - e^-eps P(A) for the negative."""
         size, result = np.abs(epsilon), np.empty(np.shape(epsilon))
         negative = epsilon < 0
         if not negative.all():
-            result[~negative] = self.between(size[~negative])[1]
+            result[~negative] = self.between(size[~negative])[upper]
         if negative.any():
             size = size[negative]
-            mirrored = self.between(size, backward=True, least=_UNSEEN)[1]
+            mirrored = self.between(size, backward=True, least=_UNSEEN)[upper]
             result[negative] = -np.expm1(-size) + np.exp(-size) * mirrored
         return np.clip(result, 0.0, 1.0)
 
@@ -141,7 +142,11 @@ class PrivacyLoss(ABC):
         result = np.array([self._lowest_line(float(value)) for value in flat])
         return np.asarray(np.clip(result, flat, 1.0).reshape(rate.shape))
 
-    def _lowest_line(self, fpr: float) -> float:
+    def is_close(self, *, fpr: float) -> bool:
+        """Return whether the true positive rate at this error rate is known to a hundredth."""
+        return self._lowest_line(fpr) <= _CLOSE * max(fpr, self._lowest_line(fpr, upper=False))
+
+    def _lowest_line(self, fpr: float, *, upper: bool = True) -> float:
         """Return the least of the lines at one rate: convex in e^eps, so the search closes in on it."""
         if fpr == 0:
             return 0.0  # whatever P can give, Q can give
@@ -150,14 +155,14 @@ class PrivacyLoss(ABC):
         reach = min(1.0, most)
         while True:
             grid = np.linspace(-reach, reach, _LINES)
-            lines = np.exp(grid) * fpr + self._excess(grid)
+            lines = np.exp(grid) * fpr + self._excess(grid, upper=upper)
             best = int(np.argmin(lines))
             if 0 < best < _LINES - 1 or reach == most:
                 break
             reach = min(2 * reach, most)
         for _ in range(_CLOSER):
             grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, _LINES - 1)], _LINES)
-            lines = np.exp(grid) * fpr + self._excess(grid)
+            lines = np.exp(grid) * fpr + self._excess(grid, upper=upper)
             best = int(np.argmin(lines))
         return float(lines[best])
 

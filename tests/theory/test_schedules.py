@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 
 from auditor.core import DPSGD, Adjacency
-from auditor.theory import StepPair, composed, epsilon, gaussian_epsilon, total_variation
+from auditor.theory import (
+    StepPair,
+    composed,
+    epsilon,
+    gaussian_epsilon,
+    success_rate,
+    total_variation,
+    tpr_exact,
+)
 from auditor.theory.privacy_loss import _ComposedLaw, _law_of
 from auditor.theory.schedules import merged
 from auditor.theory.steps import together
@@ -110,14 +118,16 @@ def test_little_noise_and_few_steps_are_close_to_what_better_steps_show(count):
     assert least < found < 1.1 * least
 
 
-def test_an_epsilon_that_is_not_close_says_so(monkeypatch):
+def test_numbers_that_are_not_close_say_so(monkeypatch):
     """Where the work runs out the note does not say that the worst neighbours reach it; levels bound it where there are many."""
     training = DPSGD(np.linspace(1.0, 1.6, 150), 0.001)
     close = epsilon(training, delta=1e-5)
     monkeypatch.setattr("auditor.theory.inversion._MOST", 2e6)
     _law_of.cache_clear()
     found = epsilon(training, delta=1e-5)
+    others = [tpr_exact(training, fpr=1e-3), success_rate(training)]
     _law_of.cache_clear()
+    assert all("rounded up" in each.note for each in others)
     assert "reach it" in close.note
     assert found.value > 1.01 * close.value
     assert "rounded up" in found.note
