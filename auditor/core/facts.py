@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from auditor.core import validate
 
@@ -71,6 +72,8 @@ class Attack(Named):
     EXTRACTION = "extraction"
     INVERSION = "inversion"
     RECONSTRUCTION = "reconstruction"
+    SYNTHETIC = "synthetic"
+    FILE = "file"
 
     @property
     def column(self) -> str:
@@ -99,6 +102,85 @@ def all_attacks(attacks: Attacks) -> dict[str, str]:
     by_loss = {} if AttackState.RUN in attacks.values() else {Attack.LOSS: AttackState.RUN}
     states = {**by_loss, **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Facts about the sampling of secrets, of losses that are negative logs of its chances.
+
+    Attributes:
+        space: Number of secrets that the template of theirs allows, each as likely as another; None if it is not known.
+    """
+
+    space: int | None = None
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """Facts about a released table, of losses that are distances to its rows.
+
+    Attributes:
+        rows: Released rows.
+        copies: Members and non-members of which the table has an exact copy.
+        near: Members and non-members nearer to a released row than 1 in 100 non-members, copies not counted.
+        nearer: Share of the released rows that are nearer to a member than to any non-member, of groups of one size.
+    """
+
+    rows: int
+    copies: tuple[int, int]
+    near: tuple[int, int]
+    nearer: float
+
+
+class Carried(Named):
+    """Form of the training records in a model's file: as they were, after a transform, or alone in a leaf of a tree."""
+
+    COPIES = "copies"
+    TRANSFORMED = "transformed"
+    LEAVES = "leaves"
+
+
+@dataclass(frozen=True)
+class CarriedRows:
+    """Training records that a model's file carries.
+
+    Attributes:
+        part: Class of the part that carries them, such as ``SVC``.
+        form: Their form.
+        count: Number of rows, or of leaves with few training records.
+        of: Number of all leaves; None for rows.
+    """
+
+    part: str
+    form: Carried
+    count: int
+    of: int | None = None
+
+
+@dataclass(frozen=True)
+class Released:
+    """Facts about a released model or table that its losses do not hold.
+
+    Attributes:
+        secrets: The sampling of secrets, if the losses are of it.
+        table: The synthetic table, if one was released.
+        rows: Training records in the model's file.
+    """
+
+    secrets: Secrets | None = None
+    table: SyntheticTable | None = None
+    rows: tuple[CarriedRows, ...] = ()
+
+
+def released_of(values: "Released | Mapping[str, Any]") -> Released:
+    """Return the facts from JSON-like values.
+
+    Raises:
+        ValueError: Values of another form.
+    """
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Released).validate_python(values)
 
 
 class Tail(Named):

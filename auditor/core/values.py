@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, AttackState, attack_states
+from auditor.core.facts import Attacks, AttackState, Released, attack_states
 from auditor.core.fields import CheckDetails, Confidence, Delta, EstimateDetails, Keys, Number, YesOrNo
 from auditor.core.options import Adjacency, Named
 from auditor.core.verb import alike
@@ -253,6 +253,8 @@ class Losses:
         stopped_by_evidence: Whether these are scores of runs whose number their own evidence decided, as of
             ``collect_runs(stop=...)``: no interval for a fixed number of runs holds for them.
         attacks: Attacks that the losses are the scores of, and attacks that cannot apply; default the attack by the loss.
+        released: Facts about what was released that the losses do not hold: how secrets are sampled, a synthetic table, training
+            records in a model's file.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
@@ -280,6 +282,7 @@ class Losses:
     policies: Mapping[str, PerGroup] = field(default_factory=dict)
     stopped_by_evidence: bool = False
     attacks: Attacks = field(default_factory=dict)
+    released: Released = Released()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -354,7 +357,7 @@ class Losses:
     @property
     def swapped(self) -> "Losses":
         """The non-members as members, and the other way round, without labels."""
-        about: Any = {"stopped_by_evidence": self.stopped_by_evidence, "attacks": self.attacks}
+        about: Any = {name: getattr(self, name) for name in ("stopped_by_evidence", "attacks", "released")}
         return Losses(self.sorted_nonmember, self.sorted_member, **about)
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.facts import all_attacks
+from auditor.core.facts import Released, all_attacks
 from auditor.core.values import Claim, Floats, Losses
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import PersonsFound, default_units, per_person
@@ -378,6 +378,7 @@ class Inputs:
             "saturated": list(audited.saturated),
             "history": list(audited.history),
             "attacks": all_attacks(audited.attacks),
+            **({} if audited.released == Released() else {"released": asdict(audited.released)}),
             **validate.several_looks(setting.looks),
             # The unit of the audit, and the number of independent ones that the records are worth.
             "unit": "person" if people else "record",

@@ -43,6 +43,38 @@ class ShownData(TypedDict):
     point: NotRequired[PointData | None]
 
 
+class SecretsData(TypedDict):
+    """The sampling of secrets; see `auditor.core.facts.Secrets`."""
+
+    space: Annotated[int, Must(ge=1)] | None
+
+
+class TableData(TypedDict):
+    """A released synthetic table; see `auditor.core.facts.SyntheticTable`."""
+
+    rows: Count
+    copies: PairOfCounts
+    near: PairOfCounts
+    nearer: Rate
+
+
+class CarriedData(TypedDict):
+    """Training records in a model's file; see `auditor.core.facts.CarriedRows`."""
+
+    part: str
+    form: Literal["copies", "transformed", "leaves"]
+    count: Count
+    of: Count | None
+
+
+class ReleasedData(TypedDict):
+    """Facts about what was released that its losses do not hold; see `auditor.core.facts.Released`."""
+
+    secrets: SecretsData | None
+    table: TableData | None
+    rows: list[CarriedData]
+
+
 class LimitsSet(TypedDict, total=False):
     """The limits that a release must keep.
 
@@ -76,6 +108,7 @@ class AuditData(LimitsSet):
         saturated: Losses from a probability of exactly 0 or 1: members, non-members.
         history: Steps applied to the losses, in order.
         attacks: State of each kind of attack that a reviewer expects.
+        released: Facts about what was released that its losses do not hold, if there are any.
         strategy: Name shared by several audits of one way of training.
         utility: Performance of the model at its task.
         context: Declared context of the release, as `auditor.Context` says it; None if nothing is.
@@ -107,6 +140,7 @@ class AuditData(LimitsSet):
     saturated: PairOfCounts
     history: list[str]
     attacks: NotRequired[Mapping[str, Literal["run", "not run", "not applicable"]]]
+    released: NotRequired[ReleasedData]
     strategy: NotRequired[str | None]
     utility: NotRequired[UtilityData | None]
     context: NotRequired[Mapping[str, str | None] | None]

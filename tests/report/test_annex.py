@@ -164,7 +164,7 @@ def test_a_collected_file_keeps_what_became_of_attacks(tmp_path):
     path, y = tmp_path / "losses.parquet", [0, 1] * 4
     tables = [RecordTable({"x": y, "k": range(start, start + 8), "y": y}, label="y") for start in (0, 8)]
     collect_to(path, lambda rows: rows["x"] * 1.0, members=tables[0], nonmembers=tables[1])
-    expected = {"label": "run", "extraction": "not applicable"}
+    expected = {"label": "run", "extraction": "not applicable", "synthetic": "not applicable"}
     assert auditor.read_losses(path).attacks == auditor.Summary.from_files([path]).attacks == expected
     table = parquet.read_table(path)
     about = json.loads(table.schema.metadata[b"auditor"])

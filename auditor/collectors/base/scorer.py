@@ -19,7 +19,7 @@ from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, Attacks, AttackState
+from auditor.core.facts import Attack, Attacks, AttackState, Released
 from auditor.core.numbers import about
 from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
 
@@ -115,7 +115,9 @@ class ModelScorer:
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
     # Which needs a model that generates records.
-    attacks: ClassVar[Attacks] = {Attack.EXTRACTION: AttackState.NOT_APPLICABLE}
+    attacks: ClassVar[Attacks] = dict.fromkeys(
+        (Attack.EXTRACTION, Attack.SYNTHETIC), AttackState.NOT_APPLICABLE
+    )
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
@@ -349,6 +351,7 @@ def facts_of(
         "history": (*steps, *noticed),
         "notes": (*notes, *noticed),
         "attacks": attacks | ({Attack.LABEL: AttackState.RUN} if hard else {}),
+        "released": getattr(scorer, "released", Released()),
     }
 
 

@@ -44,7 +44,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import compress, product
 from pathlib import Path
@@ -60,7 +60,7 @@ from auditor.collectors.tables.opening import open_table, tables_at
 from auditor.collectors.tables.reading import facts_of_all
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, attack_states
+from auditor.core.facts import Attacks, Released, attack_states, released_of
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale, Merged
 from auditor.records.labels import default_units
@@ -69,7 +69,7 @@ BITS = 22  # at which the certified bound loses at most .01 nats on the laws tha
 _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
 _COLUMNS = ("bin", "member", "nonmember")
 _SETTING = ("bits", "loss", "scale")  # properties that summaries must share to be added
-_OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence", "attacks")
+_OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence", "attacks", "released")
 _ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # metadata of a file besides its counts
 _MARK, _VERSION = "auditor_summary", 1  # its mark, and the version of its form
 _LONGEST = 2**20  # bytes of that
@@ -97,6 +97,7 @@ class Summary:
         notes: Warnings of the collection of the losses.
         stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
         attacks: Attacks that the losses come from; see `Losses`.
+        released: Facts about what was released; see `Losses`.
         is_merged: Whether neighbouring bins were merged; see `merged`. Such a summary is added to no other.
 
     Raises:
@@ -117,12 +118,14 @@ class Summary:
     notes: tuple[str, ...] = ()
     stopped_by_evidence: bool = False
     attacks: Attacks = field(default_factory=dict)
+    released: Released = Released()  # noqa: RUF009 - a frozen value
     is_merged: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _checked_bits(self.bits))
         object.__setattr__(self, "scale", LossScale.named(self.scale))
         object.__setattr__(self, "attacks", attack_states(self.attacks))
+        object.__setattr__(self, "released", released_of(self.released))
         object.__setattr__(self, "saturated", tuple(map(int, self.saturated)))
         for name in _COLUMNS:
             column = validate.column(name, getattr(self, name))
@@ -246,7 +249,11 @@ class Summary:
         if file.suffix.lower() != ".parquet":
             raise InputError(f"path must end in .parquet, got {str(path)!r}; name the file so.")
         about = {name: getattr(self, name) for name in _ABOUT}
-        about |= {_MARK: _VERSION, "counts": [self.n_member, self.n_nonmember]}
+        about |= {
+            "released": asdict(self.released),
+            _MARK: _VERSION,
+            "counts": [self.n_member, self.n_nonmember],
+        }
         frame = pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
         write_all({file: table_content(frame, file, note=json.dumps(about))})
 
@@ -270,6 +277,7 @@ class Summary:
                 " with the release that wrote it."
             )
         try:
+            about = {"released": {}} | about  # which summaries of earlier versions lack
             values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             result = cls(**values)
@@ -395,6 +403,7 @@ def _added(parts: Sequence[Summary]) -> Summary:
         "notes": tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         "stopped_by_evidence": any(part.stopped_by_evidence for part in parts),
         "attacks": {name: state for part in parts for name, state in part.attacks.items()},
+        "released": next((part.released for part in parts if part.released != Released()), Released()),
     }
     return replace(first, bin=both, member=counts[0], nonmember=counts[1], **about)
 
@@ -580,7 +589,8 @@ class _Counting(Work):
             # And no other score, or one that is turned round.
             own = self.loss == "loss" and not self.higher_is_member
             about |= {"scale": collected.scale} if own else {}
-            about |= {"saturated": collected.saturated, "attacks": collected.attacks} if own and first else {}
+            facts = ("saturated", "attacks", "released") if own and first else ()
+            about |= {name: getattr(collected, name) for name in facts}
             about |= {"notes": collected.notes} if first else {}
         return replace(counted, **about)
 

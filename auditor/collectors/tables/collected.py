@@ -5,7 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, attack_states
+from auditor.core.facts import Attacks, Released, attack_states
 from auditor.core.files import whole
 from auditor.core.values import LossScale
 
@@ -157,6 +157,7 @@ class CollectedMetadata:
         history: Steps applied to the losses, first step first.
         notes: The steps of the history that a reader must know before relying on the losses.
         attacks: Attacks that the losses come from, and those that cannot apply to them.
+        released: Facts about what was released.
         saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
         counts: Members and non-members, when the file was written.
@@ -169,6 +170,7 @@ class CollectedMetadata:
     history: tuple[str, ...]
     notes: tuple[str, ...]
     attacks: Attacks
+    released: Released = field(default=Released(), kw_only=True)
     saturated: tuple[int, int]
     counts: tuple[int, int]
     eps: float

@@ -13,7 +13,7 @@ from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attack, Attacks, AttackState
+from auditor.core.facts import Attack, Attacks, AttackState, Released
 from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
@@ -82,6 +82,7 @@ def from_columns(
     notes: Sequence[str] = (),
     stopped_by_evidence: bool = False,
     attacks: Attacks = MappingProxyType({}),
+    released: Released = Released(),  # noqa: B008 - a frozen value
 ) -> Losses:
     """Split one column of losses into members and non-members.
 
@@ -104,6 +105,7 @@ def from_columns(
         notes: Warnings of the collection of the losses, for readers.
         stopped_by_evidence: Whether the evidence in these runs decided how many there are; see `Losses`.
         attacks: Attacks that the losses come from; see `Losses`.
+        released: Facts about what was released; see `Losses`.
 
     Returns:
         The losses of both groups, each in the order of the column.
@@ -139,6 +141,7 @@ def from_columns(
         notes=tuple(notes),
         stopped_by_evidence=stopped_by_evidence,
         attacks=attacks,
+        released=released,
         policies={
             name: _split(-column if higher_is_member else column, mask) for name, column in under.items()
         },
@@ -230,6 +233,7 @@ def read_losses(
         if loss_column == "loss":  # and no other score that stands beside it
             facts["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
             facts["attacks"] |= collected.attacks
+            facts["released"] = collected.released
             if not higher_is_member:  # turned round, they are no longer on their scale
                 facts |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
