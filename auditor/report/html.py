@@ -15,7 +15,7 @@ from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, promised
 from auditor.report.kinds import view_of
-from auditor.report.rows import Row, row_of
+from auditor.report.rows import Row, extraction_rows, row_of
 from auditor.report.view import LABEL_ONLY, View, settings_sentence, texts
 from auditor.report.words import (
     GATE,
@@ -185,6 +185,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "promised": promised(result),
         # The first sentence is the finding where a validity check failed.
         "estimated": by_estimated_odds(result)[1 if view.invalid else 0 :],
+        "extraction": extraction_rows(result),
         "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result from a census.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
@@ -373,6 +373,52 @@ def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     )
     rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
     return tuple(PolicyRow(item, rate) for item in outcome)
+
+
+class ExtractionRow(NamedTuple):
+    """The secrets extracted within a number of tries, as the cells of a table.
+
+    Attributes:
+        tries: Number of tries.
+        members: Share of the members' secrets, with its interval.
+        others: Share of the non-members' secrets, with its interval.
+        beyond: Least difference of the two.
+        likely: Share of the members with a secret that the tries write with a probability of a half or more, with its interval.
+    """
+
+    tries: str
+    members: str
+    others: str
+    beyond: str
+    likely: str
+
+
+def extraction_rows(result: Document) -> tuple[ExtractionRow, ...]:
+    """Return a row for each number of tries, ascending; none where the losses are not of secrets."""
+    return tuple(
+        ExtractionRow(
+            f"{tries:,}",
+            _share(item.value, item.lower, item.upper),
+            _share(*(detail(item, "nonmember", name) for name in ("value", "lower", "upper"))),
+            Row(beyond).ends if (beyond := find(result, f"extraction_beyond.{tries}")) else numbers.MISSING,
+            _share(*(detail(item, "records", name) for name in ("value", "lower", "upper"))),
+        )
+        for tries, item in extracted(result)
+    )
+
+
+def extracted(result: Document) -> list[tuple[int, Estimate]]:
+    """Return the shares of secrets extracted, each with its number of tries, ascending."""
+    rows = [
+        (item.name.removeprefix("extraction."), item) for item in result.estimates if item.value is not None
+    ]
+    return sorted(((int(tries), item) for tries, item in rows if tries.isdecimal()), key=lambda pair: pair[0])
+
+
+def _share(value: float | None, lower: float | None, upper: float | None) -> str:
+    """Return a share with its interval, rounded outwards."""
+    low, high = numbers.percent(lower, toward="down"), numbers.percent(upper, toward="up")
+    return numbers.MISSING if value is None else f"{numbers.percent(value)} ({low} to {high})"
 
 
 @dataclass(frozen=True)

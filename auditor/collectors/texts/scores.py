@@ -12,7 +12,7 @@ the responses alone::
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 from auditor.records.labels import is_missing
+
+if TYPE_CHECKING:
+    from auditor.collectors.texts.secrets import Secret
 
 # --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
 
@@ -120,12 +123,15 @@ def is_passage(value: Any) -> bool:
     return False
 
 
-def passages(records: Records, *, render: _Render | None = None) -> list[Passage]:
+def passages(
+    records: Records, *, render: _Render | None = None, secret: "Secret | None" = None
+) -> list[Passage]:
     """Return the features of records as texts, all of one kind, with the parts that are scored.
 
     Args:
         records: Records whose features are texts, prompts with completions, or chats; see `cells`.
         render: Renders chat messages; None where there is no chat template.
+        secret: Part of each text that alone is scored, given the text before it; default all, or the responses.
 
     >>> passages(Records("member", [("1 + 1 = ", "2")], np.zeros(1)))
     [Passage(text='1 + 1 = 2', responses=((8, 9),), is_chat=False)]
@@ -153,7 +159,19 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
         if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
             fix = "score one kind at a time"
             raise _unread(records, row, "be of one kind", got="another", fix=fix)
-    return result
+    return (
+        result
+        if secret is None
+        else [_secret_of(item, secret, records, row) for row, item in enumerate(result)]
+    )
+
+
+def _secret_of(passage: Passage, secret: "Secret", records: Records, row: int) -> Passage:
+    found = secret.found(passage)
+    if found is None:
+        fix = "leave that record out, or describe the secret in another way"
+        raise _unread(records, row, "have a secret", got="a text without it", fix=fix)
+    return found
 
 
 def _unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
