@@ -31,14 +31,17 @@ TRIES = (1, 10, 100, 1_000, 10_000)
 LIKELY = 0.5  # from which chance on a record counts as (n, p)-extractable
 _ROUNDING = 1e-9  # nats: a loss just below 0 is a chance of 1
 _LEAST = 1e-12  # of a limit: lower ones are 0
+_PRECISION = 1e-9  # of its logarithm
 
 
-def _to_both_ends(spacing: Floats) -> Floats:
-    return np.unique(np.concatenate([[0.0], spacing, 1 - spacing, [1.0]]))
+_LOW = np.geomspace(1e-9, 0.5, 256)
+_GRID = np.unique(np.concatenate([[0.0], _LOW, 1 - _LOW, [1.0]]))
 
 
-_BETS = _to_both_ends(np.geomspace(1e-6, 0.5, 32))[1:]
-_GRID = _to_both_ends(np.geomspace(1e-9, 0.5, 256))
+def _bets(n: int) -> Floats:
+    """Return the bets on so many values: each twice the one before, from one that pays where all values are alike."""
+    least = 0.3 / math.sqrt(n)
+    return np.append(np.geomspace(least, 0.7, 1 + math.ceil(-math.log2(least))), [0.9, 0.99, 0.999])
 
 
 def extraction(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -75,7 +78,7 @@ def _share(losses: Losses, tries: int, *, confidence: float) -> Estimate:
         _of_group(group, tries, error) for group in (losses.member, losses.nonmember)
     )
     likely = (
-        int(np.count_nonzero(_written(losses.member, tries)[0] >= LIKELY)) if losses.bits is None else None
+        int(np.count_nonzero(written(losses.member, tries)[0] >= LIKELY)) if losses.bits is None else None
     )
     extractable: dict[str, float | int] = (
         {}
@@ -139,7 +142,7 @@ def _beyond(losses: Losses, row: Estimate, space: int | None, *, confidence: flo
     )
 
 
-def _written(group: Floats, tries: int) -> tuple[Floats, Integers | None]:
+def written(group: Floats, tries: int) -> tuple[Floats, Integers | None]:
     """Return the chances that so many tries write the secrets of a group, and how many records each stands for."""
     losses, counts = weighted(group)
     with np.errstate(divide="ignore"):
@@ -148,7 +151,7 @@ def _written(group: Floats, tries: int) -> tuple[Floats, Integers | None]:
 
 def _of_group(group: Floats, tries: int, error: float) -> tuple[float, float, float]:
     """Return the mean chance of a group and both its limits, each with this error."""
-    chances, counts = _written(group, tries)
+    chances, counts = written(group, tries)
     value = float(np.average(chances, weights=counts))
     lower = mean_limit(chances, error=error, counts=counts)
     return value, min(lower, value), max(value, 1 - mean_limit(1 - chances, error=error, counts=counts))
@@ -163,7 +166,7 @@ def mean_limit(values: Floats, *, error: float, counts: Integers | None = None) 
         counts: How many records each value stands for; default one.
 
     >>> round(mean_limit(np.repeat([0.0, 1.0], [990, 10]), error=0.025), 4)
-    0.0039
+    0.0026
     """
     above = np.clip(np.searchsorted(_GRID, values, side="right"), 1, _GRID.size - 1)
     share = (values - _GRID[above - 1]) / (_GRID[above] - _GRID[above - 1])
@@ -171,14 +174,13 @@ def mean_limit(values: Floats, *, error: float, counts: Integers | None = None) 
     weights = np.bincount(above, each * share, _GRID.size)
     weights += np.bincount(above - 1, each * (1 - share), _GRID.size)
     used = weights > 0
-    points, weights = _GRID[used], weights[used]
+    points, weights, bets = _GRID[used], weights[used], _bets(int(np.sum(each)))
 
-    def evidence(mean: float) -> float:
-        with np.errstate(divide="ignore"):
-            wealth = np.log1p(_BETS[:, None] * (points / mean - 1)) @ weights
-        return float(special.logsumexp(wealth)) - math.log(_BETS.size) + math.log(error)
+    def evidence(log_mean: float) -> float:
+        wealth = np.log1p(bets[:, None] * (points / math.exp(log_mean) - 1)) @ weights
+        return float(special.logsumexp(wealth)) - math.log(bets.size) + math.log(error)
 
     top = float(points @ weights / weights.sum())
-    if top <= _LEAST or evidence(_LEAST) <= 0:
+    if top <= _LEAST or evidence(math.log(_LEAST)) <= 0:
         return 0.0
-    return float(optimize.brentq(evidence, _LEAST, top))
+    return math.exp(optimize.brentq(evidence, math.log(_LEAST), math.log(top), xtol=_PRECISION) - _PRECISION)

@@ -30,7 +30,7 @@ from auditor.core.facts import Attack, Attacks, AttackState, Released, Secrets
 from auditor.core.options import from_text
 from auditor.core.values import Floats, LossScale
 
-_NEVER = 745.0  # nats: the exponential of the negative is 0, so that no number of tries writes the secret
+_NEVER = 746.0  # nats: the exponential of the negative is 0, so that no number of tries writes the secret
 TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens
 
 

@@ -127,8 +127,8 @@ class Secret:
         last = self.prefix + self.suffix
         if count < last:
             raise InputError(
-                f"{place} must have at least {last:,} tokens, the prefix and the secret, got {count:,}; leave that record out, or"
-                " give smaller numbers."
+                f"{place} must have at least {last:,} tokens, a prefix and a secret, got {count:,}; leave that record out, or"
+                " give a smaller prefix or suffix."
             )
         return slice(self.prefix, last)
 
