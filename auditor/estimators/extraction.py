@@ -19,7 +19,7 @@ bets, and the grid [own].
 import math
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, AttackState
@@ -178,7 +178,7 @@ def mean_limit(values: Floats, *, error: float, counts: Integers | None = None) 
 
     def evidence(log_mean: float) -> float:
         wealth = np.log1p(bets[:, None] * (points / math.exp(log_mean) - 1)) @ weights
-        return float(special.logsumexp(wealth)) - math.log(bets.size) + math.log(error)
+        return float(np.logaddexp.reduce(wealth)) - math.log(bets.size) + math.log(error)
 
     top = float(points @ weights / weights.sum())
     if top <= _LEAST or evidence(math.log(_LEAST)) <= 0:
