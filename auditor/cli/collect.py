@@ -281,15 +281,8 @@ def collect(
           auditor collect ./my-language-model --members seen.csv \
             --nonmembers unseen.csv --text-column text --out losses.parquet
 
-        Chance that sampling writes the nine digits after "id" in each text:
-          auditor collect ./my-language-model --members seen.csv --nonmembers unseen.csv             --text-column text --secret 'pattern:id ([0-9]{9})' --out losses.parquet
-
         Losses of probabilities in a file, with a column for each class:
           auditor collect --outputs probabilities.parquet --label y --out losses.parquet
-
-        Many records, in several processes:
-          auditor collect model.onnx --records all.parquet --label y --engine ray \
-            --workers 8 --out losses.parquet
 
     Exit codes:
         0 done; 2 bad input; 130 interrupted (run the command again to continue).

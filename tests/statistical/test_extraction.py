@@ -104,7 +104,9 @@ def test_nothing_is_beyond_guessing_where_the_groups_are_alike(simulated):
         chance = np.exp(-rng.gamma(3.0, 6.0, 200))
         alike = estimated(chance[:100], chance[100:])
         space = 500
-        law = rng.dirichlet(np.full(space, 0.02))  # a model that likes a few secrets, whoever had them
+        law = rng.dirichlet(
+            np.full(space, 0.02)
+        )  # a model that likes a few secrets, not those of the members
         drawn = np.maximum(law[rng.integers(0, space, 200)], 1e-300)
         facts = auditor.core.facts.Released(secrets=auditor.core.facts.Secrets(space))
         template = estimated(drawn[:100], drawn[100:], released=facts)

@@ -357,7 +357,8 @@ class CompletionsReader:
         return [ScoredText(own, text.scored) for own, text in zip(logs, texts, strict=True)]
 
     def _passages(self, records: Records) -> list[Passage]:
-        return passages(records, secret=self.secret)
+        texts = passages(records)
+        return texts if self.secret is None else self.secret.in_all(texts, records)
 
     def _of_secret(self, records: Records, row: int, logs: Floats) -> Floats:
         """Return the log-probabilities of the tokens of a secret that follows a number of tokens; the first has none."""

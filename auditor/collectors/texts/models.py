@@ -588,7 +588,8 @@ class CausalModel:
             order = order[count:]
 
     def _encoded(self, records: Records) -> list[_Encoded]:
-        texts = passages(records, render=self._encoder.render, secret=self._secret)
+        texts = passages(records, render=self._encoder.render)
+        texts = texts if self._secret is None else self._secret.in_all(texts, records)
         special = _BARE if any(text.is_chat for text in texts) else {}
         ends = [text.text[:end] for text in texts for part in text.responses or () for end in part]
         encoded = self._encoder.encode([text.text for text in texts], **special)

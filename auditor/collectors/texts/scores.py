@@ -12,7 +12,7 @@ the responses alone::
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 from auditor.records.labels import is_missing
-
-if TYPE_CHECKING:
-    from auditor.collectors.texts.secrets import Secret
 
 # --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
 
@@ -123,15 +120,12 @@ def is_passage(value: Any) -> bool:
     return False
 
 
-def passages(
-    records: Records, *, render: _Render | None = None, secret: "Secret | None" = None
-) -> list[Passage]:
+def passages(records: Records, *, render: _Render | None = None) -> list[Passage]:
     """Return the features of records as texts, all of one kind, with the parts that are scored.
 
     Args:
         records: Records whose features are texts, prompts with completions, or chats; see `cells`.
         render: Renders chat messages; None where there is no chat template.
-        secret: Part of each text that alone is scored, given the text before it; default all, or the responses.
 
     >>> passages(Records("member", [("1 + 1 = ", "2")], np.zeros(1)))
     [Passage(text='1 + 1 = 2', responses=((8, 9),), is_chat=False)]
@@ -151,30 +145,19 @@ def passages(
                 fix += (
                     '; a chat is a list of {"role": ..., "content": ...}' if isinstance(value, list) else ""
                 )
-                raise _unread(records, row, "be strings", got=got, fix=fix)
+                raise unread(records, row, "be strings", got=got, fix=fix)
         if validate.SURROGATE.search(item.text):
             fix = "read the file in its own encoding"
-            raise _unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
+            raise unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
         result.append(item)
         if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
             fix = "score one kind at a time"
-            raise _unread(records, row, "be of one kind", got="another", fix=fix)
-    return (
-        result
-        if secret is None
-        else [_secret_of(item, secret, records, row) for row, item in enumerate(result)]
-    )
+            raise unread(records, row, "be of one kind", got="another", fix=fix)
+    return result
 
 
-def _secret_of(passage: Passage, secret: "Secret", records: Records, row: int) -> Passage:
-    found = secret.found(passage)
-    if found is None:
-        fix = "leave that record out, or describe the secret in another way"
-        raise _unread(records, row, "have a secret", got="a text without it", fix=fix)
-    return found
-
-
-def _unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+def unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+    """Return the sentence about a text that cannot be scored."""
     return InputError(f"{records.name} texts must {must}, got {got} ({records.row(row)}); {fix}.")
 
 

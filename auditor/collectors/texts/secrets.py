@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from auditor.collectors.texts.scores import Passage
+from auditor.collectors.base.records import Records
+from auditor.collectors.texts.scores import Passage, unread
 from auditor.core import validate
 from auditor.core.errors import InputError
 
@@ -141,6 +142,18 @@ class Secret:
         rules += [] if self.top_k is None else [f"top-k {self.top_k:,}"]
         rules += [] if self.top_p == 1 else [f"top-p {self.top_p:g}"]
         return ", ".join(rules)
+
+    def in_all(self, passages: list[Passage], records: Records) -> list[Passage]:
+        """Return each text up to the end of its secret, as `found` does.
+
+        Raises:
+            InputError: A text without a secret; the sentence names the record.
+        """
+        found = [self.found(item) for item in passages]
+        if None in found:
+            fix = "leave that record out, or describe the secret in another way"
+            raise unread(records, found.index(None), "have a secret", got="a text without it", fix=fix)
+        return [item for item in found if item is not None]
 
     def found(self, passage: Passage) -> Passage | None:
         """Return a text up to the end of its secret, which is the part that is scored; None where it has none.
