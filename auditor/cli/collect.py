@@ -175,9 +175,9 @@ class Served(Options, title="A served model"):
         header_variable: HTTP header from an environment variable, HEADER=VARIABLE; repeatable.
     """
 
-    accept_labels: bool = False
+    accept_labels: bool = option(default=False, rare=True)
     request_template: Path | None = None
-    response_path: str | None = None
+    response_path: str | None = option(rare=True)
     header_variable: tuple[str, ...] = option(default=(), rare=True)
 
     def arguments(self, scoring: Scoring) -> dict[str, Any]:
