@@ -380,17 +380,17 @@ class ExtractionRow(NamedTuple):
 
     Attributes:
         tries: Number of tries.
-        members: Share of the members' secrets, with its interval.
-        others: Share of the non-members' secrets, with its interval.
+        members: Share of the members' secrets, and its interval.
+        others: Share of the non-members' secrets, and its interval.
         beyond: Least difference of the two.
-        likely: Share of the members with a secret that the tries write with a probability of a half or more, with its interval.
+        likely: Share of the members with a secret that the tries write with a probability of a half or more, and its interval.
     """
 
     tries: str
-    members: str
-    others: str
+    members: tuple[str, str]
+    others: tuple[str, str]
     beyond: str
-    likely: str
+    likely: tuple[str, str]
 
 
 def extraction_rows(result: Document) -> tuple[ExtractionRow, ...]:
@@ -415,10 +415,10 @@ def extracted(result: Document) -> list[tuple[int, Estimate]]:
     return sorted(((int(tries), item) for tries, item in rows if tries.isdecimal()), key=lambda pair: pair[0])
 
 
-def _share(value: float | None, lower: float | None, upper: float | None) -> str:
-    """Return a share with its interval, rounded outwards."""
+def _share(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
+    """Return a share and its interval, rounded outwards."""
     low, high = numbers.percent(lower, toward="down"), numbers.percent(upper, toward="up")
-    return numbers.MISSING if value is None else f"{numbers.percent(value)} ({low} to {high})"
+    return numbers.percent(value), f"{low} to {high}"
 
 
 @dataclass(frozen=True)

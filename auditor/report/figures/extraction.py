@@ -51,7 +51,10 @@ def _ends(item: Estimate, group: str) -> tuple[float | None, ...]:
 
 def extraction_words(result: Document) -> str:
     """Return the same in words."""
-    words = [f"within {row.tries}: {row.members}, others {row.others}" for row in extraction_rows(result)]
+    words = [
+        f"within {row.tries} tries: {row.members[0]} ({row.members[1]}), of others {row.others[0]} ({row.others[1]})"
+        for row in extraction_rows(result)
+    ]
     return (
         f"Secrets extracted. {'; '.join(words)}."
         if words
