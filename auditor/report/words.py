@@ -328,6 +328,11 @@ SEVERITY = {
     Severity.SEVERE: Sign("Leakage: severe", "!", "bad"),
 }
 
+CARRIED = {
+    "records": Sign("Training records in the file", "✕", "bad"),
+    "leaves": Sign("Few training records behind parts of the file", "!", "caution"),
+}
+
 ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}
 
 
