@@ -16,19 +16,21 @@ from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, promised
 from auditor.report.kinds import view_of
-from auditor.report.released import WORDS, is_table, worded
 from auditor.report.rows import Row, extraction_rows, row_of
 from auditor.report.view import LABEL_ONLY, View, settings_sentence, texts
 from auditor.report.words import (
     GATE,
     NEIGHBOURS,
+    RELEASED,
     assumptions,
     check_title,
     claim_name,
     claim_value,
     fit_sentences,
+    is_table,
     neighbours,
     unit_words,
+    worded,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, Slice, furthest_point
@@ -257,7 +259,7 @@ def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
 
 def glossary(data: Mapping[str, Any] = MappingProxyType({})) -> list[dict[str, str]]:
     """Return the glossary of a result with these data, ending with the terms of registered metrics and checks."""
-    own = {**texts("glossary"), **(WORDS["glossary"] if is_table(data) else {})}
+    own = {**texts("glossary"), **(RELEASED["glossary"] if is_table(data) else {})}
     brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
     brought += [(item.term, check_title(item.name), item.title) for item in CHECKS]
     result = [

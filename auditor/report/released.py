@@ -1,42 +1,20 @@
 """The words about what was released: a synthetic table in place of a model, and training records in a model's file."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditor.core import Disclosure, entries, numbers
+from auditor.core import Disclosure, numbers
 from auditor.core.facts import Carried, Released, released_of
-
-WORDS = entries("auditor.report", "texts/released.toml")
-_PHRASES: dict[str, str] = WORDS["phrases"]
-# Quoted text is the user's, as the name of a column; paths, options and parts of longer words are left alone too.
-_PLACES = re.compile(
-    r"“[^”]*”|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|(?<![\w./-])(?:%s)(?![\w/=-]|\.\w)"  # noqa: UP031 - braces are none of ours
-    % "|".join(map(re.escape, sorted(_PHRASES, key=len, reverse=True)))
-)
-
-
-def is_table(data: Mapping[str, Any]) -> bool:
-    """Whether a synthetic table was audited, and not a model."""
-    released = data.get("released")
-    return isinstance(released, Mapping) and isinstance(released.get("table"), Mapping)
-
-
-def worded(text: str, data: Mapping[str, Any]) -> str:
-    """Return words about a model as words about the synthetic table, if one was audited; quoted text stays.
-
-    >>> worded("What the model leaks, by column 'model'.", {"released": {"table": {}}})
-    "What the synthetic table leaks, by column 'model'."
-    """
-    return _PLACES.sub(lambda match: _PHRASES.get(match[0], match[0]), text) if is_table(data) else text
+from auditor.report.words import RELEASED
 
 
 def released_in(data: Mapping[str, Any]) -> Released:
     """Return the facts about what was released; none where they are missing or of another form."""
     released = data.get("released")
+    present = released.items() if isinstance(released, Mapping) else ()
     try:
-        return released_of({key: item for key, item in released.items() if item is not None})
-    except (AttributeError, ValueError):
+        return released_of({key: item for key, item in present if item is not None})
+    except ValueError:
         return Released()
 
 
@@ -61,7 +39,7 @@ class Copies(NamedTuple):
 
 def copies_in(data: Mapping[str, Any]) -> Copies | None:
     """Return the copies in the synthetic table in words; None if no table was audited."""
-    table, words = released_in(data).table, WORDS["copies"]
+    table, words = released_in(data).table, RELEASED["copies"]
     if table is None:
         return None
     sizes = data.get("records") or (data.get("n_member"), data.get("n_nonmember"))
@@ -99,7 +77,7 @@ def _counted(
 
 def carried_in(data: Mapping[str, Any]) -> tuple[str, str]:
     """Return whether a model's file carries records, or only leaves with few of them, and the parts that do; else empty."""
-    rows, words = released_in(data).rows, WORDS["file"]
+    rows, words = released_in(data).rows, RELEASED["file"]
     kind = "leaves" if all(item.form is Carried.LEAVES for item in rows) else "records"
     held = (
         words[item.form].format(

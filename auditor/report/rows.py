@@ -11,7 +11,6 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.registry import Metric, Role
 from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status, Subject
-from auditor.report.released import worded
 from auditor.report.words import (
     ABOUT,
     STATUS,
@@ -22,6 +21,7 @@ from auditor.report.words import (
     short_title,
     shown_value,
     star_notes,
+    worded,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless

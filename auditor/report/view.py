@@ -21,9 +21,20 @@ from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
-from auditor.report.released import WORDS, Copies, carried_in, copies_in, is_table, worded
+from auditor.report.released import Copies, carried_in, copies_in
 from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, policy_rows
-from auditor.report.words import CARRIED, VERDICT, Sign, Units, pair_words, unit_words, units
+from auditor.report.words import (
+    CARRIED,
+    RELEASED,
+    VERDICT,
+    Sign,
+    Units,
+    is_table,
+    pair_words,
+    unit_words,
+    units,
+    worded,
+)
 from auditor.results import metrics
 from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.risk.slices import stands_out
@@ -84,7 +95,7 @@ class View:
         return self.worded("model")
 
     def worded(self, text: str) -> str:
-        """Return words about a model as words about what was audited; see `auditor.report.released`."""
+        """Return words about a model as words about what was audited; see `auditor.report.words.worded`."""
         return worded(text, self.result.data)
 
     @cached_property
@@ -101,7 +112,7 @@ class View:
     def carried(self) -> Statement | None:
         """The training records in the file of a model, whatever its losses show; None if none were found."""
         kind, parts = carried_in(self.result.data)
-        return Statement(CARRIED[kind], f"{WORDS['file']['lead'][kind]} {parts}.") if kind else None
+        return Statement(CARRIED[kind], f"{RELEASED['file']['lead'][kind]} {parts}.") if kind else None
 
     @property
     def audience(self) -> str:
@@ -213,7 +224,7 @@ class View:
     @cached_property
     def now(self) -> tuple[str, ...]:
         """Advice in three lines, that on records in the file first."""
-        first = [WORDS["file"]["now"][carried_in(self.result.data)[0]]] if self.carried else []
+        first = [RELEASED["file"]["now"][carried_in(self.result.data)[0]]] if self.carried else []
         return (*first, *self._now[: 3 - len(first)])
 
     @property
@@ -324,7 +335,7 @@ class View:
             sentence = words["most" if everyone else "group"]
             return str(sentence.format(group=self.group_name, kind=self.stands_out.kind))
         if self.carried is not None and state != "leak":
-            return str(WORDS["file"]["exposed"])
+            return str(RELEASED["file"]["exposed"])
         sentence = words.get(state, words["unknown"])
         if state not in ("leak", "nothing"):
             return str(sentence)

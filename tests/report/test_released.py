@@ -25,8 +25,8 @@ from auditor.report import (
     sarif,
     view_of,
 )
-from auditor.report.released import worded
 from auditor.report.terminal import one_line
+from auditor.report.words import worded
 
 N = 2000
 NAME = "MODEL-OF-MINE the model"
@@ -366,14 +366,14 @@ def test_residual_risk_names_the_records_in_the_file():
 def test_an_extraction_has_the_share_of_its_secrets():
     """Of secrets of which a quarter is written surely and the rest never, 100 tries extract 25%; else the finding stands."""
     chance = np.where(np.arange(N) % 4 == 0, 0.0, 600.0)
-    groups = chance, np.full(N, 600.0)
-    for secrets in (Secrets(), None):
-        result = audit(Losses(*groups, attacks={"extraction": "run"}, released=Released(secrets=secrets)))
-        made = rows_of(result)["extraction"]
-        assert (made.state, made.scored) == ("run", "2,000 training records, 2,000 other records")
-        found = view_of(result).finding.sign.word if secrets is None else "Within 100 tries 25% ("
-        assert made.result.startswith(found)
-    assert result.data["attacks"]["loss"] == "not run"
+    losses = Losses(chance, np.full(N, 600.0), attacks={"extraction": "run"}, released=Released(Secrets()))
+    result = audit(losses)
+    made = rows_of(result)["extraction"]
+    assert made.result.startswith("Within 100 tries 25% (")
+    assert (made.state, made.scored) == ("run", "2,000 training records, 2,000 other records")
+    without = [item for item in result.estimates if not item.name.startswith("extraction")]
+    found = rows_of(replace(result, estimates=tuple(without)))["extraction"]
+    assert found.result == view_of(result).finding.sign.word
 
 
 def test_a_log_of_findings_names_the_records_in_the_file():

@@ -12,9 +12,8 @@ import numpy as np
 from auditor.core import Claim, Estimate, Subject, Unit, numbers
 from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL
-from auditor.report.released import worded
 from auditor.report.rows import Row, condition
-from auditor.report.words import ABOUT, claim_words
+from auditor.report.words import ABOUT, claim_words, worded
 from auditor.results.document import AuditResult, ceiling, detail, find
 
 if TYPE_CHECKING:
