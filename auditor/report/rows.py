@@ -21,6 +21,7 @@ from auditor.report.words import (
     short_title,
     shown_value,
     star_notes,
+    worded,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
@@ -48,10 +49,12 @@ class Row:
     Attributes:
         estimate: The number itself.
         alone: Whether it exceeds guessing only individually, and not jointly with the other tests of the finding.
+        subject: Noun for what was audited: a model or a synthetic table.
     """
 
     estimate: Estimate
     alone: bool = False
+    subject: str = "model"
 
     @cached_property
     def metric(self) -> Metric:
@@ -143,7 +146,7 @@ class Row:
     @property
     def about(self) -> str:
         """The subject of the number."""
-        return ABOUT[self.estimate.subject]
+        return ABOUT[self.estimate.subject].replace("model", self.subject)
 
     @property
     def about_fully(self) -> str:
@@ -203,7 +206,9 @@ class Row:
         """The number with its interval, in short form."""
         of_model = self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL
         title = (
-            "epsilon of the model" if of_model else _BRIEF.get(self.name) or self.metric.short or self.title
+            f"epsilon of the {self.subject}"
+            if of_model
+            else _BRIEF.get(self.name) or self.metric.short or self.title
         )
         delta = "" if self.estimate.delta is None else f"delta {self.delta}"
         if self.metric.lower_bound:
@@ -440,11 +445,11 @@ class CheckLine:
         return cls(
             name=item.name,
             title=check_title(item.name),
-            question="" if spec is None else spec.title,
+            question="" if spec is None else worded(spec.title, data),
             status=item.status,
             sign=STATUS[item.status],
-            message=numbers.sentence(item.message),
-            advice=advice(item, data),
+            message=worded(numbers.sentence(item.message), data),
+            advice=worded(advice(item, data), data),
         )
 
     @property
