@@ -33,7 +33,7 @@ from auditor.scores.references import Population, require_comparable, scored
 
 _FEWEST = 10  # released rows
 _RARE = 0.01  # share of the non-members that are nearer than the distance of near copies
-_BUCKETS = 64  # coordinates of a categorical column in the search, of which rare categories share some
+_DENSE = 64  # categories of a column that have a coordinate in the matrix product
 _BLOCK = 2**25  # distances computed at a time
 _CELLS = 2**24  # cells hashed at a time
 _ROUNDED = 1e-6  # error for each column of a squared distance in single precision
@@ -202,15 +202,16 @@ class _Search:
         """Return the distance of each record to the nearest target, and the share of targets nearer to a member."""
         groups = self._groups_of_one_size() if share else ()
         least = np.full((len(groups), targets.size), np.inf, dtype=np.float32)
-        found, right = np.empty_like(self._rows), self._coordinates(targets)
-        ones = np.ones((targets.size, 1), dtype=np.float32)
-        right = np.hstack([-2 * right, np.square(right).sum(axis=1, keepdims=True), ones]).T
+        found, right, rare = np.empty_like(self._rows), *self._coordinates(targets)
+        right = np.hstack([-2 * right[:, :-1], right[:, -1:], np.ones_like(right[:, :1])]).T
         step = max(1, _BLOCK // targets.size)
         for start in range(0, found.size, step):
             rows = slice(start, start + step)
-            left = self._coordinates(self._rows[rows])
-            norms = np.square(left).sum(axis=1, keepdims=True)
-            squared = np.hstack([left, np.ones_like(norms), norms]) @ right
+            left, own = self._coordinates(self._rows[rows])
+            squared = np.insert(left, -1, 1.0, axis=1) @ right
+            if rare.nnz:
+                both = (own @ rare.T).tocoo()
+                squared[both.row, both.col] -= 2 * both.data
             found[rows] = targets[squared.argmin(axis=1)]
             for group, best in zip(groups, least, strict=True):
                 np.minimum(best, squared[group[rows]].min(axis=0, initial=np.inf), out=best)
@@ -228,17 +229,32 @@ class _Search:
         everyone = np.arange(self._rows.size)
         return [np.isin(everyone, rng.choice(side, size, replace=False)) for side in sides]
 
-    def _coordinates(self, rows: Integers) -> npt.NDArray[np.float32]:
-        """Return points with the squared distances of rows, except that rare categories may share a coordinate."""
-        widths = [1 if column.cost is None else min(column.cost.size, _BUCKETS) for column in self._columns]
-        result = np.zeros((rows.size, sum(widths)), dtype=np.float32)
+    def _coordinates(self, rows: Integers) -> tuple[npt.NDArray[np.float32], Any]:
+        """Return points whose squared distances are those of the rows, and their squared norms as the last coordinate.
+
+        The coordinates of rare categories are in a sparse matrix.
+        """
+        from scipy import sparse
+
+        widths = [1 if column.cost is None else min(column.cost.size, _DENSE) for column in self._columns]
+        points = np.zeros((rows.size, sum(widths) + 1), dtype=np.float32)
+        rare = [sparse.csr_array((rows.size, 1), dtype=np.float32)]
         for column, width, end in zip(self._columns, widths, np.cumsum(widths), strict=True):
             values = column.values[rows]
             if column.cost is None:
-                result[:, end - 1] = values
-            else:
-                result[np.arange(rows.size), end - width + values % width] = np.sqrt(column.cost[values])
-        return result
+                points[:, end - 1] = values
+                continue
+            one = sparse.csr_array(
+                (np.sqrt(column.cost[values]), values, np.arange(rows.size + 1)),
+                (rows.size, column.cost.size),
+                dtype=np.float32,
+            )
+            points[:, end - width : end] = one[:, :width].toarray()
+            if column.cost.size > width:
+                rare.append(one[:, width:])
+        apart = sparse.hstack(rare, format="csr")
+        points[:, -1] = np.square(points).sum(axis=1) + (apart * apart).sum(axis=1)
+        return points, apart
 
     def _squared(self, rows: Integers, others: Integers) -> Floats:
         """Return the squared distance of each row to its other."""
