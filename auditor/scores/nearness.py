@@ -19,16 +19,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, AttackState, Released, SyntheticTable
 from auditor.core.values import Booleans, Floats, Integers, Losses, PerGroup
-from auditor.records.features import (
-    Features,
-    Table,
-    fingerprints,
-    hashes_of,
-    matched,
-    pooled,
-    ranks_of,
-    table_of,
-)
+from auditor.records import features
 from auditor.scores.references import Population, require_comparable, scored
 
 _FEWEST = 10  # released rows
@@ -61,7 +52,7 @@ def nearness(
 
     Args:
         released: The released table: a DataFrame of any column types, an array or a dictionary of columns; 10 rows or more.
-        records: The audited records, a pair (members, non-members) of such tables or `Features`: members are the records
+        records: The audited records, a pair (members, non-members) of such tables or `auditor.Features`: members are the records
             from which the table was made. Columns are matched by name.
         reference: Optional records of the same population outside both groups. The loss is then
             log((d + 0.01)/(r + 0.01)), where r is the distance to the nearest of them, so that typical records, which
@@ -84,46 +75,41 @@ def nearness(
     >>> losses.member[:5], losses.released.table.copies
     (array([0., 0., 0., 0., 0.]), (5, 0))
     """
-    features = (
-        records
-        if isinstance(records, Features)
-        else Features(*validate.pair("records", records, of=" of tables"))
-    )
-    others = {"released": released, **({} if reference is None else {"reference": reference})}
-    tables = [*features.tables]
-    for name, table in others.items():
-        tables.append(matched(tables[0], table_of(name, table), name=name))
-    if tables[2].n < _FEWEST:
+    if not isinstance(records, features.Features):
+        records = features.Features(*validate.pair("records", records, of=" of tables"))
+    tables = [*records.tables]
+    for name, table in (("released", released), ("reference", reference)):
+        if table is not None or name == "released":
+            tables.append(features.matched(tables[0], features.table_of(name, table), name=name))
+    n, rows = records.n_member + records.n_nonmember, tables[2].n
+    if rows < _FEWEST:
         raise InputError(
-            f"released must have at least {_FEWEST} rows, got {tables[2].n}; give the whole released table."
+            f"released must have at least {_FEWEST} rows, got {rows}; give the whole released table."
         )
-    n = features.n_member + features.n_nonmember
-    columns = [column for place in range(len(features.names)) for column in _columns(tables, place, n)]
+    columns = [column for place in range(len(records.names)) for column in _columns(tables, place, n)]
     if all(np.ptp(column.values[:n]) == 0 for column in columns):
         raise InputError(
-            f"records must differ in at least one column, got {len(features.names)} that are constant over members and"
+            f"records must differ in at least one column, got {len(records.names)} that are constant over members and"
             " non-members; give the columns that describe the records."
         )
-    search = _Search(columns, n, features.n_member)
-    distance, nearer = search.distances(np.arange(n, n + tables[2].n), share=True)
+    search = _Search(columns, n, records.n_member)
+    distance, nearer = search.distances(np.arange(n, n + rows), share=True)
     losses = Losses(
         *distance,
         id=ids,
         group=groups,
         person=persons,
-        fingerprint=fingerprints(features),
-        history=(
-            f"distance to the nearest of {tables[2].n:,} released rows, numbers by rank and categories by frequency",
-        ),
+        fingerprint=features.fingerprints(records),
+        history=(f"distance to the nearest of {rows:,} released rows, by ranks and frequencies",),
         attacks=_ATTACKS,
-        released=Released(table=_facts(distance, tables[2].n, nearer)),
+        released=Released(table=_facts(distance, rows, nearer)),
     )
     if reference is None:
         return losses
-    own = Population(loss=np.zeros(tables[3].n), fingerprint=hashes_of(tables[3]))
+    own = Population(loss=np.zeros(tables[3].n), fingerprint=features.hashes_of(tables[3]))
     checked = require_comparable(losses, own, name="reference")
     step = f"log ratio to the distance to the nearest of {own.n:,} reference records; {checked}"
-    usual, _ = search.distances(np.arange(n + tables[2].n, n + tables[2].n + own.n))
+    usual, _ = search.distances(np.arange(n + rows, n + rows + own.n))
     return scored(losses, usual, lambda here, there: _log(here) - _log(there), step=step)
 
 
@@ -156,11 +142,11 @@ class _Column:
     cost: Floats | None = None
 
 
-def _columns(tables: Sequence[Table], place: int, n: int) -> Iterator[_Column]:
+def _columns(tables: Sequence[features.Table], place: int, n: int) -> Iterator[_Column]:
     """Yield one column of all tables; of numbers with gaps a second one, which says where they are."""
-    values = pooled(*(table.column(place) for table in tables))
+    values = features.pooled(*(table.column(place) for table in tables))
     if isinstance(values, list):
-        yield _category(np.nan_to_num(ranks_of(values) + 1).astype(np.int64), n)
+        yield _category(np.nan_to_num(features.ranks_of(values) + 1).astype(np.int64), n)
         return
     gaps = np.isnan(values)
     different, times = np.unique(np.clip(values[:n][~gaps[:n]], -1e300, 1e300), return_counts=True)
@@ -192,7 +178,10 @@ class _Search:
         step, size = max(1, _CELLS // len(columns)), columns[0].values.size
         stretches = (slice(start, start + step) for start in range(0, size, step))
         self._hashes = np.concatenate(
-            [hashes_of(np.column_stack([column.values[rows] for column in columns])) for rows in stretches]
+            [
+                features.hashes_of(np.column_stack([column.values[rows] for column in columns]))
+                for rows in stretches
+            ]
         )
         self._distinct, self._rows, self._place = np.unique(
             self._hashes[:n], return_index=True, return_inverse=True
