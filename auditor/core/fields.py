@@ -300,7 +300,7 @@ class Placements(TypedDict):
 
 
 class Area(TypedDict):
-    """An AUC with its interval at the confidence of the audit."""
+    """An AUC, or another share, with its interval at the confidence of the audit."""
 
     value: float
     lower: float
@@ -376,9 +376,21 @@ class AsDraws(RowDetails, total=False):
     assumptions: list[str]
 
 
+class Extractable(Area):
+    """Share of the members whose secret so many tries write with a probability of a half or more, with its interval.
+
+    Attributes:
+        extractable: Number of them.
+    """
+
+    extractable: float
+
+
 class EstimateDetails(RowDetails, total=False):
     """Details of estimates that are read."""
 
+    nonmember: Area
+    records: Extractable
     finite: bool
     pure: bool
     as_draws: AsDraws

@@ -30,7 +30,10 @@ _CELLS = 2**24  # cells hashed at a time
 _ROUNDED = 1e-6  # error for each column of a squared distance in single precision
 _STEP, _COPY = 0.01, 1e-9  # added to a distance before its logarithm; and the distance of a copy there
 _ATTACKS = {
-    **dict.fromkeys((Attack.LOSS, Attack.LABEL, Attack.INVERSION, Attack.FILE), AttackState.NOT_APPLICABLE),
+    **dict.fromkeys(
+        (Attack.LOSS, Attack.LABEL, Attack.INVERSION, Attack.EXTRACTION, Attack.FILE),
+        AttackState.NOT_APPLICABLE,
+    ),
     Attack.SYNTHETIC: AttackState.RUN,
 }
 
