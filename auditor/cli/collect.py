@@ -102,7 +102,7 @@ class Scoring(Options, title="The model"):
 
     Attributes:
         model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
-            a served model (https://...). Not with --outputs.
+            a served model (https://...); with --released the file of a synthetic table. Not with --outputs.
         task: Task of the model: classification (default), multi-label, regression, or gaussian for a model that returns
             mean and standard deviation (gaussian:1.5 for a fixed standard deviation). confidence scores a classifier
             without labels, by its largest probability (also confidence:entropy and confidence:margin).
@@ -112,6 +112,8 @@ class Scoring(Options, title="The model"):
             under each policy, without further requests, and the audit states the effect.
         repeats: Number of queries for each record, whose outputs are averaged, for a randomised model; default: 1.
         batch_size: Most records in each call of the model, and their number in each checkpoint.
+        released: MODEL is a released synthetic table, made from the members: the losses are distances of the records to its
+            nearest rows.
     """
 
     model: str | None = argument("MODEL", default=None)
@@ -121,6 +123,7 @@ class Scoring(Options, title="The model"):
     policies: str | None = None
     repeats: int | None = option(rare=True)
     batch_size: int | None = None
+    released: bool = False
 
     @property
     def is_served(self) -> bool:
@@ -151,7 +154,8 @@ class Texts(Options, title="A language model"):
         text_column: Column of texts, or of lists of chat messages, for a language model as MODEL; or two columns, separated
             by a comma, of prompts and their completions. Of chats and completions only the responses are scored.
         score: Score of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores are written as further columns.
-        reference: Base model, whose score of the same text is subtracted: its folder, or its name at the address of MODEL.
+        reference: Base model, whose score of the same text is subtracted: its folder, or its name at the address of MODEL. With
+            --released a table of records outside both groups, for distances relative to the nearest of them.
         secret: Part of each text to extract, given the text before it: completion, pattern:EXPRESSION, marks:BEFORE,AFTER or
             tokens:PREFIX,SUFFIX. The loss is then the negative log of the chance that one sample writes it.
     """
@@ -284,11 +288,29 @@ def collect(
         Losses of probabilities in a file, with a column for each class:
           auditor collect --outputs probabilities.parquet --label y --out losses.parquet
 
+        Distances of records to a released synthetic table:
+          auditor collect synthetic.parquet --released --members train.csv \
+            --nonmembers holdout.csv --out losses.parquet
+
     Exit codes:
         0 done; 2 bad input; 130 interrupted (run the command again to continue).
     """
     from auditor import collectors
 
+    if scoring.released:
+        goes = "without --released: distances to a table need no model and no labels; leave it out"
+        refuse(scoring, "task", "classes", "output", "policies", "repeats", "batch_size", goes=goes)
+        for group, names in (
+            (records, ("label", "outputs")),
+            (texts, ("text_column", "score", "secret")),
+            (served, vars(served)),
+        ):
+            refuse(group, *names, goes=goes)
+        refuse(engines, *["engine"] * (engines.engine != "local"), "workers", "ray_address", goes=goes)
+        for values, of in ((file, _FILE), (language, _LANGUAGE), (connection, _CONNECTION)):
+            shared.refuse_values(values, of, *values, goes=goes)
+        _distances(scoring, records, losses, texts, common)
+        return
     if texts.text_column is not None:
         why = "without --text-column: the score of a text depends on its tokens only; leave it out"
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
@@ -319,6 +341,52 @@ def collect(
         )
     if not common.quiet:
         console.say(_summary(report, name=str(losses.out)))
+
+
+def _distances(
+    scoring: Scoring, records: RecordTables, losses: LossesFile, texts: Texts, common: shared.Common
+) -> None:
+    """Write the distances of the records to a released table."""
+    from auditor.collectors import CollectedReport, RecordTable
+    from auditor.collectors.streaming.resume import complete_file, refused_output
+    from auditor.collectors.tables.collected import losses_content
+    from auditor.collectors.tables.opening import open_groups, open_source
+    from auditor.core.files import check_writable, write_all
+    from auditor.scores import nearness
+
+    if scoring.model is None:
+        raise InputError("--released goes with the file of a synthetic table as MODEL; name it.")
+    shared.refuse_ending("--out", losses.out, endings=[".parquet"])
+    inputs = (scoring.model, texts.reference, records.members, records.nonmembers, records.records)
+    check_writable([losses.out], inputs=[Path(place) for place in inputs if place is not None])
+    if losses.out.exists() and not losses.overwrite:
+        raise refused_output(losses.out, "may hold other losses")
+    complete_file(losses.out, overwrite=True)  # refuses a file without losses
+    sources = open_groups(**records.read_with(task="confidence"), task=None)
+    columns: dict[str, Any] = {"features": sources[0].roles.features, "memory": records.memory}
+
+    def table(place: str) -> Any:
+        of = RecordTable(place, **columns, id=None, group=None, person=None)
+        source = open_source(of, task=None, member=False, name="released")
+        return source.read(0, len(source)).records.features
+
+    batches = [source.read(0, len(source)) for source in sources]
+    # One table holds both groups, or each holds one.
+    sides = [(batches[0], batches[0].member), (batches[-1], ~batches[-1].member)]
+    result = nearness(
+        table(scoring.model),
+        [batch.records.take(rows.nonzero()[0]).features for batch, rows in sides],
+        reference=None if texts.reference is None else table(texts.reference),
+        **{
+            f"{name}s": [batch.columns[name][rows] for batch, rows in sides]
+            for name in ("id", "group", "person")
+            if all(name in batch.columns for batch in batches)
+        },
+    )
+    write_all({losses.out: losses_content(result, losses.out)})
+    if not common.quiet:
+        counts = result.n_member, result.n_nonmember
+        console.say(_summary(CollectedReport(losses.out, *counts, sum(counts), 0), name=str(losses.out)))
 
 
 def _model(

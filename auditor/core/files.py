@@ -341,8 +341,8 @@ def saved(text: str, path: Any) -> str:
     return text if path is None else os.fspath(path)
 
 
-def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
-    """Return the content of a file of this name that holds a pandas table, and a Parquet file a note in its metadata.
+def table_content(frame: Any, path: Path, *, note: str = "", key: bytes = b"note") -> str | bytes:
+    """Return the content of a file of this name that holds a pandas table, and a Parquet file a note under a key of its metadata.
 
     Raises:
         InputError: A path with another ending than ``.csv`` and ``.parquet``.
@@ -357,7 +357,7 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
     if note:
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"note": note.encode()})
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), key: note.encode()})
     file = io.BytesIO()
     parquet.write_table(table, file)
     return file.getvalue()

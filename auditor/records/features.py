@@ -83,7 +83,7 @@ class Features:
 
     def __post_init__(self) -> None:
         member, nonmember = table_of("member", self.member), table_of("nonmember", self.nonmember)
-        object.__setattr__(self, "tables", (member, _matched(member, nonmember)))
+        object.__setattr__(self, "tables", (member, matched(member, nonmember)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,26 +179,26 @@ def _numbered(width: int) -> tuple[str, ...]:
     return tuple(f"column {place}" for place in range(width))
 
 
-def _matched(member: Table, nonmember: Table) -> Table:
-    """Return the non-members with their columns in the members' order."""
-    if member.names == nonmember.names:
-        return nonmember
-    if len(member.names) != len(nonmember.names):
+def matched(member: Table, other: Table, *, name: str = "nonmember") -> Table:
+    """Return the non-members, or another table, with their columns in the members' order."""
+    if member.names == other.names:
+        return other
+    if len(member.names) != len(other.names):
         raise InputError(
-            "member and nonmember features must have the same columns, got"
-            f" {len(member.names)} and {len(nonmember.names)}; give the same ones for both."
+            f"member and {name} features must have the same columns, got"
+            f" {len(member.names)} and {len(other.names)}; give the same ones for both."
         )
-    unshared = set(member.names) ^ set(nonmember.names)
+    unshared = set(member.names) ^ set(other.names)
     if unshared or len(set(member.names)) < len(member.names):
         differing = ", ".join(map(repr, sorted(unshared)[:5])) or "repeated names in another order"
         raise InputError(
-            f"member and nonmember features must have the same columns, got {differing}; name them alike in both."
+            f"member and {name} features must have the same columns, got {differing}; name them alike in both."
         )
-    place = {name: at for at, name in enumerate(nonmember.names)}
+    place = {name: at for at, name in enumerate(other.names)}
     order = [place[name] for name in member.names]
-    cells = nonmember.cells
+    cells = other.cells
     cells = tuple(cells[at] for at in order) if isinstance(cells, tuple) else cells[:, order]
-    return Table(member.names, cells, nonmember.n)
+    return Table(member.names, cells, other.n)
 
 
 # --- Columns of any type as numbers ---

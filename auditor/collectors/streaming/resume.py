@@ -113,7 +113,7 @@ class Collection:
         target = self.path
         folder = target.with_name(f"{target.name}.parts")
         with parts.locked(folder):
-            complete = _complete_file(target, overwrite=self.overwrite)
+            complete = complete_file(target, overwrite=self.overwrite)
             begun = collected.read_manifest(folder / parts.MANIFEST)
             scorer = self.scorer()
             manifest = self._manifest(scorer, complete.manifest if complete else None, begun)
@@ -230,7 +230,7 @@ class Collection:
                 )
         with _naming_parts(work, total):
             if target.exists() and not self.overwrite:
-                raise _refused_output(target, "appeared while the records were scored")
+                raise refused_output(target, "appeared while the records were scored")
             return merging.write(target, scorer, manifest, partial(self.progress, "Merging"))
 
 
@@ -317,7 +317,7 @@ def refuse_other_losses(
 # --- A file that lies there already ---
 
 
-def _complete_file(target: Path, *, overwrite: bool) -> CollectedMetadata | None:
+def complete_file(target: Path, *, overwrite: bool) -> CollectedMetadata | None:
     """Return the metadata of the output; none if there is no output, or none that must stay.
 
     Raises:
@@ -337,11 +337,11 @@ def _complete_file(target: Path, *, overwrite: bool) -> CollectedMetadata | None
     if overwrite:
         return None
     if result is None or result.manifest is None:
-        raise _refused_output(target, "is not the result of a collection as this version writes it")
+        raise refused_output(target, "is not the result of a collection as this version writes it")
     return result
 
 
-def _refused_output(target: Path, reason: str) -> InputError:
+def refused_output(target: Path, reason: str) -> InputError:
     """Return the sentence for a file that is in the way."""
     return InputError(
         f"output path {str(target)!r} exists already and {reason}; name another, or request that it is overwritten."
@@ -353,7 +353,7 @@ def _refuse_other_file(target: Path, complete: CollectedMetadata, *, work: Scori
     manifest = complete.manifest or work.manifest
     changed = collected.what_changed(manifest, work.manifest)
     if changed:
-        raise _refused_output(target, f"holds other losses: {changed}")
+        raise refused_output(target, f"holds other losses: {changed}")
     if not manifest.deterministic:
         return
     source = next(source for source in work.sources if len(source))

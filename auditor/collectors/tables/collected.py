@@ -18,8 +18,8 @@ from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
 from auditor.core.errors import InputError
 from auditor.core.facts import Attacks, Released, attack_states
-from auditor.core.files import whole
-from auditor.core.values import LossScale
+from auditor.core.files import table_content, whole
+from auditor.core.values import Losses, LossScale
 
 # --- The manifest of a collection: everything that decides its numbers, so that no other model, data or setting is mixed in ---
 
@@ -300,3 +300,22 @@ def refuse_altered(
             " purpose, write the columns to a new file without the metadata 'auditor'."
         )
     return True
+
+
+def losses_content(losses: Losses, path: Path) -> str | bytes:
+    """Return the content of a collected file with these losses, which are of no manifest."""
+    frame, content = losses.to_frame(), Digests()
+    content.add_content(frame)
+    metadata = CollectedMetadata(
+        scale=losses.scale,
+        history=losses.history,
+        notes=losses.notes,
+        attacks=losses.attacks,
+        released=losses.released,
+        saturated=losses.saturated,
+        counts=(losses.n_member, losses.n_nonmember),
+        eps=float(np.finfo(np.float64).eps),
+        content=content.result(),
+        manifest=None,
+    )
+    return table_content(frame, path, note=metadata_text(metadata), key=METADATA_KEY)
