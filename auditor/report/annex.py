@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from auditor.core import Attack, AttackState, Role, all_attacks, numbers
 from auditor.report.findings import states
-from auditor.report.released import carried_in
 from auditor.report.rows import condition, extraction_rows, policy_rows, row_of
 from auditor.report.view import View, texts
+from auditor.report.words import RELEASED
 from auditor.results import metrics
 from auditor.results.document import detail
 
@@ -70,7 +70,7 @@ def annex_of(view: View) -> Annex:
             for item, state in rows
         ],
         words["residual"][states(view.result, view.finding)[-1]]
-        + words["carried"] * (view.carried is not None),
+        + RELEASED["file"]["residual"].get(view.file[0], ""),
         view.sha256,
     )
 
@@ -100,8 +100,8 @@ def _of_the_file(view: View, states_of: Mapping[str, str]) -> dict[Attack, tuple
     """Return the training records in the file of the model, if it was searched."""
     if view.carried is None and states_of.get(Attack.FILE) != AttackState.RUN:
         return {}
-    words, (_, held) = texts("annex"), carried_in(view.result.data)
-    return {Attack.FILE: (words["file"], "none", held or words["none"])}
+    words = texts("annex")
+    return {Attack.FILE: (words["file"], "none", view.file[1] or words["none"])}
 
 
 def _by_label(view: View) -> dict[Attack, tuple[str, str, str]]:

@@ -117,9 +117,14 @@ class View:
         return str(RELEASED["extraction"]["line"]).format(row=middle, level=level) if middle else ""
 
     @cached_property
+    def file(self) -> tuple[str, str]:
+        """Whether the file of a model carries records, or only leaves with few of them, and the parts that do; else empty."""
+        return carried_in(self.result.data)
+
+    @cached_property
     def carried(self) -> Statement | None:
         """The training records in the file of a model, whatever its losses show; None if none were found."""
-        kind, parts = carried_in(self.result.data)
+        kind, parts = self.file
         return Statement(CARRIED[kind], f"{RELEASED['file']['lead'][kind]} {parts}.") if kind else None
 
     @property
@@ -232,7 +237,7 @@ class View:
     @cached_property
     def now(self) -> tuple[str, ...]:
         """Advice in three lines, that on records in the file first."""
-        first = [RELEASED["file"]["now"][carried_in(self.result.data)[0]]] if self.carried else []
+        first = [RELEASED["file"]["now"][self.file[0]]] if self.carried else []
         return (*first, *self._now[: 3 - len(first)])
 
     @property
@@ -343,7 +348,7 @@ class View:
             sentence = words["most" if everyone else "group"]
             return str(sentence.format(group=self.group_name, kind=self.stands_out.kind))
         if self.carried is not None and state != "leak":
-            return str(RELEASED["file"]["exposed"])
+            return str(RELEASED["file"]["exposed"][self.file[0]])
         sentence = words.get(state, words["unknown"])
         if state not in ("leak", "nothing"):
             return str(sentence)

@@ -306,6 +306,7 @@ def test_leaves_alone_are_not_called_records():
     assert view.carried.sign.word == "Few training records behind parts of the file"
     assert "releases training records" not in view.carried.sentence
     assert "leaves" in view.now[0]
+    assert "carries" not in f"{view.who} {annex_of(view).residual}"
 
 
 def test_a_transform_is_named():
