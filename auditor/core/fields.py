@@ -133,6 +133,8 @@ def _field(hint: Any, handler: Any) -> Any:
     parts = get_args(hint) or (hint,)
     if not any(map(is_typeddict, parts)):
         return handler.generate_schema(hint)
+    if get_origin(hint) is list:
+        return core_schema.list_schema(_field(parts[0], handler))
     kinds = [
         _object(part, handler, closed=True) if is_typeddict(part) else handler.generate_schema(part)
         for part in parts

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.core import Decision, ExitCode, InputError, Verdict, numbers
+from auditor.core.facts import Carried
 from auditor.results.document import Document
 from auditor.results.metrics import is_known, metric
 from auditor.verdicts.gates import (
@@ -112,7 +113,7 @@ def outcomes(result: Document) -> tuple[GateOutcome, ...]:
         of_limits = judged(result, limits(result.data))
     except InputError as error:
         of_limits = (_open("the limits of this result", str(error)),)
-    return (*of_limits, *_standing(result))
+    return (*of_limits, *_standing(result), *(_of_the_file(result) if of_limits else ()))
 
 
 def _standing(result: Document) -> tuple[GateOutcome, ...]:
@@ -127,6 +128,17 @@ def _standing(result: Document) -> tuple[GateOutcome, ...]:
     reason = next(reasons, "no measurement is about the training algorithm")
     words = f"The claim could not be judged (allow_unjudged lets it pass): {reason}"
     return (_open("the claim is judged", words, Verdict.NOT_EVALUABLE),)
+
+
+def _of_the_file(result: Document) -> tuple[GateOutcome, ...]:
+    """Return the condition that a file carries no training records, unless answers alone are declared to be released."""
+    rows = (result.data.get("released") or {}).get("rows") or ()
+    release = (result.data.get("context") or {}).get("release")
+    carried = [item for item in rows if item and item.get("form") in (Carried.COPIES, Carried.TRANSFORMED)]
+    if not carried or str(release).strip().lower() == "api":
+        return ()
+    words = "The file carries training records; release the answers alone (context release API), or a model that keeps no records"
+    return (_open("the file carries no training records", words),)
 
 
 def _open(text: str, why: str, bound: float | Verdict = math.nan) -> GateOutcome:

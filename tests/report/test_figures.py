@@ -22,6 +22,7 @@ NAMES = [
     "growth",
     "epsilons",
     "estimated-odds",
+    "extraction",
     "losses",
     "raw-losses",
     "quantiles",

@@ -264,6 +264,19 @@ def test_a_result_that_is_read_back_has_the_same_page(tmp_path):
     again = read_result(tmp_path / "table.json")
     assert view_of(again).copies == view_of(result).copies
     assert view_of(again).opening == view_of(result).opening
+    filed(*IN_FILE).to_json(tmp_path / "file.json")
+    assert view_of(read_result(tmp_path / "file.json")).carried == view_of(filed(*IN_FILE)).carried
+
+
+def test_a_file_with_training_records_passes_no_policy_unless_only_answers_are_released():
+    """Whatever the limits say, such a file is to be revised; a model behind an API may pass, and leaves stop nothing."""
+    limit = {"policy": "advantage.upper < 0.5"}
+    view = view_of(filed(*IN_FILE, **limit))
+    assert view.decided == "revise"
+    assert "The file carries training records" in view.decision.sentence
+    assert view_of(filed(*IN_FILE, **limit, context={"release": "API"})).decided == "release"
+    assert view_of(filed(IN_FILE[1], **limit)).decided == "release"
+    assert view_of(filed(*IN_FILE)).decided is None
 
 
 # --- Training records in a file -------------------------------------------------------------------
