@@ -99,7 +99,8 @@ def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
 
 def all_attacks(attacks: Attacks) -> dict[str, str]:
     """Return the state of every attack, by name: the attack by the loss was run if no other was."""
-    by_loss = {} if AttackState.RUN in attacks.values() else {Attack.LOSS: AttackState.RUN}
+    scored = AttackState.RUN in {state for name, state in attacks.items() if name != Attack.FILE}
+    by_loss = {} if scored else {Attack.LOSS: AttackState.RUN}
     states = {**by_loss, **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
 
@@ -132,6 +133,11 @@ class SyntheticTable:
     nearer: float
 
 
+# In a leaf of two, each of the two people knows the other's record: the threshold rule of statistical offices, of which some
+# require three and others five (Glossary on Statistical Disclosure Control, UNECE/Eurostat 2005).
+FEWEST_IN_LEAF = 3
+
+
 class Carried(Named):
     """Form of the training records in a model's file: as they were, after a transform, or alone in a leaf of a tree."""
 
@@ -147,7 +153,7 @@ class CarriedRows:
     Attributes:
         part: Class of the part that carries them, such as ``SVC``.
         form: Their form.
-        count: Number of rows, or of leaves with few training records.
+        count: Number of rows, or of leaves with fewer than `FEWEST_IN_LEAF` training records.
         of: Number of all leaves; None for rows.
     """
 
