@@ -5,7 +5,7 @@ from typing import Any
 
 from auditor.checks import copies, losses, populations
 from auditor.checks.answers import SPECS, answer
-from auditor.checks.contents import contents
+from auditor.checks.carried import contents
 from auditor.core import DPSGD, BernoulliSplit, Check, CheckSpec, Registry, TrainingClaim
 
 

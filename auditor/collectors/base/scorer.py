@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.checks.contents import contents
+from auditor.checks.carried import contents
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
