@@ -108,10 +108,13 @@ def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
 def all_attacks(attacks: Attacks) -> dict[str, str]:
     """Return the state of every attack, by name.
 
-    The attack by the loss was run if no other was; a search of the file needs no losses. Attacks on the answers of a model are
+    The attack by the loss was run if no other was: a search of the file needs no losses, and chances of extraction are losses too. Attacks on the answers of a model are
     not applicable to a synthetic table.
     """
-    run = {name for name, state in attacks.items() if state == AttackState.RUN} - {Attack.FILE}
+    run = {name for name, state in attacks.items() if state == AttackState.RUN} - {
+        Attack.FILE,
+        Attack.EXTRACTION,
+    }
     others = dict.fromkeys(_OF_ANSWERS, AttackState.NOT_APPLICABLE) if Attack.SYNTHETIC in run else {}
     states = {**others, **({} if run else {Attack.LOSS: AttackState.RUN}), **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}

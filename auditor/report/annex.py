@@ -92,8 +92,8 @@ def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
 
 def _extracted(view: View) -> str:
     """Return the share of secrets that 100 tries extract; empty if the audit has none."""
-    share = next((row.members for row in extraction_rows(view.result) if row.tries == "100"), "")
-    return share and str(texts("annex")["extracted"]).format(share=share)
+    row = next((row for row in extraction_rows(view.result) if row.tries == "100"), None)
+    return str(texts("annex")["extracted"]).format(*row.members) if row else ""
 
 
 def _of_the_file(view: View, states_of: Mapping[str, str]) -> dict[Attack, tuple[str, str, str]]:

@@ -334,7 +334,7 @@ def card(result: Document) -> str:
         title=f"Privacy audit: {view.model}",
         opening=[(item.sign, [item.sentence]) for item in (view.decision, *view.opening)],
         rows=view.numbers,
-        after=[view.most_exposed, view.copied, view.less, view.headline.sentence, view.not_made],
+        after=[view.most_exposed, view.released, view.less, view.headline.sentence, view.not_made],
         now=view.now,
         checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in view.to_read],
     )

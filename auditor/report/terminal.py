@@ -297,7 +297,7 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
         lines.append((_statement(view.verdict), 2))
     lines.append((_statement(view.short), 3))
     lines += [(_statement(view.carried), 2)] if view.carried else []
-    more = (*(view.beside if view.stands_out else ()), view.copied, *view.brief)
+    more = (*(view.beside if view.stands_out else ()), view.released, *view.brief)
     lines += [(_text(f"  {words}"), 2) for words in more if words]
     lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
     last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
@@ -359,7 +359,7 @@ def _first(view: View) -> Iterator["Text"]:
         yield _text(counted)
     if view.severity is not None:
         yield _text(f"{view.severity.sign.word} ({view.severity.sentence}).")
-    yield from map(_text, filter(None, (view.most_exposed, view.copied, view.less)))
+    yield from map(_text, filter(None, (view.most_exposed, view.released, view.less)))
     yield _text("What now", style="bold")
     for place, line in enumerate(view.now, start=1):
         yield _text(f"{place}. {line}")

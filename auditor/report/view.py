@@ -22,7 +22,7 @@ from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
 from auditor.report.released import Copies, carried_in, copies_in
-from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, policy_rows
+from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, extraction_rows, policy_rows
 from auditor.report.words import (
     CARRIED,
     RELEASED,
@@ -104,9 +104,17 @@ class View:
         return copies_in(self.result.data)
 
     @property
-    def copied(self) -> str:
-        """The copies in a synthetic table and the usual distance test, on one line; empty if none was audited."""
-        return self.copies.line if self.copies else ""
+    def released(self) -> str:
+        """The copies in a synthetic table and the usual distance test, or the secrets extracted, on one line; else empty."""
+        return self.copies.line if self.copies else self.extracted
+
+    @property
+    def extracted(self) -> str:
+        """A sentence on the secrets that sampling writes; empty if the losses are not of secrets."""
+        words = extraction_rows(self.result)
+        middle = words[len(words) // 2] if words else None
+        level = numbers.percent(self.result.data.get("confidence"), toward="down")
+        return str(RELEASED["extraction"]["line"]).format(row=middle, level=level) if middle else ""
 
     @cached_property
     def carried(self) -> Statement | None:

@@ -253,7 +253,7 @@ def test_facts_of_another_form_are_left_out():
     ):
         result = replace(state("leak"), data={**state("leak").data, "released": released})
         view = view_of(result)
-        assert (view.copies, view.carried, view.copied) == (None, None, "")
+        assert (view.copies, view.carried, view.released) == (None, None, "")
         assert render([result])
 
 
