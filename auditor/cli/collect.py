@@ -14,6 +14,7 @@ from auditor.collectors.base.tasks import TASKS
 from auditor.collectors.served.endpoint import Endpoint
 from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile, OutputColumns
 from auditor.collectors.texts.scores import SCORES
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import InputError, from_text
 
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may contain weights only
@@ -151,11 +152,14 @@ class Texts(Options, title="A language model"):
             by a comma, of prompts and their completions. Of chats and completions only the responses are scored.
         score: Score of a text: mean (default), sum, min-k (min-k:20) or zlib; the other scores are written as further columns.
         reference: Base model, whose score of the same text is subtracted: its folder, or its name at the address of MODEL.
+        secret: Part of each text to extract, given the text before it: completion, pattern:EXPRESSION, marks:BEFORE,AFTER or
+            tokens:PREFIX,SUFFIX. The loss is then the negative log of the chance that one sample writes it.
     """
 
     text_column: str | None = None
     score: str | None = None
     reference: str | None = None
+    secret: str | None = None
 
 
 @dataclass(frozen=True)
@@ -171,9 +175,9 @@ class Served(Options, title="A served model"):
         header_variable: HTTP header from an environment variable, HEADER=VARIABLE; repeatable.
     """
 
-    accept_labels: bool = False
+    accept_labels: bool = option(default=False, rare=True)
     request_template: Path | None = None
-    response_path: str | None = None
+    response_path: str | None = option(rare=True)
     header_variable: tuple[str, ...] = option(default=(), rare=True)
 
     def arguments(self, scoring: Scoring) -> dict[str, Any]:
@@ -216,7 +220,8 @@ _CONNECTION = Of(
     renamed=(("model", "served_model"),),
 )
 _FILE = Of(ModelFile, common=("factory", "trust_pickle"), without=("path",), title="The model")
-_LANGUAGE = Of(LanguageModelFile, without=("path", "score", "reference"), title="A language model")
+_LANGUAGE = Of(LanguageModelFile, without=("path", "score", "reference", "secret"), title="A language model")
+_SAMPLING = Of(Secret, without=("pattern", "marks", "prefix", "suffix"), title="A language model")
 
 
 @dataclass(frozen=True)
@@ -254,6 +259,7 @@ def collect(
     losses: LossesFile,
     texts: Texts,
     language: Annotated[dict[str, Any], _LANGUAGE],
+    sampling: Annotated[dict[str, Any], _SAMPLING],
     served: Served,
     connection: Annotated[dict[str, Any], _CONNECTION],
     engines: Engines,
@@ -278,10 +284,6 @@ def collect(
         Losses of probabilities in a file, with a column for each class:
           auditor collect --outputs probabilities.parquet --label y --out losses.parquet
 
-        Many records, in several processes:
-          auditor collect model.onnx --records all.parquet --label y --engine ray \
-            --workers 8 --out losses.parquet
-
     Exit codes:
         0 done; 2 bad input; 130 interrupted (run the command again to continue).
     """
@@ -297,8 +299,13 @@ def collect(
         refuse(scoring, "repeats", goes="with MODEL; leave it out")
     else:
         refuse(records, "outputs", goes=f"without MODEL, got {scoring.model!r} too; leave one out")
+    if texts.secret is None:
+        shared.refuse_values(
+            sampling, _SAMPLING, *sampling, goes="with --secret, whose sampling it describes"
+        )
     tables = records.read_with(text_column=texts.text_column, task=scoring.task)
-    chosen = _model(scoring, file, texts, language, served, connection)
+    secret = None if texts.secret is None else Secret.from_text(texts.secret, **sampling)
+    chosen = _model(scoring, file, texts, secret, language, served, connection)
     with console.progress(quiet=common.quiet) as move:
         report = collectors.collect_to(
             losses.out,
@@ -318,6 +325,7 @@ def _model(
     scoring: Scoring,
     file: dict[str, Any],
     texts: Texts,
+    secret: Secret | None,
     language: dict[str, Any],
     served: Served,
     connection: dict[str, Any],
@@ -325,7 +333,7 @@ def _model(
     """Return the model: a file, an endpoint, or a scorer of texts."""
     place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
     if texts.text_column is None:
-        refuse(texts, "score", "reference", goes="with --text-column, for the score of a text")
+        refuse(texts, "score", "reference", "secret", goes="with --text-column, for the score of a text")
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
@@ -342,7 +350,7 @@ def _model(
             raise InputError(f"--protocol must be completions with --text-column, got {protocol!r}.")
         endpoint = partial(CompletionsEndpoint, place, **{"model": "", **chosen})
         reference = None if texts.reference is None else endpoint(model=texts.reference)
-        return text_scorer(endpoint(), score=score, reference=reference)
+        return text_scorer(endpoint(), score=score, reference=reference, secret=secret)
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
     shared.refuse_values(connection, _CONNECTION, *connection, goes=goes)
@@ -354,7 +362,7 @@ def _model(
             file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"
         )
         base = None if texts.reference is None else Path(texts.reference)
-        return LanguageModelFile(place, score=score, reference=base, **language)
+        return LanguageModelFile(place, score=score, reference=base, secret=secret, **language)
     if Path(place).suffix.lower() not in _TAKE_FACTORY:
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
         shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")

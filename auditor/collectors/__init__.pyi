@@ -43,3 +43,4 @@ from auditor.collectors.texts.scores import (
     SumTokenLoss as SumTokenLoss,
     ZlibRatio as ZlibRatio,
 )
+from auditor.collectors.texts.secrets import Secret as Secret

@@ -90,6 +90,14 @@ class AttackState(Named):
 
 
 Attacks = Mapping[Attack, AttackState]
+_OF_ANSWERS = (
+    Attack.LOSS,
+    Attack.LABEL,
+    Attack.TRAINING_LABELS,
+    Attack.EXTRACTION,
+    Attack.INVERSION,
+    Attack.FILE,
+)
 
 
 def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
@@ -98,10 +106,17 @@ def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
 
 
 def all_attacks(attacks: Attacks) -> dict[str, str]:
-    """Return the state of every attack, by name: the attack by the loss was run if no other was."""
-    scored = AttackState.RUN in {state for name, state in attacks.items() if name != Attack.FILE}
-    by_loss = {} if scored else {Attack.LOSS: AttackState.RUN}
-    states = {**by_loss, **attacks}
+    """Return the state of every attack, by name.
+
+    The attack by the loss was run if no other was: a search of the file needs no losses, and chances of extraction are losses too. Attacks on the answers of a model are
+    not applicable to a synthetic table.
+    """
+    run = {name for name, state in attacks.items() if state == AttackState.RUN} - {
+        Attack.FILE,
+        Attack.EXTRACTION,
+    }
+    others = dict.fromkeys(_OF_ANSWERS, AttackState.NOT_APPLICABLE) if Attack.SYNTHETIC in run else {}
+    states = {**others, **({} if run else {Attack.LOSS: AttackState.RUN}), **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}
 
 

@@ -133,6 +133,8 @@ def _field(hint: Any, handler: Any) -> Any:
     parts = get_args(hint) or (hint,)
     if not any(map(is_typeddict, parts)):
         return handler.generate_schema(hint)
+    if get_origin(hint) is list:
+        return core_schema.list_schema(_object(parts[0], handler, closed=True))
     kinds = [
         _object(part, handler, closed=True) if is_typeddict(part) else handler.generate_schema(part)
         for part in parts
@@ -300,7 +302,7 @@ class Placements(TypedDict):
 
 
 class Area(TypedDict):
-    """An AUC with its interval at the confidence of the audit."""
+    """An AUC, or another share, with its interval at the confidence of the audit."""
 
     value: float
     lower: float
@@ -376,9 +378,21 @@ class AsDraws(RowDetails, total=False):
     assumptions: list[str]
 
 
+class Extractable(Area):
+    """Share of the members whose secret so many tries write with a probability of a half or more, with its interval.
+
+    Attributes:
+        extractable: Number of them.
+    """
+
+    extractable: float
+
+
 class EstimateDetails(RowDetails, total=False):
     """Details of estimates that are read."""
 
+    nonmember: Area
+    records: Extractable
     finite: bool
     pure: bool
     as_draws: AsDraws

@@ -4,6 +4,7 @@ from auditor.core.registry import Registry
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.epsilon_star import fitted_mixtures, fitted_normals
 from auditor.estimators.evidence import Estimator
+from auditor.estimators.extraction import extraction
 from auditor.estimators.gdp import gaussian_bound, gaussian_mechanism_bound
 from auditor.estimators.one_run import mechanism_bound, order_statistics_bound
 from auditor.estimators.propensity import propensity_bound
@@ -20,4 +21,5 @@ ESTIMATORS: Registry[Estimator] = Registry(
     Estimator("measured rates", measured_rates, before_fits=True),
     Estimator("guaranteed rates", guaranteed_rates),
     Estimator("Gaussian bound", gaussian_bound),
+    Estimator("extraction", extraction),
 )

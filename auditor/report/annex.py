@@ -3,11 +3,13 @@
 "Not run" never means "no leakage".
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from auditor.core import Attack, AttackState, Role, all_attacks, numbers
 from auditor.report.findings import states
-from auditor.report.rows import condition, policy_rows, row_of
+from auditor.report.released import carried_in
+from auditor.report.rows import condition, extraction_rows, policy_rows, row_of
 from auditor.report.view import View, texts
 from auditor.results import metrics
 from auditor.results.document import detail
@@ -23,6 +25,7 @@ class AttackRow(NamedTuple):
         scored: Number of scored records.
         ceiling: Largest epsilon that it could have certified.
         result: Its result in words.
+        is_certain: Whether it counts what is there, so that no confidence belongs to it.
     """
 
     name: str
@@ -31,6 +34,7 @@ class AttackRow(NamedTuple):
     scored: str = ""
     ceiling: str = ""
     result: str = ""
+    is_certain: bool = False
 
 
 class Annex(NamedTuple):
@@ -54,16 +58,19 @@ def annex_of(view: View) -> Annex:
     words, data = texts("annex"), view.result.data
     stated, states_of = data.get("context") or {}, data.get("attacks") or all_attacks({})
     rows = [(item, AttackState(states_of.get(item) or "not run")) for item in Attack]
-    own = {**_by_label(view), **_by_estimated_odds(view)}
+    own = {**_by_label(view), **_by_estimated_odds(view), **_of_the_file(view, states_of)}
     return Annex(
         [(title, stated.get(name) or "not stated") for name, title in words["context"].items()],
         [
-            AttackRow(words["attacks"][item], AttackState.RUN, "", *own[item])
-            if item in own and state != AttackState.RUN
+            AttackRow(
+                view.worded(words["attacks"][item]), AttackState.RUN, "", *own[item], item is Attack.FILE
+            )
+            if item in own and (state != AttackState.RUN or item is Attack.FILE)
             else _attack(view, item, state)
             for item, state in rows
         ],
-        words["residual"][states(view.result, view.finding)[-1]],
+        words["residual"][states(view.result, view.finding)[-1]]
+        + words["carried"] * (view.carried is not None),
         view.sha256,
     )
 
@@ -71,14 +78,30 @@ def annex_of(view: View) -> Annex:
 def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
     """Return the row of an attack, with the finding of the audit if it was run."""
     words = texts("annex")
-    name = words["attacks"][attack]
+    name = view.worded(words["attacks"][attack])
     if state != AttackState.RUN:
-        return AttackRow(name, state, words["because"] if state == AttackState.NOT_APPLICABLE else "")
+        why = words["because_of_table" if view.copies else "because"]
+        return AttackRow(name, state, why if state == AttackState.NOT_APPLICABLE else "")
     data, row = view.result.data, row_of(view.result, metrics.named(Role.CERTIFIED))
     members, others = numbers.count(data.get("n_member")), numbers.count(data.get("n_nonmember"))
     scored = f"{members} {view.units.members}, {others} {view.units.others}"
     ceiling = row.ceiling.removeprefix("ceiling ") if row is not None else ""
-    return AttackRow(name, state, "", scored, ceiling or "none", view.finding.sign.word)
+    extracted = _extracted(view) if attack is Attack.EXTRACTION else ""
+    return AttackRow(name, state, "", scored, ceiling or "none", extracted or view.finding.sign.word)
+
+
+def _extracted(view: View) -> str:
+    """Return the share of secrets that 100 tries extract; empty if the audit has none."""
+    row = next((row for row in extraction_rows(view.result) if row.tries == "100"), None)
+    return str(texts("annex")["extracted"]).format(*row.members) if row else ""
+
+
+def _of_the_file(view: View, states_of: Mapping[str, str]) -> dict[Attack, tuple[str, str, str]]:
+    """Return the training records in the file of the model, if it was searched."""
+    if view.carried is None and states_of.get(Attack.FILE) != AttackState.RUN:
+        return {}
+    words, (_, held) = texts("annex"), carried_in(view.result.data)
+    return {Attack.FILE: (words["file"], "none", held or words["none"])}
 
 
 def _by_label(view: View) -> dict[Attack, tuple[str, str, str]]:

@@ -179,10 +179,11 @@ def sarif(result: Document) -> str:
         "decision": str(view.decided or "none"),
         "verdict": str(result.verdict or "none"),
         "meaning": _clipped(view.finding.sentence),
+        **({"file": _clipped(view.carried.sentence)} if view.carried else {}),
         **({"audience": _clipped(f"For insiders only. {view.audience}")} if view.audience else {}),
     }
     run = {
-        "tool": {"driver": {**_DRIVER, "rules": [_rule(rule) for rule in rules]}},
+        "tool": {"driver": {**_DRIVER, "rules": [_rule(rule, view) for rule in rules]}},
         "invocations": [invocation],
         "artifacts": [{"location": {"uri": uri}} for uri in files],
         "results": [
@@ -212,12 +213,13 @@ def _check_rule(name: str) -> str:
     return _CHECK + (clean(name, most=_LONGEST_RULE_NAME).replace("_", "-") or "unnamed")
 
 
-def _rule(rule: str) -> dict[str, Any]:
+def _rule(rule: str, view: View) -> dict[str, Any]:
     """Return the description of a rule."""
     name = rule.removeprefix(_CHECK)
     spec = CHECKS.get(name.replace("-", "_"))
-    question = "Can these numbers be relied on?" if spec is None else spec.title
-    words = texts("rules").get(rule) or texts("rules")["check/*"]
+    question = "Can these numbers be relied on?" if spec is None else view.worded(spec.title)
+    written = texts("rules").get(rule) or texts("rules")["check/*"]
+    words = {key: view.worded(text) for key, text in written.items()}
     fields = {"{name}": name, "{question}": question}
     short = re.sub(r"\{name\}|\{question\}", lambda match: fields[match[0]], words["short"])
     joined = "".join(word.capitalize() for word in name.split("-") if word.isalnum())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor.checks.registry import CHECKS
@@ -15,18 +16,21 @@ from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import by_estimated_odds, promised
 from auditor.report.kinds import view_of
-from auditor.report.rows import Row, row_of
+from auditor.report.rows import Row, extraction_rows, row_of
 from auditor.report.view import LABEL_ONLY, View, settings_sentence, texts
 from auditor.report.words import (
     GATE,
     NEIGHBOURS,
+    RELEASED,
     assumptions,
     check_title,
     claim_name,
     claim_value,
     fit_sentences,
+    is_table,
     neighbours,
     unit_words,
+    worded,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, Slice, furthest_point
@@ -165,7 +169,7 @@ def render(results: Sequence[Document], *, title: str = "Privacy audit") -> str:
         several=len(results) > 1,
         results=results,
         page={"signs": GATE, "refuted": any(item.verdict is Verdict.REFUTED for item in results)},
-        glossary=glossary(),
+        glossary=glossary(min((item.data for item in results), key=is_table)),
     )
 
 
@@ -182,9 +186,10 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "end": end,
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
-        "promised": promised(result),
+        "promised": list(map(view.worded, promised(result))),
         # The first sentence is the finding where a validity check failed.
-        "estimated": by_estimated_odds(result)[1 if view.invalid else 0 :],
+        "estimated": list(map(view.worded, by_estimated_odds(result)[1 if view.invalid else 0 :])),
+        "extraction": extraction_rows(result),
         "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result from a census.
@@ -252,12 +257,14 @@ def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
 # --- The methods section: method, equation and source of each number, and the papers as a numbered list ---
 
 
-def glossary() -> list[dict[str, str]]:
-    """Return the glossary, ending with the terms of registered metrics and checks."""
-    own = texts("glossary")
+def glossary(data: Mapping[str, Any] = MappingProxyType({})) -> list[dict[str, str]]:
+    """Return the glossary of a result with these data, ending with the terms of registered metrics and checks."""
+    own = {**texts("glossary"), **(RELEASED["glossary"] if is_table(data) else {})}
     brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
     brought += [(item.term, check_title(item.name), item.title) for item in CHECKS]
-    result = [{"key": key, **term} for key, term in own.items()]
+    result = [
+        {"key": key, "name": term["name"], "text": worded(term["text"], data)} for key, term in own.items()
+    ]
     return result + [
         {"key": key, "name": name, "text": text} for key, name, text in brought if key and key not in own
     ]
@@ -283,7 +290,7 @@ def methods_section(view: View) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[Row]] = {}
     for row in view.rows:
         result, item = metrics.equation(row.estimate), row.estimate
-        rests_on = tuple(assumptions(item))
+        rests_on = tuple(map(view.worded, assumptions(item)))
         alike.setdefault((item.method, result, rests_on, tuple(row.notes)), []).append(row)
     papers = [cited([method, result.source]) for method, result, *_ in alike]
     others = cited(_sources_beside(view.result))
@@ -327,7 +334,7 @@ def card(result: Document) -> str:
         title=f"Privacy audit: {view.model}",
         opening=[(item.sign, [item.sentence]) for item in (view.decision, *view.opening)],
         rows=view.numbers,
-        after=[view.most_exposed, view.less, view.headline.sentence, view.not_made],
+        after=[view.most_exposed, view.released, view.less, view.headline.sentence, view.not_made],
         now=view.now,
         checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in view.to_read],
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
@@ -21,6 +21,7 @@ from auditor.report.words import (
     short_title,
     shown_value,
     star_notes,
+    worded,
 )
 from auditor.results import metrics
 from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
@@ -48,10 +49,12 @@ class Row:
     Attributes:
         estimate: The number itself.
         alone: Whether it exceeds guessing only individually, and not jointly with the other tests of the finding.
+        subject: Noun for what was audited: a model or a synthetic table.
     """
 
     estimate: Estimate
     alone: bool = False
+    subject: str = "model"
 
     @cached_property
     def metric(self) -> Metric:
@@ -143,7 +146,7 @@ class Row:
     @property
     def about(self) -> str:
         """The subject of the number."""
-        return ABOUT[self.estimate.subject]
+        return ABOUT[self.estimate.subject].replace("model", self.subject)
 
     @property
     def about_fully(self) -> str:
@@ -203,7 +206,9 @@ class Row:
         """The number with its interval, in short form."""
         of_model = self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL
         title = (
-            "epsilon of the model" if of_model else _BRIEF.get(self.name) or self.metric.short or self.title
+            f"epsilon of the {self.subject}"
+            if of_model
+            else _BRIEF.get(self.name) or self.metric.short or self.title
         )
         delta = "" if self.estimate.delta is None else f"delta {self.delta}"
         if self.metric.lower_bound:
@@ -375,6 +380,52 @@ def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     return tuple(PolicyRow(item, rate) for item in outcome)
 
 
+class ExtractionRow(NamedTuple):
+    """The secrets extracted within a number of tries, as the cells of a table.
+
+    Attributes:
+        tries: Number of tries.
+        members: Share of the members' secrets, and its interval.
+        others: Share of the non-members' secrets, and its interval.
+        beyond: Least difference of the two.
+        likely: Share of the members with a secret that the tries write with a probability of a half or more, and its interval.
+    """
+
+    tries: str
+    members: tuple[str, str]
+    others: tuple[str, str]
+    beyond: str
+    likely: tuple[str, str]
+
+
+def extraction_rows(result: Document) -> tuple[ExtractionRow, ...]:
+    """Return a row for each number of tries, ascending; none where the losses are not of secrets."""
+    return tuple(
+        ExtractionRow(
+            f"{tries:,}",
+            _share(item.value, item.lower, item.upper),
+            _share(*(detail(item, "nonmember", name) for name in ("value", "lower", "upper"))),
+            Row(beyond).ends if (beyond := find(result, f"extraction_beyond.{tries}")) else numbers.MISSING,
+            _share(*(detail(item, "records", name) for name in ("value", "lower", "upper"))),
+        )
+        for tries, item in extracted(result)
+    )
+
+
+def extracted(result: Document) -> list[tuple[int, Estimate]]:
+    """Return the shares of secrets extracted, each with its number of tries, ascending."""
+    rows = [
+        (item.name.removeprefix("extraction."), item) for item in result.estimates if item.value is not None
+    ]
+    return sorted(((int(tries), item) for tries, item in rows if tries.isdecimal()), key=lambda pair: pair[0])
+
+
+def _share(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
+    """Return a share and its interval, rounded outwards."""
+    low, high = numbers.percent(lower, toward="down"), numbers.percent(upper, toward="up")
+    return numbers.percent(value), f"{low} to {high}"
+
+
 @dataclass(frozen=True)
 class CheckLine:
     """One check as strings: its name, question, outcome and advice."""
@@ -394,11 +445,11 @@ class CheckLine:
         return cls(
             name=item.name,
             title=check_title(item.name),
-            question="" if spec is None else spec.title,
+            question="" if spec is None else worded(spec.title, data),
             status=item.status,
             sign=STATUS[item.status],
-            message=numbers.sentence(item.message),
-            advice=advice(item, data),
+            message=worded(numbers.sentence(item.message), data),
+            advice=worded(advice(item, data), data),
         )
 
     @property

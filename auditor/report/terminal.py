@@ -284,7 +284,7 @@ def audit_text(
                 console.print(_text(" ".join(view.policy_notes), style="dim"))
         for line in _last(view):
             console.print(line)
-        console.print(_statement(view.decision if view.decided else view.opening[0]))
+        console.print(_statement(view.first))
 
     return _printed(draw, width=width, color=color)
 
@@ -296,7 +296,8 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
     if view.claimed and view.decided is not Decision.REFUSE:
         lines.append((_statement(view.verdict), 2))
     lines.append((_statement(view.short), 3))
-    more = (*(view.beside if view.stands_out else ()), *view.brief)
+    lines += [(_statement(view.carried), 2)] if view.carried else []
+    more = (*(view.beside if view.stands_out else ()), view.released, *view.brief)
     lines += [(_text(f"  {words}"), 2) for words in more if words]
     lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
     last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
@@ -328,7 +329,9 @@ def one_line(result: Document, *, width: int, color: bool) -> str:
 
     def draw(console: "Console") -> None:
         words = view.decision.sentence if view.decided else view.short.sentence
-        if not view.decided and view.pair:
+        if view.first is view.carried:
+            words = view.carried.sentence
+        elif not view.decided and view.pair:
             words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
         line = _signed(view.first.sign, f": {view.model}. {words}")
         line.truncate(console.width, overflow="ellipsis")
@@ -356,7 +359,7 @@ def _first(view: View) -> Iterator["Text"]:
         yield _text(counted)
     if view.severity is not None:
         yield _text(f"{view.severity.sign.word} ({view.severity.sentence}).")
-    yield from map(_text, filter(None, (view.most_exposed, view.less)))
+    yield from map(_text, filter(None, (view.most_exposed, view.released, view.less)))
     yield _text("What now", style="bold")
     for place, line in enumerate(view.now, start=1):
         yield _text(f"{place}. {line}")
@@ -401,7 +404,7 @@ def _numbers(view: View, *, width: int) -> "Table":
     table.columns[-1].no_wrap = True
     if not wide:
         table.columns[0].max_width, table.columns[2].max_width, table.columns[3].max_width = 24, 15, 13
-    short = {Subject.MODEL: "model", Subject.MECHANISM: "training"}
+    short = {Subject.MODEL: view.subject.split()[-1], Subject.MECHANISM: "training"}
     for row in view.in_order:
         about = row.adjacency if row.promised else short[row.estimate.subject]  # of two adjacencies
         top = [row.ceiling.removeprefix("ceiling ")] if wide else []

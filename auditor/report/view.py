@@ -7,7 +7,7 @@ anything: every writer escapes them.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,8 +21,20 @@ from auditor.curves.cells import FEWEST
 from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
-from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, policy_rows
-from auditor.report.words import VERDICT, Sign, Units, pair_words, unit_words, units
+from auditor.report.released import Copies, carried_in, copies_in
+from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, extraction_rows, policy_rows
+from auditor.report.words import (
+    CARRIED,
+    RELEASED,
+    VERDICT,
+    Sign,
+    Units,
+    is_table,
+    pair_words,
+    unit_words,
+    units,
+    worded,
+)
 from auditor.results import metrics
 from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.risk.slices import stands_out
@@ -63,7 +75,9 @@ class View:
     @cached_property
     def model(self) -> str:
         """Name of the model."""
-        return " ".join(str(self.result.data["model"]).split()) if self.is_named else "Unnamed model"
+        return (
+            " ".join(str(self.result.data["model"]).split()) if self.is_named else f"Unnamed {self.subject}"
+        )
 
     @property
     def heading(self) -> str:
@@ -74,6 +88,39 @@ class View:
     def is_named(self) -> bool:
         """Whether the model was given a name."""
         return bool(str(self.result.data.get("model") or "").strip())
+
+    @property
+    def subject(self) -> str:
+        """The noun for what was audited: a model or a synthetic table."""
+        return self.worded("model")
+
+    def worded(self, text: str) -> str:
+        """Return words about a model as words about what was audited; see `auditor.report.words.worded`."""
+        return worded(text, self.result.data)
+
+    @cached_property
+    def copies(self) -> Copies | None:
+        """The copies in a synthetic table; None if none was audited."""
+        return copies_in(self.result.data)
+
+    @property
+    def released(self) -> str:
+        """The copies in a synthetic table and the usual distance test, or the secrets extracted, on one line; else empty."""
+        return self.copies.line if self.copies else self.extracted
+
+    @property
+    def extracted(self) -> str:
+        """A sentence on the secrets that sampling writes; empty if the losses are not of secrets."""
+        words = extraction_rows(self.result)
+        middle = words[len(words) // 2] if words else None
+        level = numbers.percent(self.result.data.get("confidence"), toward="down")
+        return str(RELEASED["extraction"]["line"]).format(row=middle, level=level) if middle else ""
+
+    @cached_property
+    def carried(self) -> Statement | None:
+        """The training records in the file of a model, whatever its losses show; None if none were found."""
+        kind, parts = carried_in(self.result.data)
+        return Statement(CARRIED[kind], f"{RELEASED['file']['lead'][kind]} {parts}.") if kind else None
 
     @property
     def audience(self) -> str:
@@ -107,7 +154,7 @@ class View:
     @cached_property
     def outcomes(self) -> tuple[GateOutcome, ...]:
         """The outcome of each limit, and what stops a release without any."""
-        return outcomes(self.result)
+        return tuple(replace(item, reason=self.worded(item.reason)) for item in outcomes(self.result))
 
     @cached_property
     def decided(self) -> Decision | None:
@@ -124,6 +171,7 @@ class View:
     def finding(self) -> Statement:
         """The finding for all records, or for the group that stands out if all records together show nothing."""
         whole = findings.finding(self.result)
+        whole = whole._replace(sentence=self.worded(whole.sentence))
         state = findings.states(self.result, whole)[-1]
         group = self._group_leads
         if state not in ("leak", "nothing", "small") or (state != "leak" and not group):
@@ -150,12 +198,14 @@ class View:
         if size is None or state in ("small", "blind", "reversed"):
             return None
         level, low, group = size
+        if self.carried is not None and level is Severity.NONE:  # the file shows more than the losses
+            return None
         return Bar(level, low, points_of(self.result.data), group)
 
     @cached_property
     def verdict(self) -> Statement:
         """The verdict on the claim."""
-        return Statement(VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
+        return Statement(VERDICT[self.result.verdict], self.worded(findings.verdict_sentence(self.result)))
 
     @property
     def is_refuted(self) -> bool:
@@ -169,17 +219,24 @@ class View:
 
     @cached_property
     def first(self) -> Statement:
-        """The statement that leads: the decision, or the verdict or finding if no limit was set."""
-        return self.decision if self.decided else self.opening[0]
+        """The statement that leads: the decision, or without a limit the records in the file, the verdict or the finding."""
+        return self.decision if self.decided else self.carried or self.opening[0]
 
     @cached_property
     def opening(self) -> tuple[Statement, ...]:
-        """The first statements of every output: the finding, after the verdict if there is a claim."""
-        result = (self.verdict, self.finding) if self.claimed else (self.finding,)
-        return (*result, *([Statement(_INSIDERS, self.audience)] if self.audience else []))
+        """The first statements of every output: the finding, after the verdict if there is a claim, and the records in the file."""
+        insiders = Statement(_INSIDERS, self.audience) if self.audience else None
+        result = (self.verdict if self.claimed else None, self.finding, self.carried, insiders)
+        return tuple(item for item in result if item is not None)
 
     @cached_property
     def now(self) -> tuple[str, ...]:
+        """Advice in three lines, that on records in the file first."""
+        first = [RELEASED["file"]["now"][carried_in(self.result.data)[0]]] if self.carried else []
+        return (*first, *self._now[: 3 - len(first)])
+
+    @property
+    def _now(self) -> tuple[str, ...]:
         """Advice in three lines; for a judged claim and a model that leaks, two on the claim and one on the leak."""
         if self.lead is not None and self.lead.name == findings.PROPENSITY:
             return self.advice("audit", "estimated")
@@ -190,7 +247,7 @@ class View:
             result = (first[0], self._answers, first[1])
         if states[-1] == "leak" and self.stands_out:
             result = (*result[:-1], f"{result[-1]} Fix {self.group_name} first.")
-        if self.decided is Decision.RELEASE:
+        if self.decided is Decision.RELEASE and self.carried is None:
             closing = result[-1 if states[1:] == ("leak",) else 1]
             result = (str(texts("what_now")["release"]["now"]), result[0], closing)
         return result
@@ -199,12 +256,14 @@ class View:
         """Return the advice on a state; audits by inclusion coins, as of canaries, have some of their own."""
         lines = texts("what_now")[kind]
         coins = f"{state}_coins" if self.result.data.get("split") == "bernoulli" else state
-        return tuple(lines.get(coins, lines[state]))
+        return tuple(map(self.worded, lines.get(coins, lines[state])))
 
     @property
     def _answers(self) -> str:
         """Advice on the answers of the model until it is retrained: as measured, or as its outputs allow."""
         lines, best = texts("what_now")["answers"], self._best_policy
+        if is_table(self.result.data):
+            return str(lines["table"])
         if best is not None:
             return str(lines["helps" if best[-1] else "does_not_help"]).format(answer=best[0].words)
         masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
@@ -283,6 +342,8 @@ class View:
             everyone = any(exposure(item) > _GUESSING for item in self._beside(self.stands_out))
             sentence = words["most" if everyone else "group"]
             return str(sentence.format(group=self.group_name, kind=self.stands_out.kind))
+        if self.carried is not None and state != "leak":
+            return str(RELEASED["file"]["exposed"])
         sentence = words.get(state, words["unknown"])
         if state not in ("leak", "nothing"):
             return str(sentence)
@@ -362,7 +423,8 @@ class View:
         alone = [Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
         as_made = self.result.claims[0] if self.result.claims else None
         ordered = sorted((*self.result.comparisons, *alone), key=lambda item: item.claim != as_made)
-        return tuple(ClaimLine(item, self.row(item.estimate)) for item in ordered)
+        words = (replace(item, reason=self.worded(item.reason)) for item in ordered)
+        return tuple(ClaimLine(item, self.row(item.estimate)) for item in words)
 
     @cached_property
     def headline(self) -> Headline:
@@ -424,18 +486,20 @@ class View:
         """Return the row of that estimate, or None; without a finding, it is marked if it exceeds guessing only individually."""
         estimate = find(self.result, name)
         quiet = findings.states(self.result, self.finding)[-1] in ("nothing", "small")
-        return None if estimate is None else Row(estimate, quiet and metrics.beyond_guessing(estimate))
+        if estimate is None:
+            return None
+        return Row(estimate, quiet and metrics.beyond_guessing(estimate), self.subject)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every number, in the order of the result."""
-        return tuple(map(Row, self.result.estimates))
+        return tuple(Row(item, subject=self.subject) for item in self.result.estimates)
 
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
         """Every number, grouped by subject, with a note on each group."""
         apart = {
-            note: tuple(row for row in self.rows if row.estimate.subject is subject)
+            self.worded(note): tuple(row for row in self.rows if row.estimate.subject is subject)
             for subject, note in _NOTES.items()
         }
         return tuple((note, rows) for note, rows in apart.items() if rows)
@@ -533,7 +597,7 @@ class View:
         facts, stated = dict(self.facts), self.result.data.get("context") or {}
         wanted = (
             ("Decision", f"{self.decision.sign.word}. {self.decision.sentence}"),
-            ("Model", self.model),
+            (self.subject.capitalize(), self.model),
             ("Release", stated.get("release") or _NOT_STATED),
             ("Owner", stated.get("owner") or _NOT_STATED),
             ("Data", facts.get("Source") or _NOT_STATED),

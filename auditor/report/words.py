@@ -11,7 +11,7 @@ from auditor.core import numbers
 from auditor.core.errors import ExitCode
 from auditor.core.facts import Severity
 from auditor.core.options import Adjacency, PrivacyUnit
-from auditor.core.registry import Unit
+from auditor.core.registry import Unit, entries
 from auditor.core.values import Check, Claim, Estimate, Status, Subject, Verdict
 from auditor.results.document import detail
 from auditor.results.metrics import metric
@@ -119,6 +119,33 @@ def _p(p: float) -> str:
     if p < small:
         return f"p < {small}"
     return f"p > {large}" if p > large else f"p = {numbers.number(p, digits=2)}"
+
+
+# --- A synthetic table in place of a model, and what was released beside it ---
+
+
+RELEASED = entries("auditor.report", "texts/released.toml")
+_PHRASES: dict[str, str] = RELEASED["phrases"]
+# Quoted text is the user's, as the name of a column; paths, options and parts of longer words are left alone too.
+_PLACES = re.compile(
+    r"“[^”]*”|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|(?<![\w./-])(?:%s)(?![\w/=-]|\.\w)"  # noqa: UP031 - braces are none of ours
+    % "|".join(map(re.escape, sorted(_PHRASES, key=len, reverse=True)))
+)
+
+
+def is_table(data: Mapping[str, Any]) -> bool:
+    """Whether a synthetic table was audited, and not a model."""
+    released = data.get("released")
+    return isinstance(released, Mapping) and isinstance(released.get("table"), Mapping)
+
+
+def worded(text: str, data: Mapping[str, Any]) -> str:
+    """Return words about a model as words about the synthetic table, if one was audited; quoted text stays.
+
+    >>> worded("What the model leaks, by column 'model'.", {"released": {"table": {}}})
+    "What the synthetic table leaks, by column 'model'."
+    """
+    return _PLACES.sub(lambda match: _PHRASES.get(match[0], match[0]), text) if is_table(data) else text
 
 
 # --- The unit of an audit: a record, or a person if one score stands for a person ---
@@ -326,6 +353,11 @@ SEVERITY = {
     Severity.SLIGHT: Sign("Leakage: slight", "!", "caution"),
     Severity.MARKED: Sign("Leakage: marked", "!", "caution"),
     Severity.SEVERE: Sign("Leakage: severe", "!", "bad"),
+}
+
+CARRIED = {
+    "records": Sign("Training records in the file", "✕", "bad"),
+    "leaves": Sign("Few training records behind parts of the file", "!", "caution"),
 }
 
 ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}

@@ -30,7 +30,7 @@ _COUNTS = {
 # Counts of what should not be there: 10 stands for 1 to 10.
 _FEW = re.compile(
     r"across|within_(non)?members|without_id|contents_in_both|nonmembers_with_twin|repeated_content_(non)?members"
-    r"|in_both|unlabelled|left_out|saturated|records_alone|copies|near"
+    r"|in_both|unlabelled|left_out|saturated|records_alone|copies|near|extractable"
 )
 # What would give such a count away; components of a mixture, which may be of few records; and the moments on the scale of the
 # published transform, from which the smallest and the largest loss would follow; and numbers about one rank or one model.

@@ -70,7 +70,16 @@ def metric(name: str) -> Metric:
     """Return the metric of a name; an unknown name is its own title."""
     result = _CLAIMED.get(name) or METRICS_OF_STEPS.get(name) or METRICS.get(name)
     result = result or Metric(name, "", unit=Unit.NUMBER)
+    result = _at_tries(result, name) if "{tries}" in result.title else result
     return result if result.title else replace(result, title=numbers.clean(name))
+
+
+def _at_tries(family: Metric, name: str) -> Metric:
+    """Return a member of a family of numbers of tries, in words with its number, or "so many"."""
+    tries = name.removeprefix(family.name[:-1])
+    words = f"{int(tries):,}" if tries.isdecimal() else "so many"
+    text = {item: getattr(family, item).format(tries=words) for item in ("title", "sentence")}
+    return replace(family, name=name, **text)
 
 
 def is_known(name: str) -> bool:

@@ -19,9 +19,11 @@ import scipy
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.facts import Attack, AttackState
 from auditor.core.files import table_content, write_all
 from auditor.core.numbers import clean
 from auditor.core.values import Array, Booleans, Check, Floats, Integers, Losses, PerGroup, Status
+from auditor.estimators.extraction import written
 from auditor.records.labels import PersonsFound, per_record, text
 from auditor.results.document import TopRecord
 from auditor.verdicts.judging import failed_validity
@@ -451,6 +453,52 @@ def _isotonic(member: Integers, total: Integers) -> Floats:
 
 def _pseudo(size: int) -> float:
     return max(1.0, _HALF * math.cbrt(size))
+
+
+# --- Secrets that so many tries write with some probability, by record ---
+
+
+def extractable(losses: Losses, *, tries: int = 100, probability: float = 0.5) -> "pd.DataFrame":
+    """Return the members whose secret so many tries write with at least this probability, most likely first.
+
+    For the data's owner only: it names records. Another sampling rule or prompt may extract others.
+
+    Args:
+        losses: Negative logs of the chances of one sample, from `auditor.collect_texts` with a secret.
+        tries: Number of samples for each record, 1 or more.
+        probability: In (0, 1].
+
+    Returns:
+        A row for each of them: ``row`` in the members, their labels, ``probability`` of ``tries`` samples, and
+        ``tries_needed`` for the given probability.
+
+    Raises:
+        InputError: Losses that are not of secrets.
+
+    Source: Hayes et al. 2025, Definition 2, (n, p)-discoverable extraction.
+
+    >>> losses = Losses([0.5, 9.0, 2.0], [9.0, 9.0], id=(["a", "b", "c"], ["d", "e"]), attacks={"extraction": "run"})
+    >>> extractable(losses, tries=10)[["id", "tries_needed"]].values.tolist()
+    [['a', 1], ['c', 5]]
+    """
+    import pandas as pd
+
+    if losses.attacks.get(Attack.EXTRACTION) is not AttackState.RUN:
+        raise InputError(
+            "losses must be of secrets, as of auditor.collect_texts with secret, got losses of another attack."
+        )
+    tries = validate.at_least("tries", tries, least=1)
+    probability = validate.fraction("probability", probability, one=True)
+    chance = written(losses.member, tries)[0]
+    order = np.argsort(-chance, kind="stable")
+    order = order[chance[order] >= probability]
+    labels = {name: pair.member[order] for name in _LABELS if (pair := getattr(losses, name)) is not None}
+    with np.errstate(divide="ignore"):
+        needed = np.ceil(np.log1p(-probability) / np.log1p(-np.exp(-losses.member[order])))
+    needed = np.fmax(np.nan_to_num(needed, posinf=tries), 1).astype(
+        np.int64
+    )  # a probability of 1 needs a chance of 1
+    return pd.DataFrame({"row": order, **labels, "probability": chance[order], "tries_needed": needed})
 
 
 # --- Tables of records as the content of files that other programs open ---

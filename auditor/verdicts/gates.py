@@ -73,8 +73,9 @@ def named_number(name: str, *, gate: str, result: Document) -> _Number:
     stem, end = (head, last) if last in _ENDS and name not in names else (name, "value")
     if stem in names:
         return _Number(result.estimates[names.index(stem)], end)
-    if result.kind is None and stem in METRICS and METRICS[stem].absent:
-        return _Number(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
+    entry = METRICS.get(stem)
+    if result.kind is None and entry is not None and entry.absent:
+        return _Number(None, end, f"this audit has no {stem}: {entry.absent}")
     raise _unknown(name, gate=gate, result=result)
 
 

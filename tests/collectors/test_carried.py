@@ -393,7 +393,7 @@ def test_losses_carry_the_rows_and_are_right_all_the_same():
     """A collection warns of the rows in words; losses and results have them as facts, and the losses have no note."""
     scores = fitted(KNeighborsClassifier(3))
     with pytest.warns(
-        UserWarning, match=WARNED + "KNeighborsClassifier has 57 of them. Releasing this file releases"
+        UserWarning, match=WARNED + "KNeighborsClassifier has 57 of them as they are. Releasing this file"
     ):
         losses = collect(scores, members=INSIDE, nonmembers=OUTSIDE)
     assert losses.released.rows == (CarriedRows("KNeighborsClassifier", Carried.COPIES, N),)
@@ -474,19 +474,32 @@ def test_the_command_says_it(tmp_path, capsys):
         table.data.to_csv(tmp_path / name, index=False)
     groups = ("--members", tmp_path / "in.csv", "--nonmembers", tmp_path / "out.csv", "--label", "y")
     assert run("collect", tmp_path / "model.skops", *groups, "--out", tmp_path / "losses.parquet") == 0
-    note = "Note: The model's file carries training records: KNeighborsClassifier has 57 of them."
+    note = "Note: The model's file carries training records: KNeighborsClassifier has 57 of them as they are."
     assert note in capsys.readouterr().out
     assert run("audit", tmp_path / "losses.parquet", "--fail-if", "checks.contents == warn") == 1
 
 
 def test_leaves_in_words():
-    """Leaves with one or two records are a finding in words too."""
+    """Leaves of one or two records are no rows, and the sentence about them alone is another."""
     rows = [
         CarriedRows("RandomForestClassifier", Carried.LEAVES, 1204, 2310),
         CarriedRows("SVC", Carried.TRANSFORMED, 8),
     ]
-    assert checks.contents({Attack.FILE: AttackState.RUN}, rows).message == (
-        WARNED
-        + "in RandomForestClassifier, 1,204 of 2,310 leaves have fewer than 3; SVC has 8 of them, after the"
-        " transforms before it. Releasing this file releases these rows, whatever the losses show."
+    searched = {Attack.FILE: AttackState.RUN}
+    leaves = "in RandomForestClassifier, 1,204 of 2,310 leaves hold fewer than 3 training records"
+    assert checks.contents(searched, rows[:1]).message == (
+        f"The model's file carries values that few training records make: {leaves}."
+        " Releasing this file releases these values, whatever the losses show."
     )
+    assert checks.contents(searched, rows).message == (
+        f"{WARNED}{leaves}; SVC has 8 of them after a transform that may be undone."
+        " Releasing this file releases these rows, whatever the losses show."
+    )
+
+
+def test_results_keep_the_rows(tmp_path):
+    """A result that was written and read again has the rows."""
+    losses = collect(fitted(KNeighborsClassifier(3)), members=INSIDE, nonmembers=OUTSIDE)
+    result = auditor.audit(losses, delta=1e-5)
+    again = auditor.read_result(result.save(tmp_path / "result.json"))
+    assert again.data["released"]["rows"] == list(result.data["released"]["rows"])

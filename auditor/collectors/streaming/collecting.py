@@ -36,6 +36,7 @@ from auditor.collectors.tables.sources import Kind, marks, path_of
 from auditor.collectors.texts.models import LongTexts
 from auditor.collectors.texts.scorer import text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, temporary
@@ -300,6 +301,7 @@ def collect_texts(
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
     reference: Any = None,
+    secret: Secret | str | None = None,
     ids: _TextLabels | None = None,
     groups: _TextLabels | None = None,
     persons: _TextLabels | None = None,
@@ -327,6 +329,10 @@ def collect_texts(
         reference: A base model that saw none of the texts, whose score of the same text is subtracted (attack with a reference
             model, Carlini et al. 2021, Section 5.2): a model in memory with the same tokenizer, a pair (model, tokenizer), the
             folder of a saved model, or a `CompletionsEndpoint`.
+        secret: Part of each text that an attacker wants the model to write, for an audit of extraction: a `Secret`, or
+            ``completion``, ``pattern:EXPRESSION``, ``marks:BEFORE,AFTER`` or ``tokens:PREFIX,SUFFIX`` for sampling at
+            temperature 1. The loss is then the negative log of the chance that one sample writes its tokens, given the text
+            before it. Other tokens may spell the same secret, so this chance is a lower bound.
         ids: Optional record ids, a pair (members, non-members).
         groups: Optional slices to report by, as a pair.
         persons: Optional data subject of each text, as a pair.
@@ -341,7 +347,12 @@ def collect_texts(
             log-probabilities that are none; lengths that do not match.
         MissingExtraError: A package that the model needs is not installed.
     """
-    reading: dict[str, Any] = {"longest": longest, "long_texts": long_texts, "reference": reference}
+    reading: dict[str, Any] = {
+        "longest": longest,
+        "long_texts": long_texts,
+        "reference": reference,
+        "secret": secret,
+    }
     scorer = text_scorer(model, tokenizer=tokenizer, score=score, also=(), **reading)
     if any(is_loader(group) or isinstance(group, RecordTable) for group in (members, nonmembers)):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
@@ -442,6 +453,7 @@ def collect_to(
     setting["features"] = [list(source.roles.features) for source in sources]
     setting["alone"] = [source.roles.alone for source in sources]
     setting["scores"] = [score.name for score in getattr(model, "also", ())]
+    setting |= {} if getattr(model, "secret", None) is None else {"secret": str(model.secret)}
 
     return Collection(
         path=target,

@@ -29,6 +29,7 @@ from auditor.collectors.streaming.trial import Preflight, caching, preflight
 from auditor.collectors.texts.models import LongTexts, base_folder, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import from_text
@@ -73,6 +74,7 @@ class LanguageModelFile:
         long_texts: Whether texts of more tokens are refused, cut, or scored in windows that move by half their length.
         base: Folder of the model that an adapter in the folder is for; default as the adapter declares.
         reference: Folder of a base model, whose score of the same text is subtracted.
+        secret: Part of each text whose chance of extraction is scored; see `collect_texts`.
     """
 
     path: str | os.PathLike[str]
@@ -82,6 +84,7 @@ class LanguageModelFile:
     long_texts: LongTexts = LongTexts.REFUSE
     base: Path | None = None
     reference: Path | None = None
+    secret: Secret | None = None
 
     @property
     def places(self) -> tuple[Path, ...]:

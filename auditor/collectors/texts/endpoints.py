@@ -12,7 +12,8 @@ import numpy as np
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.served.transport import Connection, Request, StatusError, Transport
-from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
+from auditor.collectors.texts.scores import Passage, ScoredText, checked_log_probabilities, passages, shared
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import validate
 from auditor.core.errors import InputError, shown_place
 from auditor.core.values import Floats
@@ -307,11 +308,13 @@ class CompletionsReader:
 
     Attributes:
         endpoint: Where and how.
+        secret: Part of each text that is scored; default all, or the responses.
         eps: The spacing of float32, in which servers compute.
         cuts: False: nothing is cut.
     """
 
     endpoint: CompletionsEndpoint
+    secret: Secret | None = None
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
     cuts: ClassVar[bool] = False
     _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
@@ -329,7 +332,11 @@ class CompletionsReader:
 
     def check(self, records: Records) -> int:
         """Refuse a value that is not a text, or an empty text; no text is cut."""
-        for row, text in enumerate(passages(records)):
+        for row, text in enumerate(self._passages(records)):
+            if self.secret is not None and text.responses and not text.responses[0][0]:
+                raise InputError(
+                    f"{records.name} text ({records.row(row)}) must have text before its secret, got none; leave that record out."
+                )
             if not text.scored:
                 raise InputError(
                     f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got an empty text; leave"
@@ -340,12 +347,24 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        texts = passages(records)
+        texts = self._passages(records)
         logs, *prompts = (self._answers(queries, about=records) for queries in self._queries(records))
         if prompts:
             both = enumerate(zip(logs, *prompts, strict=True))
             logs = [self._of_response(records, row, *parts) for row, parts in both]
+        elif self.secret is not None:
+            logs = [self._of_secret(records, row, own) for row, own in enumerate(logs)]
         return [ScoredText(own, text.scored) for own, text in zip(logs, texts, strict=True)]
+
+    def _passages(self, records: Records) -> list[Passage]:
+        texts = passages(records)
+        return texts if self.secret is None else self.secret.in_all(texts, records)
+
+    def _of_secret(self, records: Records, row: int, logs: Floats) -> Floats:
+        """Return the log-probabilities of the tokens of a secret that follows a number of tokens; the first has none."""
+        place = f"{records.name} text ({records.row(row)})"
+        tokens = None if self.secret is None else self.secret.tokens(logs.size + 1, place=place)
+        return logs if tokens is None else logs[tokens.start - 1 : tokens.stop - 1]
 
     def begin(self, records: Records) -> float:
         """Send the requests about a batch whose turn comes later; return the share of the window that they take."""
@@ -357,7 +376,7 @@ class CompletionsReader:
 
     def _queries(self, records: Records) -> list[_Queries]:
         """Return the texts of a batch with all that is wanted of them, and of responses their prompts alone."""
-        texts, request = passages(records), self.endpoint.form.request
+        texts, request = self._passages(records), self.endpoint.form.request
         whole = [text.text for text in texts]
         if texts[0].responses is None:
             return [_Queries(records, whole, request, self.endpoint.form.logs)]
@@ -383,7 +402,7 @@ class CompletionsReader:
         Raises:
             InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
         """
-        whole = [text.text for text in passages(records)]
+        whole = [text.text for text in self._passages(records)]
         matches = [_LAST_WORD.fullmatch(text) for text in whole]
         rows = np.array([row for row, match in enumerate(matches) if match][:_TRIED], dtype=np.intp)
         some, cuts = records.take(rows), [match[1] for match in matches if match][:_TRIED]
@@ -455,4 +474,4 @@ class CompletionsReader:
         return Transport(self.endpoint)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"endpoint": self.endpoint}  # open connections stay in their process
+        return {"endpoint": self.endpoint, "secret": self.secret}  # open connections stay in their process

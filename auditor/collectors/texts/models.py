@@ -25,6 +25,7 @@ from auditor.collectors.base.scorer import explained, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import validate
 from auditor.core.errors import InputError, import_optional, shown_place
 from auditor.core.values import Floats
@@ -343,15 +344,17 @@ class Network:
         ]
         return min((int(item) for item in limits if isinstance(item, int) and item > 0), default=None)
 
-    def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the log-probability of every token but the first, for texts that are run at once."""
+    def log_probabilities(self, batch: Sequence[Sequence[int]], rules: Secret | None = None) -> list[Floats]:
+        """Return the log-probability of every token but the first, by some rules of sampling, for texts that are run at once."""
         with evaluating(self._module):
             ids, mask = self._padded(batch)
             logits = self._logits(ids, mask)
             rows = zip(logits, ids, map(len, batch), strict=True)
-            return [self._of_targets(row[: end - 1], own[1:end]).cpu().numpy() for row, own, end in rows]
+            return [
+                self._of_targets(row[: end - 1], own[1:end], rules).cpu().numpy() for row, own, end in rows
+            ]
 
-    def _of_targets(self, logits: Any, targets: Any) -> Any:
+    def _of_targets(self, logits: Any, targets: Any, rules: Secret | None) -> Any:
         """Return the log-softmax in float64 of some positions, block by block, so that the logits are never copied whole.
 
         log p = -log(1 + exp(others - own)), others the log of the sum of all other tokens' exponentials: unlike own minus
@@ -366,6 +369,7 @@ class Network:
             block = block.cpu() if block.device.type == "mps" else block  # which has no float64
             block = block.to(torch.float64, copy=True)
             at = targets[start : start + step, None].to(block.device)
+            block = block if rules is None or rules.is_plain else _sampled_from(block, rules)
             own = block.gather(1, at)[:, 0]
             block.scatter_(1, at, -torch.inf)
             parts.append(torch.nn.functional.logsigmoid(own - block.logsumexp(dim=1)))
@@ -408,6 +412,28 @@ class Network:
                 " to come; use a causal (decoder-only) model."
             )
         return int(logits.shape[-1]), eps
+
+
+def _sampled_from(logits: Any, rules: Secret) -> Any:
+    """Return the logits that tokens are sampled from, -inf for tokens that never are: temperature, top-k, then top-p.
+
+    Args:
+        logits: Tensor of shape (positions, vocabulary) in float64, which is changed.
+        rules: Rules of sampling.
+    """
+    if rules.temperature == 0:
+        best = logits.argmax(dim=1, keepdim=True)
+        return logits.fill_(-math.inf).scatter_(1, best, 0.0)
+    logits /= rules.temperature
+    if rules.top_k is not None and rules.top_k < logits.shape[1]:
+        least = logits.topk(rules.top_k, dim=1).values[:, -1:]
+        logits.masked_fill_(logits < least, -math.inf)
+    if rules.top_p < 1:
+        ordered, places = logits.sort(dim=1, descending=True)
+        chance = ordered.softmax(dim=1)
+        ordered.masked_fill_(chance.cumsum(dim=1) - chance >= rules.top_p, -math.inf)
+        logits.scatter_(1, places, ordered)
+    return logits
 
 
 # --- A network with its tokenizer reads texts ---
@@ -458,6 +484,7 @@ class CausalModel:
         tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
         longest: The most tokens of a text, 2 or more; default as the model and the tokenizer declare.
         long_texts: Whether longer texts are refused, cut after that many tokens, or scored in windows of that many.
+        secret: Part of each text that is scored, by its rules of sampling; default all, or the responses.
 
     Attributes:
         longest: The most tokens of a text; none where there is no limit.
@@ -479,8 +506,15 @@ class CausalModel:
         tokenizer: Any,
         longest: int | None = None,
         long_texts: LongTexts = LongTexts.REFUSE,
+        secret: Secret | None = None,
     ) -> None:
+        self._secret = secret
         choice = validate.one_of("long_texts", long_texts, [str(item) for item in LongTexts])
+        if secret is not None and choice != LongTexts.REFUSE:
+            raise InputError(
+                f"long_texts must be 'refuse' with secret, got {choice!r}: a secret is written after one prefix; give less of the"
+                " text before it (context)."
+            )
         self.network, self._encoder = Network(model), _encoder(tokenizer)
         if longest is not None:
             longest = validate.at_least("longest", longest, least=_LEAST)
@@ -522,7 +556,7 @@ class CausalModel:
         logs: dict[int, Floats] = {}
         for places in self._batches(list(map(len, inputs))):
             with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
-                part = self.network.log_probabilities([inputs[place] for place in places])
+                part = self.network.log_probabilities([inputs[place] for place in places], self._secret)
             logs |= dict(zip(places, part, strict=True))
         parts: list[list[Floats]] = [[] for _ in texts]
         for place, (row, window) in enumerate(windows):
@@ -555,17 +589,27 @@ class CausalModel:
 
     def _encoded(self, records: Records) -> list[_Encoded]:
         texts = passages(records, render=self._encoder.render)
+        texts = texts if self._secret is None else self._secret.in_all(texts, records)
         special = _BARE if any(text.is_chat for text in texts) else {}
         ends = [text.text[:end] for text in texts for part in text.responses or () for end in part]
         encoded = self._encoder.encode([text.text for text in texts], **special)
         heads, result = iter(self._encoder.encode(ends, **special) if ends else ()), []
-        for row, (text, tokens) in enumerate(zip(texts, encoded, strict=True)):
+        for row, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
             place = f"{records.name} text ({records.row(row)})"
+            secret = None if self._secret is None else self._secret.tokens(len(ids), place=place)
+            tokens = ids[: None if secret is None else secret.stop]
             self._refuse(tokens, place=place)
             scored = np.full(len(tokens), text.responses is None)
             for _, stop in text.responses or ():
                 first, last = (shared(tokens, next(heads)) for _ in range(2))
                 scored[first : None if stop == len(text.text) else last] = True
+            if secret is not None:
+                scored[: secret.start] = False
+            if self._secret is not None and scored[0]:
+                raise InputError(
+                    f"{place} must have a token before its secret, got none; leave that record out, or use a tokenizer that begins"
+                    " every text with a special token."
+                )
             if not scored[1 : self.longest if self.cuts else None].any():
                 raise InputError(
                     f"{place} must have a token of the response that follows another, got none; leave that record out, or do"
@@ -582,9 +626,11 @@ class CausalModel:
                 " record out, or use a tokenizer that begins every text with a special token."
             )
         if self._too_long(tokens) and self._long_texts is LongTexts.REFUSE:
+            windows = "score long texts with long_texts='windows' or 'cut'"
+            fix = windows if self._secret is None else "give less of the text before the secret (context)"
             raise InputError(
                 f"{place} must have at most {self.longest:,} tokens, the limit of the model, got {count:,}; leave"
-                " that record out, or score long texts with long_texts='windows' or 'cut'."
+                f" that record out, or {fix}."
             )
         low, high = min(tokens), max(tokens)
         if low < 0 or high >= self.network.vocabulary:

@@ -14,13 +14,23 @@ from auditor.collectors.base.scorer import Sender
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, load_language_model
-from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, ScoredText, TextScore, ZlibRatio, cells
+from auditor.collectors.texts.scores import (
+    SCORES,
+    MeanTokenLoss,
+    ScoredText,
+    SumTokenLoss,
+    TextScore,
+    ZlibRatio,
+    cells,
+)
+from auditor.collectors.texts.secrets import Secret
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attack, Attacks, AttackState
+from auditor.core.facts import Attack, Attacks, AttackState, Released, Secrets
 from auditor.core.options import from_text
 from auditor.core.values import Floats, LossScale
 
+_NEVER = 746.0  # nats: the exponential of the negative is 0, so that no number of tries writes the secret
 TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens
 
 
@@ -33,6 +43,7 @@ def text_scorer(
     longest: int | None = None,
     long_texts: LongTexts = LongTexts.REFUSE,
     reference: Any = None,
+    secret: Secret | str | None = None,
 ) -> "TextScorer":
     """Return a scorer of texts by a causal language model; a smaller score looks more like a member.
 
@@ -46,6 +57,7 @@ def text_scorer(
         longest: The most tokens of a text, for a model in this process; default as the model and the tokenizer declare.
         long_texts: Whether texts of more tokens are refused, cut, or scored in windows, for a model in this process.
         reference: A base model, whose score is subtracted; see `collect_texts`.
+        secret: Part of each text whose chance of extraction is scored; see `collect_texts`.
 
     Raises:
         InputError: A model or tokenizer that is not supported, or a choice that does not suit it.
@@ -55,6 +67,14 @@ def text_scorer(
     for name, value in (("score", score), *(("also", other) for other in also or ())):
         validate.instance(name, value, get_args(TextScore))
     options: dict[str, Any] = {"longest": longest, "long_texts": long_texts}
+    if secret is not None:
+        if reference is not None or also or score not in (MeanTokenLoss(), SumTokenLoss()):
+            raise InputError(
+                "score, also and reference must be left out with secret, got one of them: its score is the negative log of the"
+                " chance that one sample writes it."
+            )
+        options["secret"] = secret = Secret.from_text(secret)
+        return TextScorer(_reader(model, tokenizer, **options), SumTokenLoss(), secret=secret)
     reader, base = _reader(model, tokenizer, **options), None
     if reference is not None:
         served = isinstance(reference, CompletionsEndpoint)
@@ -65,20 +85,27 @@ def text_scorer(
     return TextScorer(reader=reader, loss=score, also=tuple(others.values()), reference=base)
 
 
-def _reader(model: Any, tokenizer: Any, *, longest: int | None, long_texts: LongTexts) -> TokenReader:
+def _reader(
+    model: Any, tokenizer: Any, *, longest: int | None, long_texts: LongTexts, secret: Secret | None = None
+) -> TokenReader:
     """Return the reader of a model in memory, in a folder, as a pair with its tokenizer, or at an endpoint."""
     if isinstance(model, str | os.PathLike):
         model = load_language_model(Path(model))
     if isinstance(model, tuple):
         model, tokenizer = model
     if not isinstance(model, CompletionsEndpoint):
-        return CausalModel(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+        return CausalModel(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts, secret=secret)
     if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
         raise InputError(
             "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
             " CompletionsEndpoint, which cuts texts into tokens by itself; leave them out."
         )
-    return CompletionsReader(model)
+    if secret is not None and not secret.is_plain:
+        raise InputError(
+            f"temperature must be 1 without top-k and top-p at an endpoint, got {secret.words}: it returns log-probabilities of"
+            " that setting only; leave them out, or load the model into this process."
+        )
+    return CompletionsReader(model, secret)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +117,7 @@ class TextScorer:
         loss: The score that becomes the loss.
         also: Other scores of the same texts.
         reference: Base model, whose score is subtracted; the columns beside the loss are scores of the model alone.
+        secret: Part of each text that is scored: the chance that one sample writes it.
         responses: Whether only the responses are scored.
         identity: A hash of the files or the address of the model; None of one in memory.
 
@@ -101,6 +129,7 @@ class TextScorer:
     loss: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
     also: tuple[TextScore, ...] = ()
     reference: TokenReader | None = None
+    secret: Secret | None = None
     responses: bool = False
     identity: str | None = None
 
@@ -115,6 +144,8 @@ class TextScorer:
     @property
     def words(self) -> str:
         """Description of the losses and their source."""
+        if self.secret is not None:
+            return f"negative log of the chance that one sample ({self.secret.words}) writes the secret, of {self.reader.source}"
         alone = " over the tokens of the responses alone," if self.responses else ""
         base = "" if self.reference is None else f" minus that of the reference {self.reference.source},"
         return f"{self.loss.words}{alone}{base} of {self.reader.source}"
@@ -137,7 +168,13 @@ class TextScorer:
     @property
     def attacks(self) -> Attacks:
         """The attack that these scores are."""
-        return {} if self.reference is None else {Attack.REFERENCE: AttackState.RUN}
+        run = {Attack.REFERENCE: self.reference, Attack.EXTRACTION: self.secret}
+        return {attack: AttackState.RUN for attack, given in run.items() if given is not None}
+
+    @property
+    def released(self) -> Released:
+        """Facts about the secrets."""
+        return Released(secrets=None if self.secret is None else Secrets(self.secret.space))
 
     @property
     def readers(self) -> tuple[TokenReader, ...]:
@@ -174,5 +211,6 @@ class TextScorer:
         for base in read[1:]:
             more = {self.loss.name: loss, **more}
             loss = loss - np.where(np.isinf(loss), 0.0, of(self.loss, base))
-        eps = max(reader.eps for reader in self.readers)
-        return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=eps, more=more)
+        eps, excluded = max(reader.eps for reader in self.readers), np.isinf(loss)
+        loss = loss if self.secret is None else np.minimum(loss, _NEVER)
+        return BatchLosses(loss=loss, saturated=excluded, eps=eps, more=more)

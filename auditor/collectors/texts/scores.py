@@ -145,18 +145,19 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
                 fix += (
                     '; a chat is a list of {"role": ..., "content": ...}' if isinstance(value, list) else ""
                 )
-                raise _unread(records, row, "be strings", got=got, fix=fix)
+                raise unread(records, row, "be strings", got=got, fix=fix)
         if validate.SURROGATE.search(item.text):
             fix = "read the file in its own encoding"
-            raise _unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
+            raise unread(records, row, "be valid Unicode", got="half of a surrogate pair", fix=fix)
         result.append(item)
         if (item.responses is None, item.is_chat) != (result[0].responses is None, result[0].is_chat):
             fix = "score one kind at a time"
-            raise _unread(records, row, "be of one kind", got="another", fix=fix)
+            raise unread(records, row, "be of one kind", got="another", fix=fix)
     return result
 
 
-def _unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+def unread(records: Records, row: int, must: str, *, got: str, fix: str) -> InputError:
+    """Return the sentence about a text that cannot be scored."""
     return InputError(f"{records.name} texts must {must}, got {got} ({records.row(row)}); {fix}.")
 
 

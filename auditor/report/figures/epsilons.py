@@ -13,7 +13,7 @@ from auditor.core import Claim, Estimate, Subject, Unit, numbers
 from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL
 from auditor.report.rows import Row, condition
-from auditor.report.words import ABOUT, claim_words
+from auditor.report.words import ABOUT, claim_words, worded
 from auditor.results.document import AuditResult, ceiling, detail, find
 
 if TYPE_CHECKING:
@@ -229,7 +229,9 @@ def epsilons_figure(result: AuditResult) -> "Figure | None":
             for place, row in enumerate(group):
                 _draw_row(panel, place, row, most=most)
             panel.set(ylim=(len(group) - 0.45, -0.5), yticks=[])
-            panel.set_title(_heading(subject, group), loc="left", fontweight="bold", pad=9)
+            panel.set_title(
+                worded(_heading(subject, group), result.data), loc="left", fontweight="bold", pad=9
+            )
             panel.spines["left"].set_visible(False)
             panel.axvline(0, color=MUTED, linewidth=0.9, zorder=1)
         beyond = ", evenly spaced to 1 and logarithmic beyond" if panels[0].get_xscale() == "symlog" else ""
@@ -302,7 +304,8 @@ def epsilons_words(result: AuditResult) -> str:
     """Return every epsilon value in words, group by group, with the claim where one was judged."""
     groups = epsilon_rows(result).items()
     texts = [f"About {ABOUT[subject]}: {'; '.join(map(_said, rows))}." for subject, rows in groups]
-    return " ".join(["Epsilon values.", *texts]) if texts else "Epsilon values: this audit has none."
+    words = " ".join(["Epsilon values.", *texts]) if texts else "Epsilon values: this audit has none."
+    return worded(words, result.data)
 
 
 def _said(row: _EpsilonRow) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import validate
-from auditor.report.figures import epsilons, fit, tradeoff
+from auditor.report.figures import epsilons, extraction, fit, tradeoff
 from auditor.results.document import AuditResult, Document
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
         "growth": (tradeoff.growth_figure, tradeoff.growth_words),
         "epsilons": (epsilons.epsilons_figure, epsilons.epsilons_words),
         "estimated-odds": (epsilons.estimated_odds_figure, epsilons.estimated_odds_words),
+        "extraction": (extraction.extraction_figure, extraction.extraction_words),
         "losses": (fit.histogram_figure, fit.histogram_words),
         "raw-losses": (partial(fit.histogram_figure, raw=True), partial(fit.histogram_words, raw=True)),
         "quantiles": (fit.quantile_figure, fit.quantile_words),
