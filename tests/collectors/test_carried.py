@@ -73,6 +73,11 @@ def fitted(model):
     return clone(model).fit(*INSIDE)
 
 
+def kind(value):
+    """The name of a parameter's class, the same in every process."""
+    return type(value).__name__
+
+
 def few(*leaves):
     """The number of leaves with one or two records and of all, from the leaf of each record in each tree."""
     sizes = np.concatenate([np.unique(column, return_counts=True)[1] for column in leaves])
@@ -99,14 +104,14 @@ def few(*leaves):
         KernelDensity(),
         SVC(kernel=lambda a, b: a @ b.T),
     ],
-    ids=str,
+    ids=kind,
 )
 def test_models_that_keep_all_their_training_records(model):
     """Nearest neighbours, Gaussian processes and kernel methods keep every record that they were fitted on, as it was."""
     assert carried_rows(fitted(model)) == (CarriedRows(type(model).__name__, Carried.COPIES, N),)
 
 
-@pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), NuSVC(), SVR(), OneClassSVM()], ids=str)
+@pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), NuSVC(), SVR(), OneClassSVM()], ids=kind)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_support_vectors(model, form):
     """Support vector machines keep as many records as libsvm gives a coefficient, also of sparse features."""
@@ -140,7 +145,7 @@ AFTER = CarriedRows("KNeighborsClassifier", Carried.TRANSFORMED, N)
         (StackingClassifier([("a", GaussianNB())], NEIGHBOURS, cv=2), AFTER),
         (BaggingClassifier(NEIGHBOURS, 3), CarriedRows("BaggingClassifier", Carried.COPIES, N)),
     ],
-    ids=str,
+    ids=kind,
 )
 def test_parts_of_a_model(model, expected):
     """Rows are found wherever the part that keeps them is, and called transformed after more than a selection of columns."""
@@ -167,7 +172,7 @@ def test_a_precomputed_kernel_holds_no_records():
         RandomForestClassifier(5, min_samples_leaf=3),
         HistGradientBoostingClassifier(max_iter=3),
     ],
-    ids=str,
+    ids=kind,
 )
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 def test_models_that_keep_no_records(model):
@@ -189,7 +194,7 @@ def test_leaves_of_a_tree():
 @pytest.mark.parametrize(
     "model",
     [ExtraTreesRegressor(7, random_state=0), GradientBoostingClassifier(n_estimators=7, random_state=0)],
-    ids=str,
+    ids=kind,
 )
 def test_leaves_of_ensembles(model):
     """The leaves of all trees of an ensemble are counted under its name."""
@@ -201,7 +206,7 @@ def test_leaves_of_ensembles(model):
 @pytest.mark.parametrize(
     "model",
     [RandomForestClassifier(7, random_state=0), IsolationForest(n_estimators=7, max_samples=30)],
-    ids=str,
+    ids=kind,
 )
 def test_leaves_count_the_different_records_drawn_for_a_tree(model):
     """In a forest a leaf holds different records among those that were drawn for its tree."""
@@ -297,7 +302,7 @@ def exported(model, require_extra, **options):
         (SVR(), CarriedRows("SVMRegressor", Carried.COPIES, fitted(SVR()).support_.size)),
         (SVC(probability=True), CarriedRows("SVMClassifier", Carried.COPIES, fitted(SVC()).support_.size)),
     ],
-    ids=str,
+    ids=kind,
 )
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_rows_in_an_onnx_graph(model, expected, require_extra):
