@@ -1,3 +1,4 @@
+from auditor.checks.carried import contents
 from auditor.checks.copies import duplicates
 from auditor.checks.losses import (
     collection,

@@ -5,6 +5,7 @@ from typing import Any
 
 from auditor.checks import copies, losses, populations
 from auditor.checks.answers import SPECS, answer
+from auditor.checks.carried import contents
 from auditor.core import DPSGD, BernoulliSplit, Check, CheckSpec, Registry, TrainingClaim
 
 
@@ -38,6 +39,9 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "saturation": lambda evidence: losses.saturation(evidence.inputs.by_record),
     "masking": lambda evidence: losses.masking(evidence.losses),
     "collection": lambda evidence: losses.collection(evidence.inputs.by_record.notes),
+    "contents": lambda evidence: contents(
+        evidence.inputs.by_record.attacks, evidence.inputs.by_record.released.rows
+    ),
     "duplicates": lambda evidence: copies.duplicates(evidence.inputs.by_record, units=evidence.inputs.units),
     "persons": lambda evidence: losses.persons(evidence.inputs.units, most=evidence.setting.top_records),
     "shift": lambda evidence: populations.shift(

@@ -148,6 +148,11 @@ class SyntheticTable:
     nearer: float
 
 
+# In a leaf of two, each of the two people knows the other's record: the threshold rule of statistical offices, of which some
+# require three and others five (Glossary on Statistical Disclosure Control, UNECE/Eurostat 2005).
+FEWEST_IN_LEAF = 3
+
+
 class Carried(Named):
     """Form of the training records in a model's file: as they were, after a transform, or alone in a leaf of a tree."""
 
@@ -163,7 +168,7 @@ class CarriedRows:
     Attributes:
         part: Class of the part that carries them, such as ``SVC``.
         form: Their form.
-        count: Number of rows, or of leaves with few training records.
+        count: Number of rows, or of leaves with fewer than `FEWEST_IN_LEAF` training records.
         of: Number of all leaves; None for rows.
     """
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, AttackState, Released, attack_states
+from auditor.core.facts import Attack, Attacks, AttackState, Released, attack_states
 from auditor.core.fields import CheckDetails, Confidence, Delta, EstimateDetails, Keys, Number, YesOrNo
 from auditor.core.options import Adjacency, Named
 from auditor.core.verb import alike
@@ -363,7 +363,12 @@ class Losses:
     @property
     def marks(self) -> tuple[str, ...]:
         """The columns of ones that a table of the losses has for facts about all of them."""
-        run = [name.column for name, state in self.attacks.items() if state is AttackState.RUN]
+        # A table has no place for what was found in a file.
+        run = [
+            name.column
+            for name, state in self.attacks.items()
+            if state is AttackState.RUN and name is not Attack.FILE
+        ]
         return (*["stopped_by_evidence"] * self.stopped_by_evidence, *run)
 
     def refuse_stopped(self) -> None:

@@ -7,11 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.checks.carried import contents
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
@@ -19,9 +20,9 @@ from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, Attacks, AttackState, Released
+from auditor.core.facts import Attack, Attacks, AttackState, CarriedRows, Released
 from auditor.core.numbers import about
-from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup
+from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")
 
@@ -51,6 +52,7 @@ class Predictor:
         records_at_once: Preferred number of records in one call; None if it makes no difference.
         fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
         sender: Sends the requests about batches to come, where the model is served.
+        carried: Training records that the model carries; None where that is not known.
     """
 
     predict: Callable[[Records], Any]
@@ -60,6 +62,7 @@ class Predictor:
     records_at_once: int | None = None
     fixed_columns: bool = True
     sender: Sender | None = None
+    carried: tuple[CarriedRows, ...] | None = None
 
 
 class Scorer(Protocol):
@@ -114,10 +117,6 @@ class ModelScorer:
     repeats: int = 1
     policies: tuple[OutputPolicy, ...] = ()
     identity: str | None = None
-    # Which needs a model that generates records.
-    attacks: ClassVar[Attacks] = dict.fromkeys(
-        (Attack.EXTRACTION, Attack.SYNTHETIC), AttackState.NOT_APPLICABLE
-    )
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
@@ -134,6 +133,17 @@ class ModelScorer:
     def scale(self) -> LossScale:
         """Scale of the loss."""
         return self.task.scale
+
+    @property
+    def attacks(self) -> Attacks:
+        """The search of the model's file, if it was made, and the attacks that need a model that generates records."""
+        generates = dict.fromkeys((Attack.EXTRACTION, Attack.SYNTHETIC), AttackState.NOT_APPLICABLE)
+        return generates | ({} if self.predictor.carried is None else {Attack.FILE: AttackState.RUN})
+
+    @property
+    def released(self) -> Released:
+        """The training records that the model carries."""
+        return Released(rows=self.predictor.carried or ())
 
     @property
     def records_at_once(self) -> int | None:
@@ -353,6 +363,15 @@ def facts_of(
         "attacks": attacks | ({Attack.LABEL: AttackState.RUN} if hard else {}),
         "released": getattr(scorer, "released", Released()),
     }
+
+
+def file_warnings(facts: Any) -> tuple[str, ...]:
+    """Return the warning of training records in the model's file, if there are any, from losses or their metadata.
+
+    It is not among the notes of the losses, which are right whatever the file holds.
+    """
+    check = contents(facts.attacks, facts.released.rows)
+    return () if check is None or check.status is not Status.WARN else (check.message,)
 
 
 def distinct_classes(name: str, classes: Sequence[Any]) -> list[Any]:

@@ -35,7 +35,7 @@ from auditor.core.values import Array
 _TEXT = "sklearn.feature_extraction.text"
 
 
-def _as_fitted(model: Any, records: Records) -> Any:
+def as_fitted(model: Any, records: Records) -> Any:
     """Return the features of a batch in the form that the model was fitted on.
 
     A DataFrame is put into the order of the names that the model knows; without such names it becomes a matrix. An
@@ -120,7 +120,7 @@ class _Method:
                 with warnings.catch_warnings():
                     # Of names that an array, a sparse matrix or a list cannot have.
                     warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-                    return self.ask(_as_fitted(self.model, records))
+                    return self.ask(as_fitted(self.model, records))
             except NotFittedError as error:
                 raise InputError(f"model must be fitted, got an unfitted {kind}; call fit first.") from error
 

@@ -17,6 +17,7 @@ from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
 from auditor.collectors.base.scorer import Predictor, explained, recognised_output
 from auditor.collectors.base.tasks import Classifier, Task
+from auditor.collectors.models.carried import rows_in_graph
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
 from auditor.core.errors import InputError, MissingExtraError, import_optional
 from auditor.core.values import Array
@@ -199,6 +200,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         output=kind,
         classes=_classes(session, graph, answers) if isinstance(task, Classifier) else None,
         records_at_once=_AT_ONCE,
+        carried=None if graph is None else rows_in_graph(graph),
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from auditor.collectors.base.named import NamedOutputs, class_columns, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, labels_beside
-from auditor.collectors.base.scorer import in_batches, losses_of, refuse_policies
+from auditor.collectors.base.scorer import file_warnings, in_batches, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Classifier, Task, records_of
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.loaders import is_loader, losses_in_one_pass, refuse_loaders
@@ -162,7 +162,7 @@ def _of_pairs(
         tried = tried or columns_noticed(scorer, both)
         labels["fingerprint"] = None if hashed is None else hashed.result()
     losses = losses_of(scorer, member, nonmember, labels=labels, noticed=tried.warnings)
-    return losses, (*tried.warnings, *tried.provisional)
+    return losses, (*tried.warnings, *tried.provisional, *file_warnings(losses))
 
 
 @alike

@@ -19,7 +19,15 @@ from auditor.collectors.base.records import (
     joined_records,
     labels_beside,
 )
-from auditor.collectors.base.scorer import Scorer, explained, is_a, losses_of, score_batches, with_kind
+from auditor.collectors.base.scorer import (
+    Scorer,
+    explained,
+    file_warnings,
+    is_a,
+    losses_of,
+    score_batches,
+    with_kind,
+)
 from auditor.collectors.base.tasks import BatchLosses, Classifier, Task, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
 from auditor.collectors.streaming.trial import Preflight, preflight
@@ -298,7 +306,7 @@ def losses_in_one_pass(
     cut = [item.cut for item in passes]
     aside = f" ({about(cut[0])} member and {about(cut[1])} non-member texts were)" if any(cut) else ""
     losses = losses_of(scorer, member, nonmember, labels=labels, noticed=noticed, aside=aside)
-    return losses, (*noticed, *tried.provisional)
+    return losses, (*noticed, *tried.provisional, *file_warnings(losses))
 
 
 class _Pass:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from auditor.collectors.base.records import Records, Source, sampled_groups
-from auditor.collectors.base.scorer import Scorer, differences, facts_of
+from auditor.collectors.base.scorer import Scorer, differences, facts_of, file_warnings
 from auditor.collectors.base.tasks import BatchLosses, clip_saturated, concatenated
 from auditor.collectors.streaming import parts
 from auditor.collectors.streaming.engines import Engine, LocalEngine
@@ -51,7 +51,7 @@ class CollectedReport:
         n_nonmember: Number of non-members.
         scored_now: Number of records scored by this call.
         resumed: Number of records scored before.
-        warnings: Warnings for readers of the losses; also in their history.
+        warnings: Warnings for readers of the losses, which are also in their history, and of training records in the model's file.
     """
 
     path: Path
@@ -129,7 +129,8 @@ class Collection:
                 resumed = sum(map(len, done))
                 complete = self._scored(work, scorer, begun if done else None, done=done, target=target)
                 parts.clear(folder)
-        return CollectedReport(target, *complete.counts, total - resumed, resumed, complete.history[1:])
+        warned = (*complete.history[1:], *file_warnings(complete))
+        return CollectedReport(target, *complete.counts, total - resumed, resumed, warned)
 
     def _manifest(self, scorer: Scorer, *earlier: Manifest | None) -> Manifest:
         """Return the settings that decide the numbers, with the batch size of an earlier run unless another is named."""

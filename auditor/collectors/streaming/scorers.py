@@ -21,6 +21,7 @@ from auditor.collectors.base.scorer import (
 )
 from auditor.collectors.base.tasks import TASKS, Task
 from auditor.collectors.models import estimators, keras, onnx, torch
+from auditor.collectors.models.carried import carried_rows
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.models.trust import quietly
 from auditor.collectors.served import endpoint
@@ -176,6 +177,8 @@ def predictor(
     if makes is not None:
         with quietly():
             result = makes(model, task=task, output=output, sample=sample)
+            if makes in (estimators.predictor, estimators.booster_predictor):
+                result = replace(result, carried=carried_rows(model, sample))
         return replace(result, predict=quietly()(result.predict))
     if not callable(model):
         raise InputError(
