@@ -29,13 +29,6 @@ _BLOCK = 2**25  # distances computed at a time
 _CELLS = 2**24  # cells hashed at a time
 _ROUNDED = 1e-6  # error for each column of a squared distance in single precision
 _STEP, _COPY = 0.01, 1e-9  # added to a distance before its logarithm; and the distance of a copy there
-_ATTACKS = {
-    **dict.fromkeys(
-        (Attack.LOSS, Attack.LABEL, Attack.INVERSION, Attack.EXTRACTION, Attack.FILE),
-        AttackState.NOT_APPLICABLE,
-    ),
-    Attack.SYNTHETIC: AttackState.RUN,
-}
 
 
 def nearness(
@@ -104,7 +97,7 @@ def nearness(
         person=persons,
         fingerprint=features.fingerprints(records),
         history=(f"distance to the nearest of {rows:,} released rows, by ranks and frequencies",),
-        attacks=_ATTACKS,
+        attacks={Attack.SYNTHETIC: AttackState.RUN},
         released=Released(table=_facts(distance, rows, nearer)),
     )
     if reference is None:

@@ -61,7 +61,7 @@ def independent(
 def mixture(members: pd.DataFrame, rng: np.random.Generator, *, components: int) -> pd.DataFrame:
     """Return draws of a Gaussian mixture, of the standardised numbers and the numbers of the categories, rounded."""
     coded = {
-        name: pd.factorize(column, sort=True) for name, column in members.items() if column.dtype == object
+        name: pd.factorize(column, sort=True) for name, column in members.items() if column.dtype != float
     }
     values = np.column_stack(
         [coded[name][0] if name in coded else column for name, column in members.items()]

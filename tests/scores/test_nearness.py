@@ -207,7 +207,7 @@ def test_the_memory_is_bounded(rng):
 
 
 def test_labels_and_facts_travel_along(world):
-    """Ids, groups and people stand in the losses; content shared by the groups has one fingerprint; other attacks cannot apply."""
+    """Ids, groups and people stand in the losses; content shared by the groups has one fingerprint; the attack is named."""
     member, nonmember, released = world
     nonmember = pd.concat([nonmember, member[:1]])
     labels = {f"{name}s": (np.arange(40), np.arange(40, 71)) for name in ("id", "group", "person")}
@@ -217,8 +217,7 @@ def test_labels_and_facts_travel_along(world):
         for name in ("id", "group", "person")
     )
     assert losses.fingerprint.member[0] == losses.fingerprint.nonmember[-1]
-    assert losses.attacks[Attack.SYNTHETIC] is AttackState.RUN
-    assert losses.attacks[Attack.LOSS] is AttackState.NOT_APPLICABLE
+    assert losses.attacks == {Attack.SYNTHETIC: AttackState.RUN}
     result = auditor.audit(losses, split="random")
     assert result.data["attacks"]["synthetic"] == "run"
     assert losses.released.table.copies == (5, 1)
