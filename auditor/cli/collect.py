@@ -192,7 +192,7 @@ class Served(Options, title="A served model"):
         if self.accept_labels:
             classes = scoring.labels()
             if classes is None:
-                raise InputError("--accept-labels goes with --classes, which names the labels; add it.")
+                raise InputError("--set accept-labels goes with --classes, which names the labels; add it.")
             whole = all(name.lstrip("-").isdigit() for name in classes)
             result["labels"] = [int(name) for name in classes] if whole else classes
         if self.request_template is None:
