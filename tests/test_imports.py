@@ -1,5 +1,8 @@
 """``import auditor`` is light, and the public names are there."""
 
+import re
+from pathlib import Path
+
 import pytest
 from command_line import printed
 
@@ -50,3 +53,14 @@ def test_an_audit_of_a_table_loads_only_what_it_uses(tmp_path):
         f"print(code, [name for name in {unused} if name in sys.modules])"
     )
     assert printed(code, table) == "0 []"
+
+
+def test_no_module_has_the_name_of_a_function_that_its_room_offers():
+    """Importing such a module would put it in the place of the function, so that a call fails by the order of imports."""
+    for stub in Path(auditor.__file__).parent.rglob("__init__.pyi"):
+        for source, names in re.findall(
+            r"^from auditor\.(\S+) import (\([^)]*\)|.*)$", stub.read_text(), re.MULTILINE
+        ):
+            offered = re.findall(r"(\w+)(?: as \w+)?(?:,|\)|$)", names.strip("()"), re.MULTILINE)
+            taken = [name for name in offered if (stub.parent / f"{name}.py").exists()]
+            assert taken == [] or source == stub.parent.name, (stub, taken)

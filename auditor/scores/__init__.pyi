@@ -10,7 +10,7 @@ from auditor.scores.calibrated import (
     likelihood_ratio as likelihood_ratio,
     rmia as rmia,
 )
-from auditor.scores.nearness import nearness as nearness
+from auditor.scores.nearest import nearness as nearness
 from auditor.scores.references import (
     HoldOut as HoldOut,
     Population as Population,

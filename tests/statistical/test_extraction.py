@@ -37,7 +37,7 @@ def test_a_limit_of_a_mean_holds_at_its_level(simulated, law, n):
             mean_limit(1 - values, error=ALPHA) > 1 - MEANS[law] * (1 - 1e-9),
         )
 
-    assert seldom(simulated(outside, seed=1, runs=(100, 4000)))
+    assert seldom(simulated(outside, seed=1, runs=(60, 4000)))
 
 
 def directly(values, error):
@@ -94,7 +94,7 @@ def test_all_limits_hold_together_over_the_tries(simulated):
         within = [row.lower <= share <= row.upper for row, share in zip(rows, truth[:, 0], strict=True)]
         return not all(within), bool(np.any(beyond > np.maximum(truth[:, 0] - truth[:, 1], 0) + 1e-9))
 
-    assert seldom(simulated(outside, seed=1, runs=(40, 2000)))
+    assert seldom(simulated(outside, seed=1, runs=(20, 2000)))
 
 
 def test_nothing_is_beyond_guessing_where_the_groups_are_alike(simulated):
@@ -114,7 +114,7 @@ def test_nothing_is_beyond_guessing_where_the_groups_are_alike(simulated):
             any(result[f"extraction_beyond.{n}"].lower > 0 for n in TRIES) for result in (alike, template)
         )
 
-    assert seldom(simulated(found, seed=1, runs=(40, 2000)))
+    assert seldom(simulated(found, seed=1, runs=(20, 2000)))
 
 
 def test_the_share_is_that_of_samples():
