@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from auditor.checks.answers import answer, said
 from auditor.core.facts import FEWEST_IN_LEAF, Attack, Attacks, AttackState, Carried, CarriedRows
+from auditor.core.numbers import named
 from auditor.core.values import Check
 
 
@@ -17,11 +18,18 @@ def contents(attacks: Attacks, rows: Sequence[CarriedRows]) -> Check | None:
 
     >>> check = contents({Attack.FILE: AttackState.RUN}, [CarriedRows("SVC", Carried.COPIES, 412)])
     >>> check.message[:74]
-    "The model's file carries training records: SVC has 412 of them as they are"
+    "The model's file carries training records: SVC holds 412 of them as they a"
     """
     if attacks.get(Attack.FILE) is not AttackState.RUN:
         return None
-    parts = "; ".join(said("contents", item.form, **asdict(item), few=FEWEST_IN_LEAF) for item in rows)
     details = {"rows": [asdict(item) for item in rows]} if rows else {}
     warned = "warn/leaves" if all(item.form is Carried.LEAVES for item in rows) else "warn"
-    return answer("contents", warned if rows else "ok", details, parts=parts, few=FEWEST_IN_LEAF)
+    return answer("contents", warned if rows else "ok", details, parts=parts_of(rows), few=FEWEST_IN_LEAF)
+
+
+def parts_of(rows: Sequence[CarriedRows]) -> str:
+    """Return the parts of a file that carry training records, as clauses."""
+    return "; ".join(
+        said("contents", item.form, **{**asdict(item), "part": named(item.part)}, few=FEWEST_IN_LEAF)
+        for item in rows
+    )

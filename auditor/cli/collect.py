@@ -307,7 +307,12 @@ def collect(
         ):
             refuse(group, *names, goes=goes)
         refuse(engines, *["engine"] * (engines.engine != "local"), "workers", "ray_address", goes=goes)
-        for values, of in ((file, _FILE), (language, _LANGUAGE), (connection, _CONNECTION)):
+        for values, of in (
+            (file, _FILE),
+            (language, _LANGUAGE),
+            (sampling, _SAMPLING),
+            (connection, _CONNECTION),
+        ):
             shared.refuse_values(values, of, *values, goes=goes)
         _distances(scoring, records, losses, texts, common)
         return

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from auditor.core import validate
+from auditor.core.errors import InputError
 
 
 class Named(StrEnum):
@@ -108,8 +109,8 @@ def attack_states(attacks: Attacks) -> dict[Attack, AttackState]:
 def all_attacks(attacks: Attacks) -> dict[str, str]:
     """Return the state of every attack, by name.
 
-    The attack by the loss was run if no other was: a search of the file needs no losses, and chances of extraction are losses too. Attacks on the answers of a model are
-    not applicable to a synthetic table.
+    The attack by the loss was run if no other was: a search of the file needs no losses, and chances of extraction are losses
+    too. Attacks on the answers of a model are not applicable to a synthetic table.
     """
     run = {name for name, state in attacks.items() if state == AttackState.RUN} - {
         Attack.FILE,
@@ -170,12 +171,22 @@ class CarriedRows:
         form: Their form.
         count: Number of rows, or of leaves with fewer than `FEWEST_IN_LEAF` training records.
         of: Number of all leaves; None for rows.
+
+    Raises:
+        InputError: A count below 0, or above that of all leaves.
     """
 
     part: str
     form: Carried
     count: int
     of: int | None = None
+
+    def __post_init__(self) -> None:
+        vars(self)["form"] = Carried.named(self.form)
+        if self.count < 0 or (self.of is not None and self.of < self.count):
+            raise InputError(
+                f"count must lie between 0 and the number of all leaves, got {self.count} of {self.of}."
+            )
 
 
 @dataclass(frozen=True)

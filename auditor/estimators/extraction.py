@@ -24,6 +24,7 @@ from scipy import optimize
 from auditor.core.errors import InputError
 from auditor.core.facts import Attack, AttackState
 from auditor.core.values import Estimate, Floats, Integers, Losses, Subject, weighted
+from auditor.curves.cells import LEAST
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.limits import lower_limit, upper_limit
 
@@ -51,18 +52,30 @@ def extraction(evidence: Evidence) -> tuple[Estimate, ...]:
         InputError: Losses below 0, which are no negative logs of chances.
     """
     losses, confidence = evidence.losses, evidence.setting.confidence
-    if losses.attacks.get(Attack.EXTRACTION) is not AttackState.RUN:
+    if not are_chances(losses):
         return ()
+    least = LEAST if evidence.setting.is_shared else 1
+    shares = [_share(losses, tries, confidence=confidence, least=least) for tries in TRIES]
+    secrets = losses.released.secrets
+    space = None if secrets is None else secrets.space
+    return (*shares, *(_beyond(losses, row, space, confidence=confidence) for row in shares))
+
+
+def are_chances(losses: Losses) -> bool:
+    """Return whether losses are negative logs of chances of extraction.
+
+    Raises:
+        InputError: They are declared as such, and one is below 0.
+    """
+    if losses.attacks.get(Attack.EXTRACTION) is not AttackState.RUN:
+        return False
     lowest = min(float(losses.member.min()), float(losses.nonmember.min()))
     if lowest < -_ROUNDING:
         raise InputError(
             f"losses must be 0 or more where the attack extraction was run, negative logs of chances, got {lowest:.4g}; collect"
             " them with secret=..., or leave attack.extraction out."
         )
-    shares = [_share(losses, tries, confidence=confidence) for tries in TRIES]
-    secrets = losses.released.secrets
-    space = None if secrets is None else secrets.space
-    return (*shares, *(_beyond(losses, row, space, confidence=confidence) for row in shares))
+    return True
 
 
 _ASSUMED = (
@@ -72,7 +85,8 @@ _ASSUMED = (
 )
 
 
-def _share(losses: Losses, tries: int, *, confidence: float) -> Estimate:
+def _share(losses: Losses, tries: int, *, confidence: float, least: int) -> Estimate:
+    """Return the share of the members' secrets; that of likely ones only if it is of no record, or of so many at least."""
     error = (1 - confidence) / (2 * len(TRIES))
     (value, lower, upper), others = (
         _of_group(group, tries, error) for group in (losses.member, losses.nonmember)
@@ -82,7 +96,7 @@ def _share(losses: Losses, tries: int, *, confidence: float) -> Estimate:
     )
     extractable: dict[str, float | int] = (
         {}
-        if likely is None
+        if likely is None or 0 < likely < least
         else {
             "extractable": likely,
             "value": likely / losses.n_member,

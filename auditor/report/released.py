@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from auditor.checks.carried import parts_of
 from auditor.core import Disclosure, numbers
 from auditor.core.facts import Carried, Released, released_of
 from auditor.report.words import RELEASED
@@ -77,12 +78,6 @@ def _counted(
 
 def carried_in(data: Mapping[str, Any]) -> tuple[str, str]:
     """Return whether a model's file carries records, or only leaves with few of them, and the parts that do; else empty."""
-    rows, words = released_in(data).rows, RELEASED["file"]
+    rows = released_in(data).rows
     kind = "leaves" if all(item.form is Carried.LEAVES for item in rows) else "records"
-    held = (
-        words[item.form].format(
-            part=numbers.named(item.part), count=numbers.count(item.count), of=numbers.count(item.of)
-        )
-        for item in rows
-    )
-    return (kind, "; ".join(held)) if rows else ("", "")
+    return (kind, parts_of(rows)) if rows else ("", "")

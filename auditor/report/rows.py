@@ -423,7 +423,7 @@ def extracted(result: Document) -> list[tuple[int, Estimate]]:
 def _share(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
     """Return a share and its interval, rounded outwards."""
     low, high = numbers.percent(lower, toward="down"), numbers.percent(upper, toward="up")
-    return numbers.percent(value), f"{low} to {high}"
+    return numbers.percent(value), "" if value is None else f"{low} to {high}"
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,10 @@ import scipy
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.facts import Attack, AttackState
 from auditor.core.files import table_content, write_all
 from auditor.core.numbers import clean
 from auditor.core.values import Array, Booleans, Check, Floats, Integers, Losses, PerGroup, Status
-from auditor.estimators.extraction import written
+from auditor.estimators.extraction import are_chances, written
 from auditor.records.labels import PersonsFound, per_record, text
 from auditor.results.document import TopRecord
 from auditor.verdicts.judging import failed_validity
@@ -483,9 +482,10 @@ def extractable(losses: Losses, *, tries: int = 100, probability: float = 0.5) -
     """
     import pandas as pd
 
-    if losses.attacks.get(Attack.EXTRACTION) is not AttackState.RUN:
+    if losses.bits is not None or not are_chances(losses):
         raise InputError(
-            "losses must be of secrets, as of auditor.collect_texts with secret, got losses of another attack."
+            "losses must be those of single secrets, as of auditor.collect_texts with secret, got"
+            f" {'losses of another attack' if losses.bits is None else 'a summary'}."
         )
     tries = validate.at_least("tries", tries, least=1)
     probability = validate.fraction("probability", probability, one=True)
@@ -493,11 +493,10 @@ def extractable(losses: Losses, *, tries: int = 100, probability: float = 0.5) -
     order = np.argsort(-chance, kind="stable")
     order = order[chance[order] >= probability]
     labels = {name: pair.member[order] for name in _LABELS if (pair := getattr(losses, name)) is not None}
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.ceil(np.log1p(-probability) / np.log1p(-np.exp(-losses.member[order])))
-    needed = np.fmax(np.nan_to_num(needed, posinf=tries), 1).astype(
-        np.int64
-    )  # a probability of 1 needs a chance of 1
+    # A chance of 1 needs one try; where the probability is 1, another chance has rounded to it within the tries.
+    needed = np.nan_to_num(np.maximum(needed, 1), nan=1, posinf=tries).astype(np.int64)
     return pd.DataFrame({"row": order, **labels, "probability": chance[order], "tries_needed": needed})
 
 

@@ -31,14 +31,16 @@ def scored(
 ) -> Losses:
     """Return the losses adjusted by the references of each record, all labels kept, with the step and the attack that it is.
 
-    Their scale is now unknown.
+    Their scale is now unknown, and they are no chances of extraction any more.
     """
     member, nonmember = change(losses.member, facts.member), change(losses.nonmember, facts.nonmember)
     for fresh in (member, nonmember):
         fresh.setflags(write=False)  # so that it need not be copied
     history = (*losses.history, step)
     # Losses under a policy are not changed, and so are no longer beside this score.
-    attacks = losses.attacks if attack is None else {**losses.attacks, attack: AttackState.RUN}
+    attacks = {**losses.attacks, **({} if attack is None else {attack: AttackState.RUN})}
+    if attacks.get(Attack.EXTRACTION) is AttackState.RUN:
+        del attacks[Attack.EXTRACTION]
     rest = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history, attacks=attacks)
     return dataclasses.replace(rest, member=member, nonmember=nonmember)
 

@@ -398,7 +398,7 @@ def test_losses_carry_the_rows_and_are_right_all_the_same():
     """A collection warns of the rows in words; losses and results have them as facts, and the losses have no note."""
     scores = fitted(KNeighborsClassifier(3))
     with pytest.warns(
-        UserWarning, match=WARNED + "KNeighborsClassifier has 57 of them as they are. Releasing this file"
+        UserWarning, match=WARNED + "KNeighborsClassifier holds 57 of them as they are. Releasing this file"
     ):
         losses = collect(scores, members=INSIDE, nonmembers=OUTSIDE)
     assert losses.released.rows == (CarriedRows("KNeighborsClassifier", Carried.COPIES, N),)
@@ -479,7 +479,9 @@ def test_the_command_says_it(tmp_path, capsys):
         table.data.to_csv(tmp_path / name, index=False)
     groups = ("--members", tmp_path / "in.csv", "--nonmembers", tmp_path / "out.csv", "--label", "y")
     assert run("collect", tmp_path / "model.skops", *groups, "--out", tmp_path / "losses.parquet") == 0
-    note = "Note: The model's file carries training records: KNeighborsClassifier has 57 of them as they are."
+    note = (
+        "Note: The model's file carries training records: KNeighborsClassifier holds 57 of them as they are."
+    )
     assert note in capsys.readouterr().out
     assert run("audit", tmp_path / "losses.parquet", "--fail-if", "checks.contents == warn") == 1
 
@@ -497,7 +499,7 @@ def test_leaves_in_words():
         " Releasing this file releases these values, whatever the losses show."
     )
     assert checks.contents(searched, rows).message == (
-        f"{WARNED}{leaves}; SVC has 8 of them after a transform that may be undone."
+        f"{WARNED}{leaves}; SVC holds 8 of them after a transform that may be undone."
         " Releasing this file releases these rows, whatever the losses show."
     )
 
@@ -508,3 +510,16 @@ def test_results_keep_the_rows(tmp_path):
     result = auditor.audit(losses, delta=1e-5)
     again = auditor.read_result(result.save(tmp_path / "result.json"))
     assert again.data["released"]["rows"] == list(result.data["released"]["rows"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (("SVC", "copies", -1), "count must lie"),
+        (("Tree", "leaves", 9, 5), "got 9 of 5"),
+    ],
+)
+def test_rows_in_a_file_that_cannot_be_are_refused(fields, words):
+    """A count is 0 or more, and of leaves no more than all."""
+    with pytest.raises(auditor.InputError, match=words):
+        CarriedRows(*fields)

@@ -169,3 +169,31 @@ def test_gates_go_by_the_share():
 def test_a_simulation_would_show_a_limit_without_the_error_of_the_tries():
     """The test of the level has teeth: 16% of misses are not compatible with 5% in 40 runs ten times larger."""
     assert not at_most(int(0.16 * 400), 400)
+
+
+def test_adjusted_losses_are_no_chances_of_extraction():
+    """Losses less those of a reference model are no negative logs of chances, so the audit states no share of them."""
+    chance = np.exp(-np.random.default_rng(0).gamma(2, 2, 60))
+    losses = secrets(chance[:30], chance[30:])
+    references = auditor.scores.References(member=np.ones(30), nonmember=np.ones(30))
+    adjusted = auditor.scores.difficulty(references)(losses)
+    assert "extraction" not in adjusted.attacks
+    assert not any(row.name.startswith("extraction") for row in auditor.audit(adjusted, delta=1e-5).estimates)
+
+
+def test_a_shared_result_counts_no_few_likely_secrets():
+    """Two likely secrets of 50 are left out of a result that may be shared; none, and ten, are counted."""
+    for likely, shown in ((0, True), (2, False), (10, True)):
+        member = np.where(np.arange(50) < likely, 0.5, 1e-9)
+        result = auditor.audit(secrets(member, np.full(50, 1e-9)), delta=1e-5)
+        assert ("records" in result["extraction.100"].details) is shown
+
+
+def test_extractable_records_at_a_probability_of_1():
+    """A certain secret needs one try; one that rounds to 1 within the tries needs no more than these."""
+    losses = auditor.Losses([0.0, 0.1, 9.0], [9.0, 9.0], attacks={"extraction": "run"})
+    assert auditor.risk.extractable(losses, tries=100, probability=1)["tries_needed"].tolist() == [1, 100]
+    with pytest.raises(
+        auditor.InputError, match=r"single secrets, as of auditor.collect_texts with secret, got losses"
+    ):
+        auditor.risk.extractable(auditor.Losses([0.1, 0.2], [0.3, 0.4]))

@@ -201,7 +201,12 @@ def carried_rows(model: Any, sample: Sequence[Records] = ()) -> tuple[CarriedRow
     >>> carried_rows(KNeighborsClassifier(1).fit([[0.0], [1.0], [2.0]], [0, 1, 1]))
     (CarriedRows(part='KNeighborsClassifier', form=<Carried.COPIES: 'copies'>, count=3, of=None),)
     """
-    search, waiting, seen, untold = _table_search(model, sample), [_Part(model, "")], set[int](), False
+    search, waiting, seen, unknown = (
+        _table_search(model, sample),
+        [_Part(model, type(model).__name__)],
+        set[int](),
+        False,
+    )
     rows, leaves = dict[tuple[str, Carried], int](), dict[str, tuple[int, int]]()
     while waiting:
         part = waiting.pop()
@@ -212,20 +217,20 @@ def carried_rows(model: Any, sample: Sequence[Records] = ()) -> tuple[CarriedRow
             kinds, own = _kinds(part.value), getattr(part.value, "__dict__", {})
             part = part.named(kinds) if own and not hasattr(part.value, "shape") else part
             form = Carried.TRANSFORMED if part.transformed else Carried.COPIES
-            count, told = _rows(kinds, own) or search(part.value), _leaves(kinds, part.value)
+            count, counted = _rows(kinds, own) or search(part.value), _leaves(kinds, part.value)
             if count:
                 rows[part.holder, form] = max(count, rows.get((part.holder, form), 0))
-            elif told and told[1]:
+            elif counted and counted[1]:
                 few, of = leaves.get(part.holder, (0, 0))
-                leaves[part.holder] = few + told[0], of + told[1]
+                leaves[part.holder] = few + counted[0], of + counted[1]
             else:
                 waiting += islice(part.parts(kinds, own), max(0, _MOST - len(seen) - len(waiting)))
-            untold |= told is None or len(seen) + len(waiting) >= _MOST
+            unknown |= counted is None or len(seen) + len(waiting) >= _MOST
         except Exception:  # noqa: BLE001 - of a class that refuses to be looked at
-            untold = True
+            unknown = True
     result = [CarriedRows(*key, count) for key, count in rows.items()]
     result += [CarriedRows(part, Carried.LEAVES, few, of) for part, (few, of) in leaves.items() if few]
-    return tuple(result) if result or not untold else None
+    return tuple(result) if result or not unknown else None
 
 
 # --- The graph of an ONNX model ---
