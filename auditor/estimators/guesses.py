@@ -396,18 +396,24 @@ def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.rand
     >>> pairs.right.tolist(), pairs.left_out
     ([True, True], 1)
     """
-    if strata is None:
-        used, bits = None, min(losses.n_member, losses.n_nonmember)
-        inside, outside = (rng.permutation(side)[:bits] for side in (losses.member, losses.nonmember))
-    else:
-        members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
-        label = codes(strata)
-        members, nonmembers = _same_stratum(members, nonmembers, label.member, label.nonmember)
-        used = int(np.unique(label.member[members]).size)
-        shuffle = rng.permutation(members.size)
-        inside, outside = losses.member[members[shuffle]], losses.nonmember[nonmembers[shuffle]]
+    members, nonmembers, used = positions_of_pairs(losses, strata, rng)
+    inside, outside = losses.member[members], losses.nonmember[nonmembers]
     left_out = losses.n_member + losses.n_nonmember - 2 * inside.size
     return _Pairs(inside < outside, pair_orders(inside, outside), left_out, used)
+
+
+def positions_of_pairs(
+    losses: Losses, strata: PerGroup | None, rng: np.random.Generator
+) -> tuple[_Integers, _Integers, int | None]:
+    """Return the members and the non-members of random pairs, and the number of strata that gave any; see `random_pairs`."""
+    members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
+    if strata is None:
+        bits = min(losses.n_member, losses.n_nonmember)
+        return members[:bits], nonmembers[:bits], None
+    label = codes(strata)
+    members, nonmembers = _same_stratum(members, nonmembers, label.member, label.nonmember)
+    shuffle = rng.permutation(members.size)
+    return members[shuffle], nonmembers[shuffle], int(np.unique(label.member[members]).size)
 
 
 def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:

@@ -26,19 +26,38 @@ from auditor.records.labels import PersonsFound, claim_reason
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the estimates about the training algorithm under the declared split."""
-    setting, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
-    # A claim without a finite epsilon at delta 0 is judged by its whole curve there.
-    whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
-    test = options.FDP() if setting.one_run_test is None and whole else _test(setting.one_run_test, delta)
+    claim, test = evidence.audited, _chosen(evidence)
     result = bound_of(
         evidence.fair_guesses if isinstance(test, options.FDP) else evidence.draw_guesses(thin=False),
         test=test,
-        delta=delta,
-        confidence=setting.confidence,
+        delta=stated_delta(evidence),
+        confidence=round(1 - errors_at_delta_0(evidence)[0], 12),
         curve=evidence.promised,
         claimed=None if claim is None else claim.value,
     )
     return (of_units(result, evidence),)
+
+
+def _chosen(evidence: Evidence) -> options.OneRunTest:
+    """Return the test of an audit; a claim without a finite epsilon at delta 0 is judged by its whole curve there."""
+    claim, test = evidence.audited, evidence.setting.one_run_test
+    whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
+    return options.FDP() if test is None and whole else _test(test, stated_delta(evidence))
+
+
+_OF_BETS = 1 / 5
+
+
+def errors_at_delta_0(evidence: Evidence) -> tuple[float, float]:
+    """Return the error of the test of the guesses, and that of bets on learnt guesses (`auditor.estimators.adaptive`).
+
+    The bets have a bound at delta 0. Where the guesses are tested there as well, both bounds hold together: the bets, which need
+    much evidence anyway, have a fifth of the error.
+    """
+    alpha = 1 - evidence.setting.confidence
+    if not isinstance(_chosen(evidence), options.AnyGuesses):
+        return alpha, alpha
+    return (1 - _OF_BETS) * alpha, _OF_BETS * alpha
 
 
 def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:

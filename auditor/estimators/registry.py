@@ -1,6 +1,7 @@
 """The estimators of an audit, in the order of their rows in a result."""
 
 from auditor.core.registry import Registry
+from auditor.estimators.adaptive import adaptive_bound
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.epsilon_star import fitted_mixtures, fitted_normals
 from auditor.estimators.evidence import Estimator
@@ -13,6 +14,7 @@ from auditor.estimators.rates import guaranteed_rates, measured_rates
 ESTIMATORS: Registry[Estimator] = Registry(
     Estimator("certified bound", certified_bound),
     Estimator("one run", mechanism_bound),
+    Estimator("one run, learnt guesses", adaptive_bound),
     Estimator("one run, Gaussian", gaussian_mechanism_bound),
     Estimator("one run, order statistics", order_statistics_bound),
     Estimator("one run, estimated odds", propensity_bound),

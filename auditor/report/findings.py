@@ -90,7 +90,7 @@ def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[E
 
 def _is_shown(name: str, result: document.Document) -> bool:
     """Whether this limit holds jointly with all others behind a headline; by itself for older schema versions."""
-    if result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE):
+    if result.verdict is Verdict.REFUTED and name == getattr(metrics.judging(result), "name", None):
         return True
     together = document.shown_by(result)
     return together is None or name in together["names"]
@@ -200,7 +200,9 @@ _LOOKS = (
 
 def _bound_of(result: document.Document, role: Role) -> Estimate | None:
     """Return the bound with that role; for an audit of a training algorithm, its first number."""
-    return with_role(role, result) if result.kind is None else next(iter(result.estimates), None)
+    if result.kind is not None:
+        return next(iter(result.estimates), None)
+    return metrics.judging(result) if role is Role.JUDGE else with_role(role, result)
 
 
 def _of_nothing(result: document.Document, words: Units) -> Statement:
@@ -349,7 +351,7 @@ def states(result: document.AuditResult, statement: Statement) -> tuple[str, ...
     if result.verdict in (None, Verdict.NOT_EVALUABLE) and not (result.claims or result.comparisons):
         return (of_leak,)
     verdict = result.verdict or Verdict.NOT_EVALUABLE
-    judge, claim = with_role(Role.JUDGE, result), next(iter(result.claims), None)
+    judge, claim = metrics.judging(result), next(iter(result.claims), None)
     top = document.ceiling(judge)
     out_of_reach = (
         top is not None and claim is not None and claim.metric == "epsilon" and top < (claim.value or 0)

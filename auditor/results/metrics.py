@@ -131,6 +131,12 @@ def with_role(role: Role, result: Document | Slice) -> Estimate | None:
     return find(result, named(role))
 
 
+def judging(result: Document) -> Estimate | None:
+    """Return the bound that judged the claim, or the one that would judge one."""
+    judged = (row.estimate for row in result.comparisons if row.verdict is not None)
+    return find(result, next(judged, named(Role.JUDGE)))
+
+
 def fitted(result: AuditResult) -> dict[str, Estimate]:
     """Return the estimates that rest on fitted curves, by the name of the curve, the most flexible last."""
     outcome = ((item.curve, find(result, item.name)) for item in METRICS if item.curve)

@@ -19,6 +19,7 @@ from auditor.core.numbers import apart, as_stated, number, percent
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor.estimators.adaptive import ADAPTIVE
 from auditor.results import metrics
 
 _LEAST_P, _NEARLY_ONE = 1e-300, 1e-6  # of a p-value, and of the log of one that is nearly 1
@@ -43,7 +44,10 @@ def compare(
     if not claims or audited is None:
         return ()
     by_name = {estimate.name: estimate for estimate in estimates}
-    judged = judge(audited, by_name[metrics.named(Role.JUDGE)], checks=checks)
+    # At delta 0 bets on learnt guesses judge too, with an error of their own.
+    judges = [metrics.named(Role.JUDGE), *([ADAPTIVE] if audited.delta == 0 else [])]
+    found = [judge(audited, by_name[name], checks=checks) for name in judges if name in by_name]
+    judged = min(found, key=lambda row: _MOST_DECISIVE_FIRST.index(row.verdict or Verdict.NOT_EVALUABLE))
     weak = _weak(judged, by_name)
     rows = [replace(judged, reason=f"{judged.reason} {weak}") if weak else judged]
     for claim in claims:
