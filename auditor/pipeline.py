@@ -24,7 +24,7 @@ from auditor.estimators.setting import Inputs
 from auditor.results.disclosure import shared, shared_rows
 from auditor.results.document import AuditResult, provenance
 from auditor.risk.ranking import most_exposed
-from auditor.risk.slices import policies_of, slices_of
+from auditor.risk.slices import policies_of, scores_of, slices_of
 from auditor.verdicts.judging import compare, overall
 
 
@@ -56,6 +56,7 @@ def audit(inputs: Inputs) -> AuditResult:
             **inputs.described(evidence.losses),
             "top_records": exposed.reason,
             "shown": shown_together(evidence),
+            **({"scores": scores} if (scores := scores_of(evidence)) else {}),
         },
         estimates=estimates,
         claims=evidence.claims,

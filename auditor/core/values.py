@@ -69,11 +69,12 @@ class LossScale(Named):
 
 @dataclass(frozen=True)
 class OutputPolicy:
-    """Restricted answer of a model in place of its full outputs.
+    """Restricted answer of a model in place of its full outputs, or another score of its records.
 
     Attributes:
         name: ``full`` (all that it answers now), ``digits=N`` (every number rounded to N decimals, 1 to 15), ``topK`` (the
-            K largest probabilities with their classes, and nothing of the others) or ``label`` (the predicted class).
+            K largest probabilities with their classes, and nothing of the others) or ``label`` (the predicted class); or
+            ``score=NAME``, of another attack on the same records.
 
     Raises:
         InputError: Another name.
@@ -92,8 +93,8 @@ class OutputPolicy:
         vars(self)["name"] = name or self.name
         if not _POLICY.fullmatch(name):
             raise InputError(
-                "policies must be among digits=N with N from 1 to 15, topK with K from 1 to 9999, and label, as in"
-                f" 'digits=2,top1,label', got {self.name!r}."
+                "policies must be among digits=N with N from 1 to 15, topK with K from 1 to 9999, label, and score=NAME with a"
+                f" name of at most 40 letters, digits, spaces and dots, as in 'digits=2,label,score=entropy', got {self.name!r}."
             )
 
     @classmethod
@@ -112,7 +113,7 @@ class OutputPolicy:
 
     @property
     def kind(self) -> str:
-        """``full``, ``digits``, ``top`` or ``label``."""
+        """``full``, ``digits``, ``top``, ``label`` or ``score``."""
         return re.match("[a-z]+", self.name)[0]  # type: ignore[index]  # every name begins so
 
     @property
@@ -132,15 +133,23 @@ class OutputPolicy:
         decimals = f"outputs rounded to {n} decimal{'' if n == 1 else 's'}"
         largest = "the largest probability" if n == 1 else f"the {n} largest probabilities"
         text = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
-        return text.get(self.kind, "the label alone")
+        return text.get(self.kind, self.of_score or "the label alone")
+
+    @property
+    def of_score(self) -> str:
+        """The name of another score; empty for an answer."""
+        return self.name.removeprefix(_SCORE) if self.name.startswith(_SCORE) else ""
 
     def tells_no_more_than(self, other: "OutputPolicy") -> bool:
         """Return whether the answer follows from the other's for all outputs; rounding to fewer decimals twice need not agree."""
+        if self.of_score or other.of_score:  # a score may use more than the outputs
+            return self == other
         fewer = self.kind == "label" or (self.kind == "top" and self.number <= other.number)
         return self == other or other.kind == "full" or (other.kind == "top" and fewer)
 
 
-_POLICY = re.compile(r"full|label|digits=([1-9]|1[0-5])|top[1-9][0-9]{0,3}")
+_SCORE = "score="
+_POLICY = re.compile(rf"full|label|digits=([1-9]|1[0-5])|top[1-9][0-9]{{0,3}}|{_SCORE}\w[\w .-]{{0,39}}")
 
 
 class PerGroup(NamedTuple):
@@ -243,8 +252,8 @@ class Losses:
         fingerprint: Optional hash of each record's features, so that records of equal content can be found, in pairs.
         correct: Optional, whether the model classified each record correctly, in pairs: true or false, or 1 or 0.
         inclusion: Optional probability that each record becomes a member, in pairs: in (0, 1). Used by `BernoulliSplit`.
-        policies: Optional losses of the same records under restricted answers, in pairs, by the answer, such as
-            ``digits=2``, ``top1`` or ``label``.
+        policies: Optional losses of the same records under restricted answers, or other scores of them, smaller for members, in
+            pairs, by an `OutputPolicy`: ``digits=2``, ``top1``, ``label`` or ``score=entropy``. See `with_scores`.
         scale: Scale of the loss: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: Numbers of member and non-member losses from a probability of exactly 0 or 1.
         history: Steps applied to the losses, first step first.
@@ -402,6 +411,27 @@ class Losses:
         taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **rows(self.labelled)}
         history = (*self.history, step) if step else self.history
         return replace(self, **taken, policies=rows(self.policies), saturated=(0, 0), history=history)
+
+    def with_scores(self, **scores: "Losses") -> "Losses":
+        """Return the losses with other scores of the same records, in the same order, for an audit of all of them together.
+
+        Args:
+            scores: The losses of another attack by its name, such as those of `auditor.scores.difficulty`.
+
+        Raises:
+            InputError: Other records, by their number or their ids.
+
+        >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1])
+        >>> losses.with_scores(entropy=Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0]))
+        Losses(2 members, 2 non-members, scale unknown, with score=entropy)
+        """
+        for name, other in scores.items():
+            if self.id and other.id and not all(map(np.array_equal, self.id, other.id)):
+                raise InputError(
+                    f"{name} must score the same records in the same order, got other ids; sort both by their ids."
+                )
+        more = {f"{_SCORE}{name}": PerGroup(other.member, other.nonmember) for name, other in scores.items()}
+        return replace(self, policies={**self.policies, **more})
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.

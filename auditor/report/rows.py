@@ -380,6 +380,46 @@ def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     return tuple(PolicyRow(item, rate) for item in outcome)
 
 
+class ScoreRow(NamedTuple):
+    """An attack by one score of the records, or by all of them together, as the cells of a table."""
+
+    title: str
+    value: str
+    lower: str
+    upper: str
+    certified: str
+
+    @property
+    def interval(self) -> str:
+        """The interval of the AUC; empty without one."""
+        return "" if self.value == numbers.MISSING else f"{self.lower} to {self.upper}"
+
+
+_OUTWARD = {"value": "nearest", "lower": "down", "upper": "up"}
+
+
+def score_rows(result: Document) -> tuple[ScoreRow, ...]:
+    """Return a row for each of several scores of the records, and one for all of them together where that was learnt."""
+    return tuple(
+        ScoreRow(
+            title=_attack(item["score"]),
+            **{end: shown_value(item[end], name="auc", toward=to) for end, to in _OUTWARD.items()},
+            certified=numbers.number(item["certified"], toward="down"),
+        )
+        for item in result.data.get("scores", ())
+    )
+
+
+def _attack(name: str | None) -> str:
+    if name is None:
+        return "All together, learnt"
+    try:
+        policy = OutputPolicy(name)
+    except InputError:
+        return numbers.tidy(name)
+    return policy.of_score or ("Loss" if name == OutputPolicy.FULL else f"Loss, {policy.words}")
+
+
 class ExtractionRow(NamedTuple):
     """The secrets extracted within a number of tries, as the cells of a table.
 

@@ -282,6 +282,9 @@ def audit_text(
             if view.policies:
                 console.print(_policies(view))
                 console.print(_text(" ".join(view.policy_notes), style="dim"))
+            if view.scores:
+                console.print(_scores(view))
+                console.print(_text(view.score_note, style="dim"))
         for line in _last(view):
             console.print(line)
         console.print(_statement(view.first))
@@ -391,6 +394,13 @@ def _policies(view: View) -> "Table":
         column.no_wrap = False
     for row in view.policies:
         _add(table, row.title, *(f"{value} ({ends})" if ends else value for _, value, ends in row.cells))
+    return table
+
+
+def _scores(view: View) -> "Table":
+    table = _table("Attack", ">AUC", ">Certified")
+    for row in view.scores:
+        _add(table, row.title, f"{row.value} ({row.interval})" if row.interval else row.value, row.certified)
     return table
 
 

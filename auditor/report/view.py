@@ -22,7 +22,17 @@ from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
 from auditor.report.released import Copies, carried_in, copies_in
-from auditor.report.rows import CheckLine, ClaimLine, PolicyRow, Row, condition, extraction_rows, policy_rows
+from auditor.report.rows import (
+    CheckLine,
+    ClaimLine,
+    PolicyRow,
+    Row,
+    ScoreRow,
+    condition,
+    extraction_rows,
+    policy_rows,
+    score_rows,
+)
 from auditor.report.words import (
     CARRIED,
     RELEASED,
@@ -420,6 +430,20 @@ class View:
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
         rest = findings.said("on_policies")
         return f"{together}, so intervals are wider than elsewhere.{at} {rest}", LABEL_ONLY
+
+    @cached_property
+    def scores(self) -> tuple[ScoreRow, ...]:
+        """The attacks by several scores of the records; empty if there is one score."""
+        return score_rows(self.result)
+
+    @property
+    def score_note(self) -> str:
+        """Note on the table of scores."""
+        bound, data = find(self.result, "epsilon_bound.adaptive"), self.result.data
+        learnt = bound is not None and bound.value is not None
+        level = numbers.percent(data.get("confidence"), toward="down")
+        values = {"level": level, "delta": numbers.as_stated(data.get("delta"))}
+        return findings.said("scores_learnt" if learnt else "scores", **values, bound=bound)
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:

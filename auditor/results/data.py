@@ -43,6 +43,16 @@ class ShownData(TypedDict):
     point: NotRequired[PointData | None]
 
 
+class ScoreData(TypedDict):
+    """One of several scores of the records, or all of them together (None); see `auditor.risk.slices.scores_of`."""
+
+    score: str | None
+    value: Rate | None
+    lower: Rate | None
+    upper: Rate | None
+    certified: NotNegative | None
+
+
 class SecretsData(TypedDict):
     """The sampling of secrets; see `auditor.core.facts.Secrets`."""
 
@@ -125,6 +135,7 @@ class AuditData(LimitsSet):
         left_out: People with records in both groups who were left out, if any.
         looks: Number of looks that share the error, if several do.
         shown: Findings that hold together, at a share of the error each.
+        scores: The AUC and a certified epsilon by each of several scores; all hold together.
     """
 
     model: str | None
@@ -157,6 +168,7 @@ class AuditData(LimitsSet):
     left_out: NotRequired[Count]
     looks: NotRequired[Count]
     shown: NotRequired[ShownData]
+    scores: NotRequired[list[ScoreData]]
 
 
 class InstancesData(LimitsSet):

@@ -42,7 +42,7 @@ _LEFT_OUT = re.compile(
 _LEFT_OUT_BESIDE = {"mean": "sd", "accuracy": "accuracy_baseline", "largest": "median"}
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
-_DOWN = re.compile(r"(.*_)?lower|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
+_DOWN = re.compile(r"(.*_)?lower|certified|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
 _UP = re.compile(r"(.*_)?upper|largest|errors|variances|(.*_)?p_value|(.*_)?p_values")
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -30,6 +30,7 @@ from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSpl
 from auditor.core.values import Estimate, Floats, Integers, Losses, OutputPolicy, PerGroup, Subject, weighted
 from auditor.curves.cells import STEP, Partition
 from auditor.curves.tradeoff import count, distinct
+from auditor.estimators.adaptive import ADAPTIVE
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
@@ -268,9 +269,9 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
         evidence: Evidence of the audit by the full outputs, whose losses may hold those under policies.
     """
     values = evidence.inputs.by_record
-    if not values.policies:
+    scored = {name: pair for name, pair in _scored(values).items() if not OutputPolicy(name).of_score}
+    if len(scored) <= 1:
         return ()
-    scored = {OutputPolicy.FULL: PerGroup(values.member, values.nonmember), **values.policies}
     confidence, result = evidence.setting.confidence, {}
     level = (1 - confidence) / len(scored)
     stricter = replace(
@@ -286,6 +287,36 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
         PolicyFound(policy.name, confidence, len(result), rows, _of_anyone(policy, result))
         for policy, rows in result.items()
     )
+
+
+def _scored(losses: Losses) -> dict[str, PerGroup]:
+    return {OutputPolicy.FULL: PerGroup(losses.member, losses.nonmember), **losses.policies}
+
+
+def scores_of(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the AUC and a certified epsilon by each score of the records, all of which hold together; empty for one score.
+
+    Where chance decided who is a member, the epsilon is that of the training algorithm at delta 0, by guesses learnt from
+    revealed coins, and the last row has that by all scores together. Else it is that of the model, at the delta of the audit.
+    """
+    losses, setting = evidence.inputs.units.losses, evidence.setting
+    if not losses.policies:
+        return []
+    scored, rows = _scored(losses), list[dict[str, Any]]()
+    alpha = (1 - setting.confidence) / len(scored)
+    learnt = next((row for row in evidence.estimates if row.name == ADAPTIVE and row.value is not None), None)
+    for name, pair in scored.items():
+        one = replace(losses, member=pair.member, nonmember=pair.nonmember, policies={})
+        area = auc(count(one), confidence=1 - alpha)
+        if learnt is None:
+            low = clopper_pearson(one, delta=setting.delta, confidence=1 - alpha).lower
+        else:
+            low = learnt.details["scores"][name]
+        ends = {"value": area.value, "lower": area.lower, "upper": area.upper}
+        rows.append({"score": name, **ends, "certified": low})
+    if learnt is not None:
+        rows.append({"score": None, "value": None, "lower": None, "upper": None, "certified": learnt.value})
+    return rows
 
 
 def _of_anyone(policy: OutputPolicy, rows: Mapping[OutputPolicy, tuple[Estimate, ...]]) -> dict[str, float]:

@@ -211,9 +211,11 @@ def refuse_other_order(classes: Names, *, own: Names) -> None:
 
 def refuse_policies(policies: Policies, *, kinds: Sequence[str], what: str, repeats: int = 1) -> None:
     """Refuse policies of other kinds than those under which something is scored."""
-    bad = next((item for item in policies if item.kind not in kinds), None)
+    bad = next((item for item in policies if not {item.kind, item.name} & {*kinds}), None)
     if bad is not None:
+        scores = [name for name in kinds if name.startswith("score=")]
         fix = "name only numbers of digits" if kinds else "leave policies= (--policies) out"
+        fix = f"the scores are {', '.join(scores)}" if scores else fix
         raise InputError(
             f"policies must be of a kind that this score has, which is {what!r}, got {bad.name!r}; {fix}."
         )

@@ -239,6 +239,8 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     """Return the loss of the true class under a policy; that of a label is known already."""
     if policy.kind == "label":
         return np.zeros(codes.size)
+    if policy.of_score:
+        return _DOUBTS[policy.of_score][1](class_probabilities(values, output))
     answer, rows = class_probabilities(values, output), np.arange(codes.size)
     if policy.kind == "digits":
         # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
@@ -279,6 +281,31 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
+# --- Classes without labels: the doubt of the model's own answer, for an attacker who does not know the true class ---
+#
+#     largest    -max p
+#     entropy    -(p_1 log p_1 + ... + p_K log p_K), in nats
+#     margin     -(the largest p - the second largest)
+#
+# Probabilities that round to 1 are ties of the first and the last; the entropy separates them.
+
+
+def _entropies(probabilities: Floats) -> Floats:
+    from scipy.special import entr
+
+    return np.asarray(entr(probabilities).sum(axis=1))
+
+
+_DOUBTS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
+    "largest": ("minus the largest probability", lambda p: -p.max(axis=1)),
+    "entropy": ("entropy of the probabilities", _entropies),
+    "margin": (
+        "minus the margin between the two largest probabilities",
+        lambda p: -np.diff(np.partition(p, -2, axis=1)[:, -2:])[:, 0],
+    ),
+}
+
+
 # --- Tasks: the meaning of the labels, and the loss from outputs and labels; each has the same attributes and methods ---
 #
 # scale        Scale of the loss.
@@ -288,7 +315,7 @@ def class_probabilities(values: Floats, output: Output) -> Floats:
 # labels       The labels of a group as an array with one row for each record, checked as far as they can be alone.
 # check        Refuses labels that the classes do not have, before the model spends any time.
 # losses       The losses of a batch from the model's outputs, and under policies.
-# answers      The kinds of policies under which it has a loss.
+# answers      The kinds of policies, or the names of other scores, under which it has a loss.
 
 
 _TABLE = 2  # dimensions
@@ -324,7 +351,7 @@ class Classification(Classifier):
     scale = LossScale.LOG_ODDS
     words = "negative log-odds of the true class"
     needs_labels = True
-    answers = ("digits", "top", "label")
+    answers = ("digits", "top", "label", *(f"score={name}" for name in _DOUBTS))
 
     def check(self, records: Records, *, classes: Names) -> None:
         """Refuse labels that are no class."""
@@ -345,31 +372,6 @@ class Classification(Classifier):
         codes = records.codes(range(width) if classes is None else classes)
         batch = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
         return replace(batch, shortest=getattr(raw, "shortest", 0))
-
-
-# --- Classes without labels: the doubt of the model's own answer, for an attacker who does not know the true class ---
-#
-#     largest    -max p
-#     entropy    -(p_1 log p_1 + ... + p_K log p_K), in nats
-#     margin     -(the largest p - the second largest)
-#
-# Probabilities that round to 1 are ties of the first and the last; the entropy separates them.
-
-
-def _entropies(probabilities: Floats) -> Floats:
-    from scipy.special import entr
-
-    return np.asarray(entr(probabilities).sum(axis=1))
-
-
-_DOUBTS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
-    "largest": ("minus the largest probability", lambda p: -p.max(axis=1)),
-    "entropy": ("entropy of the probabilities", _entropies),
-    "margin": (
-        "minus the margin between the two largest probabilities",
-        lambda p: -np.diff(np.partition(p, -2, axis=1)[:, -2:])[:, 0],
-    ),
-}
 
 
 @dataclass(frozen=True)
