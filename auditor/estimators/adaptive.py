@@ -105,11 +105,11 @@ class Shares:
         self._large = [np.append(0, np.searchsorted(np.unique(part), cuts, side="right")) for part in coarse]
 
     def ratios(self, records: Integers) -> Floats:
-        """Return the log-ratios, with one record more of each kind in each cell."""
-        cell, tables = self._cell[records], []
+        """Return the log-ratios, with one record more of each kind in each cell, less that of all records."""
+        cell, tables, (members, others) = self._cell[records], [], self._seen.sum(axis=1) + 1
         for large in self._large:
             inside, outside = (np.bincount(large, row)[large] + 1 for row in self._seen)
-            tables.append(np.log(inside / outside)[cell])
+            tables.append(np.log(inside / outside * (others / members))[cell])
         return np.stack(tables)
 
     def learn(self, coins: Coins, block: slice) -> None:
