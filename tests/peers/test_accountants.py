@@ -82,10 +82,10 @@ def test_divergences_at_any_order_give_less(noise, steps, delta, published):
 
 @pytest.mark.parametrize(("noise", "published", "share"), [(0.7, 3.2392676, 0.999), (0.35, 22.6248601, 0.98)])
 def test_divergences_of_sampled_steps_at_any_order_give_less(noise, published, share):
-    """Same file, test_compute_dp_sgd_example_privacy by RDP: ours is between the exact epsilon and theirs."""
-    run = DPSGD(noise, 0.01, 120)
-    ours = renyi_epsilon(run, delta=1e-5).value
-    assert max(share * published, epsilon(run, delta=1e-5).value) < ours < published
+    """Same file, test_compute_dp_sgd_example_privacy by RDP: ours is up to 2% less, and by a transform enough."""
+    ours = renyi_epsilon(DPSGD(noise, 0.01, 120), delta=1e-5).value
+    assert share * published < ours < published
+    assert composed_delta((noise, 0.01, 0.0, 1.0, 120), epsilon=ours) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,11 @@ def test_the_exact_epsilon_of_a_run(noise, rate, steps, delta, published, digits
 
 @pytest.mark.parametrize(("records", "published", "ours"), [(3, 6.425, 4.25667), (10, math.inf, 40428.3)])
 def test_a_person_of_several_records_has_a_smaller_epsilon(records, published, ours):
-    """Same file, ..._statement for users by RDP: ours converts the curve and not one (epsilon, delta), and is above the truth."""
+    """Same file, ..._statement for users by RDP: ours converts the whole curve, not one (epsilon, delta), and keeps above two records'."""
     run = DPSGD(1.0, 0.0064, 782, unit="person", records_per_person=records)
     assert epsilon(run, delta=1e-6).value == pytest.approx(ours, rel=1e-5)
-    assert ours < published
-    # The truth has less noise than all records drawn together and more than one of them.
-    assert ours > epsilon(DPSGD(1.0, 0.0064, 782), delta=1e-6).value
+    # The conversion itself is proven in tests/theory/test_group_privacy.py; the exact epsilon of two records is 2.532.
+    assert 2.532 < ours < published
 
 
 def test_a_person_of_two_records_has_a_larger_epsilon():
@@ -171,9 +170,9 @@ TABLE = Path(__file__).with_name("autodp_rdp.csv")
 ORDERS = np.array(TABLE.read_text(encoding="utf-8").split("\n", 1)[0].split(",")[2:], float)
 
 
-@pytest.mark.parametrize("steps", [1, 10, 100, 1000, 5000, 10_000])
+@pytest.mark.parametrize("steps", [1, 10_000])
 def test_divergences_of_autodp(steps):
-    """Its values of TensorFlow Privacy, 216 for each number of steps, which are multiples of those for one."""
+    """Its values of TensorFlow Privacy, 216 for one step; those for 10 to 10,000 are multiples."""
     for rate, noise, *published in np.loadtxt(TABLE, delimiter=",", skiprows=1):
         ours = renyi_divergence(DPSGD(noise, rate, steps), order=ORDERS)
         assert ours == pytest.approx(steps * np.array(published), rel=1e-8)

@@ -12,7 +12,7 @@ import pytest
 from oracles import gaussian_mechanism_epsilon
 from scipy import stats
 
-from auditor import Losses, TradeoffCurve, losses_from_probabilities
+from auditor import Losses, MultiLabel, SquaredError, TradeoffCurve, losses_from_probabilities
 from auditor.core import FixedThreshold, InputError, Sample
 from auditor.curves import count
 from auditor.estimators import (
@@ -78,8 +78,8 @@ LOGIT_LOSSES = [
 def loss_of(outputs, labels, **options):
     """Our losses of some records, given as members and as non-members."""
     outputs, labels = np.asarray(outputs, float), np.asarray(labels)
-    classes = None if outputs.ndim == 1 else range(outputs.shape[1])
-    twice, side = np.concatenate([outputs, outputs]), np.repeat([1, 0], labels.size)
+    classes = range(outputs.shape[1]) if outputs.ndim > labels.ndim else None
+    twice, side = np.concatenate([outputs, outputs]), np.repeat([1, 0], len(labels))
     return losses_from_probabilities(
         twice, np.concatenate([labels, labels]), member=side, classes=classes, **options
     )
@@ -101,6 +101,37 @@ def test_log_odds_of_records():
     found = -loss_of(logits, [1, 2], output="logits").member
     assert found == pytest.approx([0.98185009, -1.12692802], abs=1e-7)
     assert -loss_of(probabilities, [1, 2]).member == pytest.approx([1.73460106, -0.40546511], abs=1e-7)
+
+
+TRUE = [[0, 1, 1], [1, 1, 0]], [[0, 1, 0], [1, 1, 0]]
+SIDES = [
+    ("probabilities", [[0.2, 0.3, 0.7], [0.8, 0.6, 0.9]], TRUE[0]),
+    ("probabilities", [[0.01, 0.02, 0.04], [0.8, 0.7, 0.9]], TRUE[1]),
+    ("logits", [[-1.2, -0.3, 2.1], [0.0, 0.5, 1.5]], TRUE[0]),
+    ("logits", [[-1.2, -0.3, 2.1], [0.0, 0.5, 1.5]], TRUE[1]),
+]
+PUBLISHED = [
+    [[0.22314343, 1.20397247, 0.3566748], [0.22314343, 0.51082546, 2.30258409]],
+    [[0.01005033, 3.91202251, 0.04082198], [0.22314354, 0.35667493, 2.30258499]],
+    [[0.26328245, 0.85435522, 0.11551951], [0.69314716, 0.47407697, 1.70141322]],
+    [[0.26328245, 0.85435522, 2.21551943], [0.69314716, 0.47407697, 1.70141322]],
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs", "labels", "published"),
+    [(*side, values) for side, values in zip(SIDES, PUBLISHED, strict=True)],
+)
+def test_losses_of_several_labels(kind, outputs, labels, published):
+    """privacy_tests/utils_test.py, test_multilabel_bce_loss: our sum of log-odds is that of each label's loss, in single precision."""
+    found = loss_of(outputs, labels, output=kind, task=MultiLabel()).member
+    assert found == pytest.approx(np.log(np.expm1(published)).sum(axis=1), abs=1e-5)
+
+
+def test_squared_losses():
+    """privacy_tests/utils_test.py, test_squared_loss."""
+    found = loss_of([4, 3, 2, 1], [1.0, 2.0, 3.0, 4.0], task=SquaredError()).member
+    assert found == pytest.approx([9, 1, 1, 9])
 
 
 @pytest.mark.parametrize("published", [18.42068074, 46.05170186, 115.12925465])

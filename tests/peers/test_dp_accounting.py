@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from oracles import randomised_response_delta
-from scipy import stats
+from scipy import integrate, stats
 
 from auditor import DPSGD, TradeoffCurve, theory
 from auditor.core import Adjacency
@@ -173,7 +173,7 @@ def test_noise_for_added_records_alone_is_too_little(noise, rate, delta):
     mixed = (1 - rate) * stats.norm.pdf(grid, 0, noise) + rate * stats.norm.pdf(grid, 1, noise)
     without = stats.norm.pdf(grid, 0, noise)
     added, removed = (
-        np.trapezoid(np.maximum(one - math.e * other, 0), grid)
+        integrate.trapezoid(np.maximum(one - math.e * other, 0), grid)
         for one, other in ((without, mixed), (mixed, without))
     )
     assert added == pytest.approx(delta, abs=5e-8)
