@@ -45,7 +45,7 @@ def _chosen(evidence: Evidence) -> options.OneRunTest:
     return options.FDP() if test is None and whole else _test(test, stated_delta(evidence))
 
 
-_OF_BETS = 1 / 5
+OF_BETS = 1 / 5  # of the error of two tests at delta 0
 
 
 def errors_at_delta_0(evidence: Evidence) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def errors_at_delta_0(evidence: Evidence) -> tuple[float, float]:
     alpha = 1 - evidence.setting.confidence
     if not isinstance(_chosen(evidence), options.AnyGuesses):
         return alpha, alpha
-    return (1 - _OF_BETS) * alpha, _OF_BETS * alpha
+    return (1 - OF_BETS) * alpha, OF_BETS * alpha
 
 
 def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:

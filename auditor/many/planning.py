@@ -10,6 +10,7 @@ from scipy import special
 from auditor.checks.answers import said
 from auditor.core import InputError, Losses, Subject, as_stated, number, of_options, options, plain, validate
 from auditor.curves.tradeoff import count
+from auditor.estimators.one_run import OF_BETS
 from auditor.estimators.rates import auc
 from auditor.many import planned_audits as planned
 from auditor.many.assumed_attacks import ATTACKS, Attack, GaussianAttack, PerfectAttack
@@ -236,7 +237,7 @@ def _certifying(
         return planned.ModelAudit(epsilon, delta, alpha, setting.coverage)
     if isinstance(split, options.Propensity):
         return planned.PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
-    return planned.OneRunAudit(split, alpha, epsilon, delta)
+    return planned.OneRunAudit(split, alpha if delta else alpha * (1 - OF_BETS), epsilon, delta)
 
 
 def _refuting(
@@ -258,7 +259,7 @@ def _refuting(
         return audit(curve, alpha, setting.adjacency)
     at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
-        return planned.OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)
+        return planned.OneRunAudit(split, alpha * (1 - OF_BETS), curve.epsilon_at(0.0), 0.0)
     return planned.OneRunAudit(split, alpha, 0.0, at_none, curve)
 
 
