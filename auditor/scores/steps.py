@@ -67,7 +67,8 @@ def step_likelihood_ratio(
     def log_ratio(along: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # at rate 1
             absent, present = np.log1p(-rate), np.log(rate)
-        return np.logaddexp(absent, present + size * (2 * along - size) / (2 * noise**2)).sum(axis=-1)
+        each = np.logaddexp(absent, present + size * (2 * along - size) / (2 * noise**2))
+        return np.asarray(each.sum(axis=-1))
 
     replaced = Adjacency.named(adjacency) is Adjacency.REPLACE_ONE
     return np.asarray((log_ratio(-values) if replaced else 0.0) - log_ratio(values))

@@ -123,6 +123,6 @@ class Projections:
         return float(step_likelihood_ratio(self.values, claim=claim, sizes=self.sizes, adjacency=adjacency))
 
 
-def _flat(name: str, tensors: Tensors) -> list[Floats]:
+def _flat(name: str, tensors: Any) -> list[Floats]:
     listed = tensors if isinstance(tensors, list | tuple) else [tensors]
     return [np.ravel(validate.numbers(name, each, np.isfinite, "be finite")) for each in listed]
