@@ -17,3 +17,4 @@ from auditor.scores.references import (
     References as References,
     hold_out as hold_out,
 )
+from auditor.scores.steps import step_likelihood_ratio as step_likelihood_ratio

@@ -5,4 +5,5 @@ from auditor.training.on_tensorflow import (
     TensorFlowWatch as TensorFlowWatch,
     tensorflow_privacy as tensorflow_privacy,
 )
+from auditor.training.projections import Projections as Projections
 from auditor.training.step_audit import StepAudit as StepAudit

@@ -54,13 +54,7 @@ def opacus(
         MissingExtraError: PyTorch is not installed.
     """
     torch = import_optional("torch", purpose="auditing a training by Opacus", extra="torch")
-    if not all(
-        hasattr(optimizer, name) for name in ("clip_and_accumulate", "original_optimizer", "max_grad_norm")
-    ):
-        raise InputError(
-            f"optimizer must be the one that Opacus's make_private returned, got {type(optimizer).__name__}, which is not"
-            " private."
-        )
+    require_private(optimizer)
     kind = type(optimizer).__name__
     for word, why in _REFUSED.items():
         if word in kind:
@@ -72,6 +66,24 @@ def opacus(
     records = None if loader is None else _records(loader, claim)
     audit = StepAudit(claim, records=records, **options)
     return OpacusWatch(audit, optimizer, loader, model, torch)
+
+
+def require_private(optimizer: Any) -> None:
+    """Raise an `InputError` for an optimizer that is not private."""
+    if not all(
+        hasattr(optimizer, name) for name in ("clip_and_accumulate", "original_optimizer", "max_grad_norm")
+    ):
+        raise InputError(
+            f"optimizer must be the one that Opacus's make_private returned, got {type(optimizer).__name__}, which is not"
+            " private."
+        )
+
+
+def divisor(optimizer: Any) -> float:
+    """Return the number by which a private optimizer divides the noisy sum of a step."""
+    if optimizer.loss_reduction != "mean":
+        return 1.0
+    return float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
 
 
 def _records(loader: Any, claim: DPSGD | float) -> int:
@@ -273,12 +285,9 @@ class OpacusWatch(Watch):
             raise InputError(
                 "optimizer must step through Opacus, got an update without clipping; call step of the private optimizer."
             )
-        times = 1.0
-        if optimizer.loss_reduction == "mean":
-            times = float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
         flat = (one.grad.detach().flatten() for one in optimizer.params)
         self._coins = None
-        self.audit.observe_scores(self._scores(flat) * times, self._centre)
+        self.audit.observe_scores(self._scores(flat) * divisor(optimizer), self._centre)
         if self._leaving:
             self.detach()
 
