@@ -265,7 +265,7 @@ def pure_step(bits: int) -> float:
     >>> PURE_STEP / pure_step(1_000), PURE_STEP / pure_step(30_000), PURE_STEP / pure_step(1_000_000)
     (1.0, 2.0, 8.0)
     """
-    return PURE_STEP / 2 ** max(0, round(math.log2(bits / 10_000) / 2))
+    return PURE_STEP * 0.5 ** max(0, round(math.log2(bits / 10_000) / 2))
 
 
 def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, alpha: float) -> float:
@@ -354,8 +354,8 @@ def _statistic(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: Floa
     )
 
 
-def _by_sum(statistic: float, sets: int) -> float:
-    return sets * math.exp(-(statistic - _TIES * math.log(sets)) / (1 + _TIES))
+def _by_sum(statistic: float | Floats, sets: int) -> float:
+    return sets * math.exp(-(float(statistic) - _TIES * math.log(sets)) / (1 + _TIES))
 
 
 def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: float | Floats) -> Floats:

@@ -200,21 +200,21 @@ class Guesses:
     def _kinds(self) -> "_Kinds":
         # A bit for "in", and one for each set.
         kind = np.zeros(self.bits, dtype=np.int64) if self.inside is None else self.inside.astype(np.int64)
-        for place, item in enumerate(self.sets, 1):
-            kind[self.chosen(item)] += 1 << place
+        for bit, item in enumerate(self.sets, 1):
+            kind[self.chosen(item)] += 1 << bit
         priors, place = np.unique(self.prior, return_inverse=True)
         kinds, number = np.unique(kind * priors.size + place, return_counts=True)
         kind, prior = kinds // priors.size, priors[kinds % priors.size]
         apart = (np.diff(kind, prepend=-1) != 0) | (np.diff(prior // _WIDTH, prepend=0.0) != 0)
         starts = np.flatnonzero(apart)
-        places = np.arange(1, len(self.sets) + 1)[:, None]
+        bits = np.arange(1, len(self.sets) + 1)[:, None]
         return _Kinds(
             prior,
             (kind & 1).astype(bool),
             number,
             starts,
             np.add.reduceat(number, starts),
-            (kind[starts] >> places & 1).astype(bool),
+            (kind[starts] >> bits & 1).astype(bool),
         )
 
 
