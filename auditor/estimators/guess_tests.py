@@ -1,7 +1,7 @@
 """Tests of guesses about membership: the epsilons, or the whole trade-off curves, that the right ones refute.
 
-Three tests, each of which holds its level for any mechanism and any score: by the f-DP recursion of Mahloujifar, Melis and
-Chaudhuri, and for pure epsilon by every order and number of guesses together, or by coins of each record's own. The first
+Two tests, each of which holds its level for any mechanism and any score: by the f-DP recursion of Mahloujifar, Melis and
+Chaudhuri, and for pure epsilon, also by coins of each record's own, by every order and number of guesses together. The first
 one takes the place of Theorem 5.2 of Steinke, Nasr and Jagielski 2023: on the same guesses its bound is larger, or smaller
 by 0.02 at most.
 """
@@ -9,19 +9,18 @@ by 0.02 at most.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 from scipy import special
 
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
 from auditor.estimators.guesses import Guesses, GuessSet
-from auditor.estimators.limits import chance_above, kinds_of, poisson_binomial_tail, upper_limit
+from auditor.estimators.limits import lower_limit, upper_limit
 
 LARGEST_EPSILON = 60.0
 
@@ -32,68 +31,6 @@ def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-# --- Coins of each record's own, at delta 0 ---
-
-
-def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
-    """Return the largest pure epsilon that any set refutes where coins have odds of their own, 0 if none, and the set.
-
-    Let the coins be independent, record i a member with probability p_i, and the mechanism (eps, 0)-DP. Given the outputs and
-    all other coins, Bayes' rule puts the odds of "i is a member" within e^eps of p_i/(1 - p_i): a guess "in" is right with
-    probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Which coins are guessed, and
-    in which direction, may depend on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after
-    another shows the number of right guesses to be stochastically below a sum of independent coins of those probabilities, a
-    Poisson-binomial law; so P[W >= v] is a p-value of eps, and rises with eps, for every term does. Coins about something
-    else have other odds (`Guesses.odds`), and the same test.
-
-    If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
-    eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
-
-    Source: [own], after Steinke, Nasr and Jagielski 2023.
-
-    Args:
-        guesses: Guesses with their priors, and the odds that follow from them.
-        sets: Sets of these guesses, or of a perfect attack on them.
-        alpha: The error that the sets share.
-    """
-    kinds = {(item.order, item.share): _kinds(guesses, item) for item in sets}
-
-    def excess(item: GuessSet, epsilon: float) -> float:
-        sides = kinds[item.order, item.share]
-        odds = np.concatenate([guesses.odds(prior, inside, epsilon) for inside, prior, _ in sides])
-        counts = np.concatenate([number for *_, number in sides])
-        # In standard deviations of a normal, which is nearly a line.
-        tail = min(poisson_binomial_tail(odds, counts, item.correct), 1 - _HAIR)
-        return float(special.ndtri(tail) - special.ndtri(alpha / len(sets)))
-
-    def refuted(item: GuessSet, epsilon: float) -> bool:
-        return excess(item, epsilon) <= 0
-
-    # What refutes every epsilon is chance: labels are revealed with odds that no leak can exceed. To leave it out refutes less.
-    usable = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
-    best, by = 0.0, [*usable, *sets][0]
-    for item in usable:
-        if refuted(item, best + _HAIR if best else 0.0):
-            best, by = _last_below(partial(excess, item), best, LARGEST_EPSILON), item
-    return best, by
-
-
-def _last_below(excess: Callable[[float], float], least: float, most: float) -> float:
-    """Return where a rising function ends to be at most 0, from below to within 1e-10: about ten evaluations if it is smooth."""
-    result, step = float(scipy.optimize.brentq(excess, least, most, xtol=_CLOSE)), _CLOSE
-    while result > least and excess(result) > 0:
-        result, step = max(result - step, least), 2 * step
-    return result
-
-
-def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:
-    """Return the different priors of the guesses of a set, and how many have each: first of those that do not say "in"."""
-    prior, chosen = guesses.prior, guesses.chosen(item)
-    says_in = np.zeros(prior.size, dtype=bool) if guesses.inside is None else guesses.inside
-    parts = ((inside, prior[chosen][says_in[chosen] == inside]) for inside in (False, True))
-    return [(inside, *kinds_of(part)) for inside, part in parts if part.size]
 
 
 # --- Auditing f-DP in one run (Mahloujifar, Melis and Chaudhuri 2024): the trade-off curves that the guesses refute ---
@@ -117,7 +54,6 @@ SmallestFpr = Callable[[float], float]
 LARGEST_MU = 40.0  # a normal beyond so many standard deviations has no mass in a double
 _LARGEST_LOG = 100.0  # of one over a p-value
 _HALVINGS = 42  # of what is at most 100, to 3e-11
-_HAIR, _CLOSE = 1e-9, 1e-10
 
 
 def rejects(smallest_fpr: SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
@@ -294,100 +230,143 @@ def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessS
 
 # --- Every order and number of guesses at once, for pure epsilon [own] ---
 #
-# Each coin is guessed in one direction, whatever the order, and which guesses come first depends on no coin. Given the
-# outputs and all other coins a guess is right with probability at most q = e^eps/(1 + e^eps), so that the bits "this guess
-# is right" are dominated, all together, by independent coins of that probability, and with them every statistic that grows
-# with the bits. That is the largest of r KL(v/r || q) over the sets, v of whose r guesses are right; P[V >= v] is at most
-# e^-(r KL) (Chernoff). Its law under independent bits is drawn, cell by cell of guesses that belong to the same sets.
-# Guesses in opposite directions in two orders would break the domination.
+# Let the coins be independent, record i a member with probability p_i, and the mechanism (eps, 0)-DP. Given the outputs and
+# all other coins, Bayes' rule puts the odds of "i is a member" within e^eps of p_i/(1 - p_i): a guess "in" is right with
+# probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Coins about something else
+# have other odds (`Guesses.odds`). Each coin is guessed in one direction, whatever the order; directions and orders may depend
+# on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after another shows that the bits "this
+# guess is right" are dominated, all together, by independent coins of those probabilities, and with them every statistic that
+# grows with the bits. Guesses in opposite directions in two orders would break the domination.
+#
+# If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
+# eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
+#
+# Let E = r KL(v/r || q) of a set, v > r q of whose r guesses are right, q the mean of their probabilities, and 0 if v is smaller:
+# P[V >= v] <= e^-E (Chernoff, and the inequality of means for unequal coins). The largest of S sets alone takes few values, which
+# would cost level, so that the statistic is T = max E + t log(sum e^E) with a small t. As T <= (1 + t) max E + t log S,
+# P[T >= x] <= S e^-(x - t log S)/(1 + t). The law of T is drawn, cell by cell (`Guesses.cells`).
 #
 # "Epsilon at most eps" is a family of nested hypotheses, so the bound is the last point of a fixed grid before the first
-# that is accepted. The statistic falls with eps: below where the number of sets times e^-(r KL) is under the level, all is
-# rejected; above where one set alone has a larger tail than the level, all is accepted.
+# that is accepted. T falls with eps: below where that sum over the sets is under the level, all is rejected.
 
 
-PURE_STEP = 1 / 32
+PURE_STEP = 1 / 32  # of the grid for up to 20,000 coins; half of it for four times as many, and so on
 # More of them only where the p-value is near the level, and at last about 600 that are beyond it, or 120,000.
 _PURE_DRAWS, _PURE_TAIL, _MOST_PURE = (2_000, 12_000), 600, 120_000
 _PURE_BATCH = 12_000
-_CLEAR = 5.0  # standard errors from the level
-_MISLED = 1e-3  # the chance that draws make a p-value too small
+_MISLED = 1e-3  # the chance that so many draws make a p-value too small, or show too soon that it is above the level
 _LARGEST_PURE = 30.0
+_TIES, _HAIR = 1e-4, 1e-9
+
+
+def pure_step(bits: int) -> float:
+    """Return the step of the grid of pure epsilons for so many coins.
+
+    >>> PURE_STEP / pure_step(1_000), PURE_STEP / pure_step(30_000), PURE_STEP / pure_step(1_000_000)
+    (1.0, 2.0, 8.0)
+    """
+    return PURE_STEP * 0.5 ** max(0, round(math.log2(bits / 10_000) / 2))
 
 
 def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, alpha: float) -> float:
     """Return the p-value of "the mechanism is (epsilon, 0)-DP" by all sets together, exact enough beside this level.
 
-    It is the 99.9% upper limit by as many draws, so that their error costs power and no level; and it lies between the p-value
-    of the most informative set and the sum over the sets alone.
+    It is the 99.9% upper limit by as many draws, so that their error costs power and no level, and at most the sum over the sets.
 
     Args:
-        guesses: Guesses of fair coins.
-        sets: Sets of these guesses, or of a perfect attack on them.
+        guesses: Guesses with their priors, and the odds that follow from them.
+        sets: All sets of these guesses, or of a perfect attack on them; fewer right ones can only make it larger.
         epsilon: 0 or more, in nats.
         alpha: In (0, 1).
     """
-    every = exponents(np.array([[item.correct for item in sets]]), sets, epsilon)[0]
-    least, telling = float(every.max()), sets[int(every.argmax())]
-    if least == 0:
-        return 1.0
-    alone = float(chance_above(telling.correct - 1, telling.guesses, float(special.expit(epsilon))))
-    if telling.correct == telling.guesses and sum(item.guesses >= telling.guesses for item in sets) == 1:
-        return alone  # nothing else is as large
     counts, belongs = guesses.cells
+    hits = guesses.chances(epsilon)
+    if sets[0].correct == guesses.bits:  # nothing else is as large
+        return float(np.exp(counts @ np.log(hits)))
+    odds = _mean_odds(guesses, epsilon)
+    least = float(_statistic(_right(sets), sets, odds))
     larger = drawn = 0
     for batch, enough in enumerate((*_PURE_DRAWS, min(_MOST_PURE, math.ceil(_PURE_TAIL / alpha)))):
         rng = np.random.default_rng([guesses.bits, round(epsilon / PURE_STEP * 2**20), batch])
         while drawn < enough:
             size = min(enough - drawn, _PURE_BATCH)
             # One size at a time, which is drawn three times as fast as many at once.
-            bits = [rng.binomial(count, float(special.expit(epsilon)), size=size) for count in counts]
-            right = np.stack(bits, axis=1) @ belongs.T.astype(np.float64)
-            larger += int(np.count_nonzero(exponents(right, sets, epsilon).max(axis=1) >= least - _HAIR))
+            bits = [
+                rng.random(size) < hit if count == 1 else rng.binomial(count, hit, size)
+                for count, hit in zip(counts, hits, strict=True)
+            ]
+            right = np.stack(bits, axis=1, dtype=np.float64) @ belongs.T
+            larger += int(np.count_nonzero(_statistic(right, sets, odds) >= least - _HAIR))
             drawn += size
         result = float(upper_limit(larger, drawn, _MISLED))
-        if abs(larger / drawn - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
+        if result <= alpha or lower_limit(larger, drawn, _MISLED) > alpha:
             break
-    return max(alone, min(result, len(sets) * math.exp(-least)))
+    return min(result, _by_sum(least, len(sets)))
 
 
 def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
     """Return the largest pure epsilon that the sets refute together, 0 if none, and the most informative set there.
 
     Args:
-        guesses: Guesses of fair coins.
-        sets: Sets of these guesses, or of a perfect attack on them.
+        guesses: Guesses with their priors, and the odds that follow from them.
+        sets: All sets of these guesses, or of a perfect attack on them.
         alpha: In (0, 1).
     """
-    right = np.array([[item.correct for item in sets]])
+    used, unit = list(sets), pure_step(guesses.bits)
+    most = round(_LARGEST_PURE / unit)
+
+    def telling(step: int) -> int:
+        return int(exponents(_right(used), used, _mean_odds(guesses, step * unit)).argmax())
 
     def clear(step: int) -> bool:
-        return len(sets) * math.exp(-exponents(right, sets, step * PURE_STEP).max()) > alpha
-
-    def accepted(step: int) -> bool:
-        q = float(special.expit(step * PURE_STEP))
-        return all(
-            special.betainc(s.correct, s.guesses - s.correct + 1, q) > alpha for s in sets if s.correct
-        )
-
-    most = round(_LARGEST_PURE / PURE_STEP)
-    first = first_enough(clear, -1, most)
-    end = first_enough(accepted, first - 1, most)
+        return _by_sum(_statistic(_right(used), used, _mean_odds(guesses, step * unit)), len(used)) > alpha
 
     def accepts(step: int) -> bool:
-        return pure_p_value(guesses, sets, epsilon=step * PURE_STEP, alpha=alpha) > alpha
+        return pure_p_value(guesses, used, epsilon=step * unit, alpha=alpha) > alpha
 
-    if all(item.correct == item.guesses for item in sets):  # a ceiling, which is for reading
-        refused = first_enough(accepts, first - 1, end)
-    else:
-        refused = next(filter(accepts, range(first, end)), end)
-    bound = max(0, refused - 1) * PURE_STEP
-    return bound, sets[int(exponents(right, sets, bound).argmax())]
+    # What refutes every epsilon is chance: labels are revealed with odds that no leak can exceed. To leave it out refutes less.
+    while not accepts(most):
+        used[telling(most)] = replace(used[telling(most)], correct=0)
+    refused = next(filter(accepts, range(first_enough(clear, -1, most), most + 1)))
+    step = max(0, refused - 1)
+    return step * unit, sets[telling(step)]
 
 
-def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], epsilon: float) -> Floats:
-    """Return the exponent r KL(v/r || q) of the sets with more than q right, 0 of the others; shape as that of the right guesses."""
-    q, rest = float(special.expit(epsilon)), float(special.expit(-epsilon))
+own_odds_bound = pure_bound  # its name where coins have odds of their own
+
+
+def _right(sets: Sequence[GuessSet]) -> npt.NDArray[np.int64]:
+    return np.array([item.correct for item in sets])
+
+
+def _mean_odds(guesses: Guesses, epsilon: float) -> Floats:
+    """Return the log-odds of the mean probability of each set's guesses to be right, at most; shape (sets,)."""
+    counts, belongs = guesses.cells
+    hits = belongs @ (counts * guesses.chances(epsilon))
+    return np.asarray(special.logit(hits / (belongs @ counts)))
+
+
+def _statistic(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: Floats) -> Floats:
+    every = exponents(right, sets, log_odds)
+    most = every.max(axis=-1, keepdims=True)
+    return np.asarray(
+        (most + _TIES * (most + np.log(np.exp(every - most).sum(axis=-1, keepdims=True))))[..., 0]
+    )
+
+
+def _by_sum(statistic: float | Floats, sets: int) -> float:
+    return sets * math.exp(-(float(statistic) - _TIES * math.log(sets)) / (1 + _TIES))
+
+
+def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: float | Floats) -> Floats:
+    """Return the exponent r KL(v/r || q) of the sets with more than q right, 0 of the others; shape as that of the right guesses.
+
+    Args:
+        right: Shape (..., sets).
+        sets: Sets of guesses.
+        log_odds: Of q; epsilon for fair coins.
+    """
+    q, rest = special.expit(log_odds), special.expit(np.negative(log_odds))
     guesses = np.array([item.guesses for item in sets], dtype=np.float64)
     divergence = special.rel_entr(right, guesses * q) + special.rel_entr(guesses - right, guesses * rest)
     return np.where(right > guesses * q, divergence, 0.0)

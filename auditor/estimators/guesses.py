@@ -8,7 +8,7 @@ of one audit. Without a declaration of how membership was decided there are no c
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ _Booleans = npt.NDArray[np.bool_]
 
 # Numbers of guesses to try, as shares of the coins, fixed before any data are seen; all, and fewer in each order.
 _SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+_WIDTH = 1 / 4  # nats of prior log-odds in a cell
 # Group sizes this unlikely under the declared coins mean that the declaration is not true of these records.
 _CONTRADICTION = 1e-3
 _FAIR = 0.5
@@ -84,6 +85,26 @@ class GuessSet:
         """Order, share and counts, as the details of an estimate."""
         result = {"order": self.order, "share": self.share, "guesses": self.guesses, "correct": self.correct}
         return {**result, "inside": self.inside} if self.inside else result
+
+
+class _Kinds(NamedTuple):
+    """Guesses of each kind, which differ in nothing, and the cells of kinds next to each other.
+
+    Attributes:
+        prior: Shape (k,), as that of the guesses.
+        inside: Shape (k,), whether they say "in".
+        number: Shape (k,), how many there are.
+        starts: Shape (c,), the first kind of each cell.
+        counts: Shape (c,), guesses in each cell.
+        belongs: Shape (sets, c), which sets they belong to.
+    """
+
+    prior: Floats
+    inside: _Booleans
+    number: _Integers
+    starts: _Integers
+    counts: _Integers
+    belongs: _Booleans
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +173,49 @@ class Guesses:
         """Same guesses, all of them right."""
         return tuple(replace(item, correct=item.guesses) for item in self.sets)
 
-    @cached_property
+    @property
     def cells(self) -> tuple[_Integers, _Booleans]:
-        """Numbers of guesses that belong to the same sets, shape (c,), and those sets, shape (sets, c)."""
-        belongs = np.zeros((len(self.sets), self.bits), dtype=bool)
-        for row, item in zip(belongs, self.sets, strict=True):
-            row[self.chosen(item)] = True
-        kind = 2 ** np.arange(len(self.sets), dtype=np.int64) @ belongs
-        _, first, counts = np.unique(kind, return_index=True, return_counts=True)
-        return counts, belongs[:, first]
+        """Numbers of guesses that belong to the same sets with like odds, shape (c,), and those sets, shape (sets, c)."""
+        return self._kinds.counts, self._kinds.belongs
+
+    def chances(self, epsilon: float) -> Floats:
+        """Return a probability for the guesses of each cell under (epsilon, 0)-DP: as right as independent coins of it they are at most.
+
+        Of n independent coins the number of successes is stochastically below Bin(n, q), (1 - q)^n the product of their 1 - q_i
+        (Boland, Singh and Cukic 2002). Within `_WIDTH` of log-odds that is less than _WIDTH^2/24 nats above their mean: with s
+        the variance of the log-odds, of the means of log(1 - q_i) and of q_i the first is smaller by q s/2, in log-odds, and
+        s is _WIDTH^2/12 where they are spread evenly.
+
+        Args:
+            epsilon: 0 or more, in nats.
+        """
+        kinds = self._kinds
+        odds = np.where(
+            kinds.inside, self.odds(kinds.prior, True, epsilon), self.odds(kinds.prior, False, epsilon)
+        )
+        log_misses = np.add.reduceat(kinds.number * special.log_expit(-odds), kinds.starts)
+        return np.asarray(-np.expm1(log_misses / kinds.counts))
+
+    @cached_property
+    def _kinds(self) -> "_Kinds":
+        # A bit for "in", and one for each set.
+        kind = np.zeros(self.bits, dtype=np.int64) if self.inside is None else self.inside.astype(np.int64)
+        for bit, item in enumerate(self.sets, 1):
+            kind[self.chosen(item)] += 1 << bit
+        priors, place = np.unique(self.prior, return_inverse=True)
+        kinds, number = np.unique(kind * priors.size + place, return_counts=True)
+        kind, prior = kinds // priors.size, priors[kinds % priors.size]
+        apart = (np.diff(kind, prepend=-1) != 0) | (np.diff(prior // _WIDTH, prepend=0.0) != 0)
+        starts = np.flatnonzero(apart)
+        bits = np.arange(1, len(self.sets) + 1)[:, None]
+        return _Kinds(
+            prior,
+            (kind & 1).astype(bool),
+            number,
+            starts,
+            np.add.reduceat(number, starts),
+            (kind[starts] >> bits & 1).astype(bool),
+        )
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def bound_of(
         details["pure"] = True
     if curve is not None:
         details["claimed_curve"] = setting.of_curve(curve, refuted=claimed is not None and bound > claimed)
-    if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
+    if claimed is not None and isinstance(test, options.AnyGuesses):
         details["p_value"] = setting.p_value(claimed, bound)
     if claimed is not None and bound <= claimed:
         details["smallest_mu"] = setting.smallest_mu(claimed, curve)
@@ -257,8 +257,6 @@ class Question:
         """The test in words."""
         if isinstance(self.test, options.FDP):
             return "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
-        if not self.guesses.fair:
-            return "Poisson-binomial law of guesses with odds of their own, after Steinke, Nasr and Jagielski 2023"
         return "every order and number of guesses, calibrated together"
 
     def bound(self, sets: Sequence[GuessSet]) -> tuple[float, GuessSet]:
@@ -269,15 +267,14 @@ class Question:
         """
         if isinstance(self.test, options.FDP):
             return guess_tests.fdp_bound(sets, bits=self.guesses.bits, delta=self.delta, alpha=self.alpha)
-        pure = guess_tests.pure_bound if self.guesses.fair else guess_tests.own_odds_bound
-        return pure(self.guesses, sets, alpha=self.alpha)
+        return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
 
     def p_value(self, claimed: float, bound: float) -> float:
         """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of the sets kept first."""
         if math.isinf(claimed):
             return 1.0
         # That of the next epsilon of the grid, or not below that of the first that was kept: on the bound's side of the level.
-        step, sets = guess_tests.PURE_STEP, self.guesses.sets
+        step, sets = guess_tests.pure_step(self.guesses.bits), self.guesses.sets
         epsilons = (math.ceil(claimed / step) * step,) if bound > claimed else (claimed, bound + step)
         return max(
             guess_tests.pure_p_value(self.guesses, sets, epsilon=item, alpha=self.alpha) for item in epsilons

@@ -20,13 +20,12 @@ from auditor.estimators import (
     draw_guesses,
     of_epsilon_delta,
     of_gdp,
-    one_run_bound,
-    pure_bound,
     pure_p_value,
     rejects,
 )
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.guess_tests import PURE_STEP
+from auditor.estimators.guesses import of_coins
 from auditor.estimators.joint_test import of_curve
 from auditor.theory import claimed_curve
 
@@ -129,16 +128,13 @@ def refutes(losses, split, rng, *, epsilon=None, finv=None):
         return any(
             rejects(finv, bits=guesses.bits, **item, alpha=ALPHA / len(guesses.sets)) for item in counts
         )
-    if not guesses.fair:
-        return one_run_bound(losses, split=split, delta=0.0, rng=rng).value > epsilon
     # The bound exceeds the claim only where the next point of its grid is refuted.
     following = PURE_STEP * (math.floor(epsilon / PURE_STEP) + 1)
-    right, made = np.array([(item.correct, item.guesses) for item in guesses.sets]).T
-    if (special.bdtrc(right - 1.0, made, special.expit(following))[right > 0] > ALPHA).all():
-        return False  # the joint p-value is above that of each set
-    if pure_p_value(guesses, guesses.sets, epsilon=following, alpha=ALPHA) > ALPHA:
-        return False
-    return pure_bound(guesses, guesses.sets, alpha=ALPHA)[0] > epsilon
+    if guesses.fair:
+        right, made = np.array([(item.correct, item.guesses) for item in guesses.sets]).T
+        if (special.bdtrc(right + 0.0, made, special.expit(following))[right > 0] > ALPHA).all():
+            return False  # the joint p-value is above the chance of more right guesses in any one set
+    return pure_p_value(guesses, guesses.sets, epsilon=following, alpha=ALPHA) <= ALPHA
 
 
 def paired(loss, centre=0.5):
@@ -250,8 +246,33 @@ def test_inclusion_coins(request, law, inclusion):
         )
         return refutes(draw(rng, members, 300 - members), BernoulliSplit(inclusion), rng, **claim)
 
-    runs = 25 if inclusion != 0.5 and "epsilon" in claim else 60
-    assert rate_is_kept(request, f"coins {inclusion}, {law}", refuted, seed=75, runs=runs)
+    assert rate_is_kept(request, f"coins {inclusion}, {law}", refuted, seed=75, runs=60)
+
+
+def answers(rng, coin, epsilon, leak):
+    """Losses that tell membership by randomised response: of all, of all or none by one chance, or at one end alone."""
+    sure = epsilon * {"all": 1.0, "one |L|": rng.random() < 0.5, "one end": rng.random(coin.size) < 0.5}[leak]
+    says_in = coin == (rng.random(coin.size) < special.expit(sure))
+    return np.where(np.greater(sure, 0), 1.0 - 2.0 * says_in, 0.0) * (2 + rng.random(coin.size))
+
+
+@pytest.mark.parametrize("inclusion", [0.5, 0.1, 0.8, "own"])
+@pytest.mark.parametrize("leak", ["all", "one |L|", "one end"])
+@pytest.mark.parametrize("size", [20, 50, 100, 300])
+def test_a_pure_epsilon_is_refuted_at_its_level(request, size, leak, inclusion):
+    """Randomised response exactly at the claim, on shared coins and on each record's own, is refuted in at most 5%."""
+
+    def refuted(rng):
+        chance = special.expit(rng.normal(0, 1.5, size)) if inclusion == "own" else np.full(size, inclusion)
+        coin = rng.random(size) < chance
+        if not 1 < coin.sum() < size - 1:
+            return False  # two groups are needed
+        loss = answers(rng, coin, 1.0, leak)
+        losses = Losses(loss[coin], loss[~coin], inclusion=(chance[coin], chance[~coin]))
+        guesses = of_coins(losses, BernoulliSplit(), rng, declared=False)
+        return pure_p_value(guesses, guesses.sets, epsilon=1.0, alpha=ALPHA) <= ALPHA
+
+    assert rate_is_kept(request, f"response, {leak}, {inclusion}, {size}", refuted, seed=78, runs=30)
 
 
 # --- Whole audits --------------------------------------------------------------------------------------
