@@ -76,6 +76,7 @@ class Projections:
 
         A step is one update: accumulated gradients and the physical batches of `BatchMemoryManager` are one, skipped steps
         none. The sums are taken behind the clipping and the noise, multiplied by the expected batch size of the optimizer.
+        With adaptive clipping, the clipping norm of a step is the one adapted at its end.
 
         Args:
             optimizer: The optimizer that ``make_private`` returned.
