@@ -31,7 +31,6 @@ from auditor.estimators.guess_tests import (
     of_curve,
     of_epsilon_delta,
     of_gdp,
-    own_odds_bound,
     pure_bound,
     pure_p_value,
     rejects,

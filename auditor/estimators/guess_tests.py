@@ -332,9 +332,6 @@ def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> t
     return step * unit, sets[telling(step)]
 
 
-own_odds_bound = pure_bound  # its name where coins have odds of their own
-
-
 def _right(sets: Sequence[GuessSet]) -> npt.NDArray[np.int64]:
     return np.array([item.correct for item in sets])
 

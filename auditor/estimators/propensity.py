@@ -6,7 +6,7 @@ guessed like coins of those odds. Membership of different records is taken to be
 The half that is learnt from is never audited. In plain cross-fitting, where each half is scored by what the other half teaches,
 the odds of one guess depend on the coins of others, and many right guesses are no longer evidence against an epsilon. If the true odds
 of every guessed record, given who else was a member, lie within e^k of the estimated ones, the bound less k holds at the same
-level (`auditor.estimators.guess_tests.own_odds_bound`). So the bound itself is how far the estimates would have to be off to
+level (`auditor.estimators.guess_tests.pure_bound`). So the bound itself is how far the estimates would have to be off to
 explain the guesses without any leak: by facts that the features do not show, by facts that the classifier did not learn from them, or by
 records that came together [own]. That both halves have the same share of members is part of it: it ties each coin to all others
 together, by one part in their number, which simulations at the level do not see.

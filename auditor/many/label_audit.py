@@ -26,7 +26,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import LEAST_SHOWN, about, number, percent
 from auditor.core.values import Array, Booleans, Check, Estimate, Floats, Integers, Status, Subject
-from auditor.estimators.guess_tests import own_odds_bound
+from auditor.estimators.guess_tests import pure_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 from auditor.estimators.propensity import estimated_odds, if_odds_are_off
@@ -462,8 +462,8 @@ def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Esti
     about: dict[str, Any] = {"method": _METHOD, "subject": Subject.MECHANISM, "delta": 0.0}
     if not (guesses.prior > _NO_OTHER).any():
         return if_odds_are_off(Estimate.missing(BOUND, _NOT_PRIVATE, **about), _WITHIN)
-    bound, item = own_odds_bound(guesses, guesses.sets, alpha=1 - confidence)
-    top, _ = own_odds_bound(best, best.sets, alpha=1 - confidence)
+    bound, item = pure_bound(guesses, guesses.sets, alpha=1 - confidence)
+    top, _ = pure_bound(best, best.sets, alpha=1 - confidence)
     result = Estimate.at_least(
         BOUND,
         bound,

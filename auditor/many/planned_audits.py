@@ -15,10 +15,9 @@ from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, guess_tests
 from auditor.estimators.certified import grid_ceiling, is_exact
 from auditor.estimators.exact_test import Statistic, chances_up_to, drawn_places, least_epsilons
-from auditor.estimators.guess_tests import PURE_STEP, first_enough, rejects
+from auditor.estimators.guess_tests import first_enough, rejects
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
 from auditor.estimators.joint_test import JointTest
-from auditor.estimators.limits import poisson_binomial_tail
 from auditor.estimators.propensity import FEWEST
 from auditor.many.assumed_attacks import Attack, PerfectAttack, RandomisedResponse
 from auditor.many.whole_curve import ORDER_STATISTICS, SEQUENTIAL
@@ -159,7 +158,7 @@ class OneRunAudit:
         """Method of the bound."""
         test = "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
         if self.delta == 0:
-            test = "every order and number of guesses" + (", calibrated together" if self._fair else "")
+            test = "every order and number of guesses, calibrated together"
         return f"one-run audit on {'inclusion coins' if self._coins else 'random pairs'}, {test}"
 
     @property
@@ -193,20 +192,21 @@ class OneRunAudit:
         bits = min(n_member, n_nonmember)
         if self._coins:
             bits = max(_LEAST_COINS, round(n_member * self._kept[0] + n_nonmember * self._kept[1]))
-        sets = _sets(bits, coins=self._coins)
-        share = self.alpha / len(sets)
-        if self.delta == 0 and self._fair:
-            # All are right with probability q^bits; the bound is the last of a grid that makes it too small.
-            most = float(special.logit(self.alpha ** (1 / bits)))
-            return max(0, math.floor(most / PURE_STEP)) * PURE_STEP
-        if self._fair:
+        if self.delta:
+            sets = _sets(bits, coins=self._coins)
             return guess_tests.fdp_bound(sets, bits=bits, delta=self.delta, alpha=self.alpha)[0]
+        step = guess_tests.pure_step(bits)
+        kept = guess_tests.first_enough(
+            lambda at: not self._all_right_refute(bits, at * step),
+            -1,
+            round(guess_tests.LARGEST_EPSILON / step),
+        )
+        return max(0, kept - 1) * step
 
-        def refuted(item: GuessSet, epsilon: float) -> bool:
-            log_chance = np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)
-            return bool(log_chance <= math.log(share))
-
-        return guess_tests.largest_by_any(sets, refuted, guess_tests.LARGEST_EPSILON)[0]
+    def _all_right_refute(self, bits: int, epsilon: float) -> bool:
+        """Return whether so many guesses, all of them right, refute a pure epsilon."""
+        sides = np.array([bits // 2, bits - bits // 2])
+        return bool(sides @ special.log_expit(epsilon + self._prior) <= math.log(self.alpha))
 
     def in_reach(self, attack: Attack) -> bool:
         """Return whether any number of records could do."""
@@ -256,9 +256,8 @@ class OneRunAudit:
     def _chance_of(self, bits: int, attack: Attack) -> float:
         sets = _sets(bits, coins=self._coins)
         all_right = np.array([[item.guesses] for item in sets])
-        q = float(special.expit(self.epsilon))
-        if self.delta == 0 and self._fair:
-            if q**bits > self.alpha:
+        if self.delta == 0:
+            if not self._all_right_refute(bits, self.epsilon):
                 return 0.0
             if isinstance(attack, PerfectAttack) and not self._coins:
                 return 1.0
@@ -269,10 +268,14 @@ class OneRunAudit:
 
     def _calibrated(self, bits: int, sets: tuple[GuessSet, ...], attack: Attack) -> _Booleans:
         """Return whether all sets together refute the pure epsilon, in each simulated audit; shape (draws,)."""
-        epsilon = math.ceil(self.epsilon / PURE_STEP - _ALIKE) * PURE_STEP  # the bound is one of a grid
+        step = guess_tests.pure_step(bits)
+        epsilon = math.ceil(self.epsilon / step - _ALIKE) * step  # the bound is one of a grid
+        rates = special.expit(epsilon + self._prior)
         right = self._right(bits, attack)
-        at_claim = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
-        statistic, null = (guess_tests.exponents(x.T, sets, epsilon).max(axis=1) for x in (right, at_claim))
+        at_claim = self._right(bits, attack, rates=rates, draws=_NULL_DRAWS)
+        kinds = np.array([self._kinds(item) for item in sets], dtype=np.float64)
+        means = special.logit(kinds @ rates / kinds.sum(axis=1))
+        statistic, null = (guess_tests.exponents(x.T, sets, means).max(axis=1) for x in (right, at_claim))
         clear = len(sets) * np.exp(-statistic) <= self.alpha
         return np.asarray(_significant(statistic, null, _LEFT * self.alpha) | clear)
 
@@ -290,10 +293,7 @@ class OneRunAudit:
     def _refutes(self, bits: int, item: GuessSet, alpha: float, correct: int) -> bool:
         if correct < 0:
             return False
-        if self._fair:
-            return rejects(self._smallest_fpr, bits=bits, guesses=item.guesses, correct=correct, alpha=alpha)
-        odds = self.epsilon + self._prior
-        return poisson_binomial_tail(odds, self._kinds(item), correct) <= alpha
+        return rejects(self._smallest_fpr, bits=bits, guesses=item.guesses, correct=correct, alpha=alpha)
 
     def _kinds(self, item: GuessSet) -> tuple[int, int]:
         """Return guesses that say "in" and that say "out"; sets with the same need the same number of right ones."""
@@ -306,12 +306,14 @@ class OneRunAudit:
             return guess_tests.of_curve(self.whole)
         return guess_tests.of_epsilon_delta(self.epsilon, delta=self.delta)
 
-    def _right(self, bits: int, attack: Attack, *, rate: float | None = None, draws: int = DRAWS) -> _Counts:
-        """Return right guesses of simulated audits, shape (sets, draws); each right at one rate, if that is given."""
+    def _right(
+        self, bits: int, attack: Attack, *, rates: Floats | None = None, draws: int = DRAWS
+    ) -> _Counts:
+        """Return right guesses of simulated audits, shape (sets, draws); those that say "in" and "out" at these rates, if given."""
         if self._coins:
             prior = _FAIR if self._fair else self._inclusion
-            return _right_of_coins(bits, attack, prior, rate, draws)
-        return _right_of_pairs(bits, attack, rate, draws)
+            return _right_of_coins(bits, attack, prior, rates, draws)
+        return _right_of_pairs(bits, attack, None if rates is None else float(rates[0]), draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,10 +326,6 @@ class PropensityAudit(OneRunAudit):
     def method(self) -> str:
         """Method of the bound."""
         return "one-run audit on estimated odds of membership, of groups that overlap entirely"
-
-    @property
-    def _fair(self) -> bool:
-        return False
 
     def ceiling(self, n_member: int, n_nonmember: int) -> float:
         """Return the certified bound of a perfect attack."""
@@ -377,13 +375,17 @@ class LabelsAudit:
 
     def ceiling(self, n_member: int, _: int = 0) -> float:
         """Return the certified bound of a perfect attack: some of the labels that are drawn are the real ones."""
-        counts = np.round(n_member * self._rates(PerfectAttack())).astype(np.int64)
-        return guess_tests.largest_of_all_below(partial(self._refutes, counts), guess_tests.LARGEST_EPSILON)
+        counts = np.round(n_member * self._rates(PerfectAttack())).astype(np.int64)[None]
+        return guess_tests.largest_of_all_below(
+            lambda epsilon: bool(self._refute(counts, epsilon)[0]),
+            guess_tests.LARGEST_EPSILON,
+            halvings=_HALVINGS,
+        )
 
     def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that n records reach the target."""
         counts = np.random.default_rng([n, _LABEL_DRAWS]).multinomial(n, self._rates(attack), _LABEL_DRAWS)
-        return float(np.mean([self._refutes(item, self.epsilon) for item in counts]))
+        return float(np.mean(self._refute(counts, self.epsilon)))
 
     def _rates(self, attack: Attack) -> Floats:
         """Return the rates of guesses that say "real" and are right, say it and are wrong, say "drawn" and are right, and are wrong."""
@@ -391,24 +393,45 @@ class LabelsAudit:
         words = float(special.expit(self.limit(attack) - math.log(self.classes - 1)))
         return np.array([words, share, 1 - share, 1 - words]) / 2
 
-    def _refutes(self, counts: _Counts, epsilon: float) -> bool:
-        """Return whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
+    def _refute(self, counts: _Counts, epsilon: float) -> _Booleans:
+        """Return whether guesses that say "real", that say "drawn" or all are too often right for this epsilon; shape (draws,).
+
+        Args:
+            counts: Shape (draws, 4), as the rates.
+            epsilon: Pure, in nats.
+        """
         from auditor.many.label_audit import label_odds
 
         prior = np.array([math.log(self.classes - 1)])
-        odds = np.concatenate([label_odds(prior, inside, epsilon) for inside in (True, False)])
-        share, (real, real_wrong, drawn, drawn_wrong) = self.alpha / _LABEL_SETS, counts.tolist()
-        sizes = np.array([real + real_wrong, drawn + drawn_wrong])
-        tests: list[tuple[Floats, npt.ArrayLike, int]] = [(odds, sizes, real + drawn)]
-        for side, right in ((0, real), (1, drawn)):
-            # The largest set of such guesses is a half, a quarter, ... of all records.
-            part = sizes.sum() / 2.0 ** max(1, math.ceil(math.log2(sizes.sum() / max(1, sizes[side]))))
-            tests.append((odds[[side]], [round(part)], round(right * part / max(1, sizes[side]))))
-        return any(poisson_binomial_tail(*test) <= share for test in tests)
+        rates = special.expit(
+            np.concatenate([label_odds(prior, inside, epsilon) for inside in (True, False)])
+        )
+        sizes = counts.reshape(-1, 2, 2).sum(axis=2)
+        rng = np.random.default_rng([self.classes, _LABEL_NULLS])
+        null = rng.binomial(sizes[:, None], rates, (len(counts), _LABEL_NULLS, 2))
+        statistic, least = (_of_sides(right, sizes[:, None], rates) for right in (null, counts[:, None, ::2]))
+        larger = (statistic >= least - _ALIKE).sum(axis=1)
+        return np.asarray(1 + larger <= _LEFT * self.alpha * (1 + _LABEL_NULLS))
 
 
-_LABEL_DRAWS = 300
-_LABEL_SETS = 1 + 3 * 6  # as the audit of labels shares the error: all, and six sizes of three orders
+def _of_sides(right: _Counts, sizes: _Counts, rates: Floats) -> Floats:
+    """Return the largest exponent of two sides and of both together; see `guess_tests.exponents`."""
+    both = (sizes @ rates / sizes.sum(axis=-1))[..., None]
+    number, mean = (
+        np.concatenate(pair, axis=-1)
+        for pair in (
+            (sizes, sizes.sum(axis=-1, keepdims=True)),
+            (np.broadcast_to(rates, sizes.shape), both),
+        )
+    )
+    found = np.concatenate([right, right.sum(axis=-1, keepdims=True)], axis=-1)
+    divergence = special.rel_entr(found, number * mean) + special.rel_entr(
+        number - found, number * (1 - mean)
+    )
+    return np.asarray(np.where(found > number * mean, divergence, 0.0).max(axis=-1))
+
+
+_LABEL_DRAWS, _LABEL_NULLS, _HALVINGS = 300, 1000, 20
 
 
 def neighbours(split: options.MembershipSplit) -> options.Adjacency:
@@ -495,15 +518,16 @@ def _right_of_pairs(bits: int, attack: Attack, rate: float | None, draws: int) -
     return np.asarray(np.clip(right, 0, guesses))
 
 
-def _right_of_coins(bits: int, attack: Attack, prior: float, rate: float | None, draws: int) -> _Counts:
+def _right_of_coins(bits: int, attack: Attack, prior: float, rates: Floats | None, draws: int) -> _Counts:
     sets, rng = _sets(bits, coins=True), np.random.default_rng([bits, draws])
     low = np.array([[item.inside] for item in sets])
     high = np.array([[bits - item.guesses + item.inside] for item in sets])
     edges = np.unique(np.concatenate([[0, bits // 2, bits], low.ravel(), high.ravel()]))
     sizes, said_in = np.diff(edges)[:, None], edges[1:, None] <= bits // 2
     belongs = ((edges[1:] <= low) | (edges[:-1] >= high)).astype(np.int64)
-    if rate is not None:
-        return np.asarray(belongs @ rng.binomial(sizes, rate, size=(sizes.size, draws)))
+    if rates is not None:
+        chance = np.where(said_in, *rates)
+        return np.asarray(belongs @ rng.binomial(sizes, chance, size=(sizes.size, draws)))
     spans = rng.standard_gamma(sizes, (sizes.size, draws))
     spans /= spans.sum(axis=0)
     ends = np.concatenate([np.zeros((1, draws)), np.cumsum(spans, axis=0)])
