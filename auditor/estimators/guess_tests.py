@@ -285,6 +285,8 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
         return float(np.exp(counts @ np.log(hits)))
     odds = _mean_odds(guesses, epsilon)
     least = float(_statistic(_right(sets), sets, odds))
+    if least < _TIES * math.log(len(sets)) + _HAIR:  # no set has more right ones than on average
+        return 1.0
     larger = drawn = 0
     for batch, enough in enumerate((*_PURE_DRAWS, min(_MOST_PURE, math.ceil(_PURE_TAIL / alpha)))):
         rng = np.random.default_rng([guesses.bits, round(epsilon / PURE_STEP * 2**20), batch])
@@ -347,6 +349,7 @@ def _mean_odds(guesses: Guesses, epsilon: float) -> Floats:
 
 
 def _statistic(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: Floats) -> Floats:
+    """Return T above; shape that of the right guesses without the last axis."""
     every = exponents(right, sets, log_odds)
     most = every.max(axis=-1, keepdims=True)
     return np.asarray(
@@ -355,6 +358,7 @@ def _statistic(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: Floa
 
 
 def _by_sum(statistic: float | Floats, sets: int) -> float:
+    """Return the limit above of the chance of so large a statistic, by the sum over so many sets."""
     return sets * math.exp(-(float(statistic) - _TIES * math.log(sets)) / (1 + _TIES))
 
 
