@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -241,31 +241,32 @@ def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessS
 # If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
 # eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
 #
-# Let E = r KL(v/r || q) of a set, v > r q of whose r guesses are right, q the mean of their probabilities, and 0 if v is smaller:
-# P[V >= v] <= e^-E (Chernoff, and the inequality of means for unequal coins). The largest of S sets alone takes few values, which
-# would cost level, so that the statistic is T = max E + t log(sum e^E) with a small t. As T <= (1 + t) max E + t log S,
-# P[T >= x] <= S e^-(x - t log S)/(1 + t). The law of T is drawn, cell by cell (`Guesses.cells`).
+# Let E = c r KL(v/r || q) of a set, v > r q of whose r guesses are right, q the mean of their probabilities q_i, and 0 if v is
+# smaller; c = q (1 - q) / mean q_i (1 - q_i) makes sets of equal and of unequal coins comparable. P[E >= y] <= e^-y/c (Chernoff,
+# and the inequality of means for unequal coins). The largest E of the S sets takes few values, which would cost level, so that
+# the statistic is T = max E + t log(sum e^E) with a small t. As T <= (1 + t) max E + t log S, P[T >= x] is at most the sum
+# of e^-y/c over the sets, y = (x - t log S)/(1 + t). The law of T is drawn, cell by cell (`Guesses.cells`).
 #
 # "Epsilon at most eps" is a family of nested hypotheses, so the bound is the last point of a fixed grid before the first
 # that is accepted. T falls with eps: below where that sum over the sets is under the level, all is rejected.
 
 
-PURE_STEP = 1 / 32  # of the grid for up to 20,000 coins; half of it for four times as many, and so on
+PURE_STEP = 1 / 32  # of the grid for up to 2,000 coins; half of it for four times as many, down to an eighth
 # More of them only where the p-value is near the level, and at last about 600 that are beyond it, or 120,000.
 _PURE_DRAWS, _PURE_TAIL, _MOST_PURE = (2_000, 12_000), 600, 120_000
 _PURE_BATCH = 12_000
 _MISLED = 1e-3  # the chance that so many draws make a p-value too small, or show too soon that it is above the level
 _LARGEST_PURE = 30.0
-_TIES, _HAIR = 1e-4, 1e-9
+_TIES, _HAIR, _NONE = 1e-4, 1e-9, 1e-300
 
 
 def pure_step(bits: int) -> float:
     """Return the step of the grid of pure epsilons for so many coins.
 
-    >>> PURE_STEP / pure_step(1_000), PURE_STEP / pure_step(30_000), PURE_STEP / pure_step(1_000_000)
+    >>> PURE_STEP / pure_step(1_000), PURE_STEP / pure_step(4_000), PURE_STEP / pure_step(1_000_000)
     (1.0, 2.0, 8.0)
     """
-    return PURE_STEP * 0.5 ** max(0, round(math.log2(bits / 10_000) / 2))
+    return PURE_STEP * 0.5 ** min(3, max(0, round(math.log2(bits / 1_000) / 2)))
 
 
 def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, alpha: float) -> float:
@@ -283,8 +284,10 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
     hits = guesses.chances(epsilon)
     if sets[0].correct == guesses.bits:  # nothing else is as large
         return float(np.exp(counts @ np.log(hits)))
-    odds = _mean_odds(guesses, epsilon)
-    least = float(_statistic(_right(sets), sets, odds))
+    law = _Law.of(guesses, epsilon)
+    least = float(law.statistic(_right(sets)))
+    if least < _TIES * math.log(len(sets)) + _HAIR:  # no set has more right ones than on average
+        return 1.0
     larger = drawn = 0
     for batch, enough in enumerate((*_PURE_DRAWS, min(_MOST_PURE, math.ceil(_PURE_TAIL / alpha)))):
         rng = np.random.default_rng([guesses.bits, round(epsilon / PURE_STEP * 2**20), batch])
@@ -296,12 +299,12 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
                 for count, hit in zip(counts, hits, strict=True)
             ]
             right = np.stack(bits, axis=1, dtype=np.float64) @ belongs.T
-            larger += int(np.count_nonzero(_statistic(right, sets, odds) >= least - _HAIR))
+            larger += int(np.count_nonzero(law.statistic(right) >= least - _HAIR))
             drawn += size
         result = float(upper_limit(larger, drawn, _MISLED))
         if result <= alpha or lower_limit(larger, drawn, _MISLED) > alpha:
             break
-    return min(result, _by_sum(least, len(sets)))
+    return min(result, law.by_sum(least))
 
 
 def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
@@ -316,10 +319,11 @@ def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> t
     most = round(_LARGEST_PURE / unit)
 
     def telling(step: int) -> int:
-        return int(exponents(_right(used), used, _mean_odds(guesses, step * unit)).argmax())
+        return int(_Law.of(guesses, step * unit).exponents(_right(used)).argmax())
 
     def clear(step: int) -> bool:
-        return _by_sum(_statistic(_right(used), used, _mean_odds(guesses, step * unit)), len(used)) > alpha
+        law = _Law.of(guesses, step * unit)
+        return law.by_sum(float(law.statistic(_right(used)))) > alpha
 
     def accepts(step: int) -> bool:
         return pure_p_value(guesses, used, epsilon=step * unit, alpha=alpha) > alpha
@@ -336,23 +340,45 @@ def _right(sets: Sequence[GuessSet]) -> npt.NDArray[np.int64]:
     return np.array([item.correct for item in sets])
 
 
-def _mean_odds(guesses: Guesses, epsilon: float) -> Floats:
-    """Return the log-odds of the mean probability of each set's guesses to be right, at most; shape (sets,)."""
-    counts, belongs = guesses.cells
-    hits = belongs @ (counts * guesses.chances(epsilon))
-    return np.asarray(special.logit(hits / (belongs @ counts)))
+class _Law(NamedTuple):
+    """Sets of independent guesses.
 
+    Attributes:
+        sets: The sets.
+        log_odds: Shape (sets,), of the mean of the probabilities of a set's guesses to be right.
+        scale: Shape (sets,), the variance of as many coins of that mean by the variance of the set's, 1 or more.
+    """
 
-def _statistic(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: Floats) -> Floats:
-    every = exponents(right, sets, log_odds)
-    most = every.max(axis=-1, keepdims=True)
-    return np.asarray(
-        (most + _TIES * (most + np.log(np.exp(every - most).sum(axis=-1, keepdims=True))))[..., 0]
-    )
+    sets: Sequence[GuessSet]
+    log_odds: Floats
+    scale: Floats
 
+    @classmethod
+    def of(cls, guesses: Guesses, epsilon: float) -> "_Law":
+        """Return the law that dominates the right guesses."""
+        counts, belongs = guesses.cells
+        hits = guesses.chances(epsilon)
+        mean, variance = (
+            belongs @ (counts * each) / (belongs @ counts) for each in (hits, hits * (1 - hits))
+        )
+        return cls(guesses.sets, special.logit(mean), (mean * (1 - mean) + _NONE) / (variance + _NONE))
 
-def _by_sum(statistic: float | Floats, sets: int) -> float:
-    return sets * math.exp(-(float(statistic) - _TIES * math.log(sets)) / (1 + _TIES))
+    def exponents(self, right: npt.NDArray[Any]) -> Floats:
+        """Return E above of each set; shape as that of the right guesses, (..., sets)."""
+        return self.scale * exponents(right, self.sets, self.log_odds)
+
+    def statistic(self, right: npt.NDArray[Any]) -> Floats:
+        """Return T above; shape that of the right guesses without the last axis."""
+        every = self.exponents(right)
+        most = every.max(axis=-1, keepdims=True)
+        return np.asarray(
+            (most + _TIES * (most + np.log(np.exp(every - most).sum(axis=-1, keepdims=True))))[..., 0]
+        )
+
+    def by_sum(self, statistic: float) -> float:
+        """Return the limit above of the chance of so large a statistic, by the sum over the sets."""
+        most = (statistic - _TIES * math.log(len(self.sets))) / (1 + _TIES)
+        return float(np.exp(-most / self.scale).sum())
 
 
 def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: float | Floats) -> Floats:

@@ -179,12 +179,11 @@ class Guesses:
         return self._kinds.counts, self._kinds.belongs
 
     def chances(self, epsilon: float) -> Floats:
-        """Return a probability for the guesses of each cell under (epsilon, 0)-DP: as right as independent coins of it they are at most.
+        """Return a probability for each cell whose independent coins dominate its right guesses under (epsilon, 0)-DP; shape (c,).
 
-        Of n independent coins the number of successes is stochastically below Bin(n, q), (1 - q)^n the product of their 1 - q_i
-        (Boland, Singh and Cukic 2002). Within `_WIDTH` of log-odds that is less than _WIDTH^2/24 nats above their mean: with s
-        the variance of the log-odds, of the means of log(1 - q_i) and of q_i the first is smaller by q s/2, in log-odds, and
-        s is _WIDTH^2/12 where they are spread evenly.
+        The number of successes of n independent coins is stochastically below Bin(n, q), (1 - q)^n the product of their 1 - q_i
+        (Boland, Singh and Cukic 2002). In log-odds that q lies about q s/2 above the mean of the q_i, s the variance of their
+        log-odds, which is _WIDTH^2/12 where these are spread evenly: 0.003 q.
 
         Args:
             epsilon: 0 or more, in nats.

@@ -124,7 +124,7 @@ def one_run_bound(
         split: How membership was decided. `RandomSplit` gives the replace-one adjacency, `BernoulliSplit` the
             add/remove adjacency, `UnknownSplit` an estimate without a value and the reason. A stratified
             `RandomSplit` pairs within the strata named by ``losses.group``. Of unequal coins so many are kept for a
-            bound at a delta above 0 that the rest are fair; at delta 0 all are guessed, by a Poisson-binomial law.
+            bound at a delta above 0 that the rest are fair; at delta 0 all are guessed by their own odds, which refutes more in simulations.
         delta: In [0, 1).
         confidence: In (0, 1).
         rng: Draws the pairs, breaks ties and thins.

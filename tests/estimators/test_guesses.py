@@ -56,12 +56,16 @@ ORDERS = {
 
 
 def statistic(right, sets, chances):
-    """The largest r KL(v/r || q) of sets given as lists of positions, with more than q right; the log of their sum breaks ties."""
+    """The largest r KL(v/r || q) of sets given as lists of positions, with more than q right; the log of their sum breaks ties.
+
+    Each by the variance of r coins of the mean q over that of its own.
+    """
     found = []
     for chosen in sets:
         share, q, size = right[chosen].mean(), chances[chosen].mean(), len(chosen)
         miss = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - q))
-        found.append(size * (share * math.log(share / q) + miss) if share > q + 1e-12 else 0.0)
+        scale = q * (1 - q) / (chances[chosen] * (1 - chances[chosen])).mean()
+        found.append(scale * size * (share * math.log(share / q) + miss) if share > q + 1e-12 else 0.0)
     return max(found) + 1e-4 * math.log(sum(map(math.exp, found)))
 
 

@@ -211,12 +211,18 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
     assert highest["correct"] == (~is_member[375:]).sum()
     prior, sets = np.log([0.8 / 0.2, 0.2 / 0.8]), len(rows)
 
+    def scaled(epsilon, row):
+        """Chernoff's exponent of a row, as if its variance were that of equal coins, and the factor that makes it so."""
+        inside, size = row.get("inside", 0), row["guesses"]
+        parts, chance = np.array([inside, size - inside]) / size, special.expit(epsilon + prior)
+        q = parts @ chance
+        factor, right = q * (1 - q) / (parts @ (chance * (1 - chance))), max(row["correct"] / size, q)
+        return factor * size * special.rel_entr([right, 1 - right], [q, 1 - q]).sum(), factor
+
     def below_sum(epsilon, row):
-        """How far the sum over the sets by Chernoff is from 5%: the joint p-value is not larger."""
-        inside, size, right = row.get("inside", 0), row["guesses"], row["correct"]
-        q = np.array([inside, size - inside]) @ special.expit(epsilon + prior) / size
-        law = np.array([max(right, q * size), min(size - right, size - q * size)]) / size
-        return math.log(1.001 * sets / 0.05) - size * special.rel_entr(law, [q, 1 - q]).sum()
+        """How far the sum over the sets is from 5%: the joint p-value is not larger."""
+        exponent, _ = scaled(epsilon, row)
+        return 1.001 * sum(math.exp(-exponent / scaled(epsilon, other)[1]) for other in rows.values()) - 0.05
 
     least = max(
         optimize.brentq(below_sum, 0, 50, args=(row,)) for row in rows.values() if below_sum(0, row) < 0

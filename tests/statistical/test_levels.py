@@ -24,7 +24,7 @@ from auditor.estimators import (
     rejects,
 )
 from auditor.estimators.betting import Bets, Lines
-from auditor.estimators.guess_tests import PURE_STEP
+from auditor.estimators.guess_tests import pure_step
 from auditor.estimators.guesses import of_coins
 from auditor.estimators.joint_test import of_curve
 from auditor.theory import claimed_curve
@@ -129,7 +129,8 @@ def refutes(losses, split, rng, *, epsilon=None, finv=None):
             rejects(finv, bits=guesses.bits, **item, alpha=ALPHA / len(guesses.sets)) for item in counts
         )
     # The bound exceeds the claim only where the next point of its grid is refuted.
-    following = PURE_STEP * (math.floor(epsilon / PURE_STEP) + 1)
+    step = pure_step(guesses.bits)
+    following = step * (math.floor(epsilon / step) + 1)
     if guesses.fair:
         right, made = np.array([(item.correct, item.guesses) for item in guesses.sets]).T
         if (special.bdtrc(right + 0.0, made, special.expit(following))[right > 0] > ALPHA).all():
