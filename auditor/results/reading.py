@@ -377,9 +377,16 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
     names, limits, point, behind = (findings.get(key) for key in ("names", "limits", "point", "reversed"))
     if names is None or (findings.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
+    differs = findings.get("differs", ("lower", "higher"))
+    for end, shown in (
+        ("lower", point or {*names} - {"auc.upper", "epsilon_bound.one_run"}),
+        ("higher", behind or "auc.upper" in names),
+    ):
+        if shown and end not in differs:
+            yield f"must have {end!r} in differs beside what it shows"
     if behind and (point or {*names} - {"auc.upper"}):
         yield "must have reversed 0 beside a point and beside other names than auc.upper"
-    if limits is not None and {*limits} != {*names} & {"advantage", "auc"}:
+    if limits is not None and not {*names} & {"advantage", "auc"} <= {*limits} <= {*names}:
         yield "must have limits of advantage and auc where it names them, and no others"
     for name in names:
         above, guessing = name != "auc.upper", _GUESSING.get(name, 0.0)
