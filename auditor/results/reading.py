@@ -377,13 +377,6 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
     names, limits, point, behind = (findings.get(key) for key in ("names", "limits", "point", "reversed"))
     if names is None or (findings.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
-    differs = findings.get("differs", ("lower", "higher"))
-    for end, shown in (
-        ("lower", point or {*names} - {"auc.upper", "epsilon_bound.one_run"}),
-        ("higher", behind or "auc.upper" in names),
-    ):
-        if shown and end not in differs:
-            yield f"must have {end!r} in differs beside what it shows"
     if behind and (point or {*names} - {"auc.upper"}):
         yield "must have reversed 0 beside a point and beside other names than auc.upper"
     if limits is not None and not {*names} & {"advantage", "auc"} <= {*limits} <= {*names}:
@@ -399,6 +392,13 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
     coarse = result.data.get("disclosure") == Disclosure.PUBLIC  # its band is known at a few cuts
     if point is not None and not coarse and not _in_band(point, result):
         yield "has a point outside the band of the trade-off curve"
+    differs = findings.get("differs", ("lower", "higher"))
+    for end, shown in (
+        ("lower", point or {*names} - {"auc.upper", "epsilon_bound.one_run"}),
+        ("higher", behind or "auc.upper" in names),
+    ):
+        if shown and end not in differs:
+            yield f"must have {end!r} in differs beside what it shows"
 
 
 def _in_band(point: Any, result: document.Document) -> bool:
