@@ -154,7 +154,7 @@ def _of_auc(result: document.Document, words: Units) -> str:
 def _differs(end: str, result: document.Document) -> bool:
     """Whether some threshold shows that members have the lower losses, or the higher ones, if no number does."""
     together = document.shown_by(result)
-    return together is not None and end in together.get("differs", ())
+    return together is not None and end in (together.get("differs") or ())
 
 
 def _of_lower(result: document.Document, words: Units) -> str:
