@@ -98,7 +98,7 @@ def test_what_is_beyond_guessing_alone_is_told(audits):
             assert "by chance alone" in said.sentence or "may be above guessing by chance." in said.sentence
             named += not finite
         for output in (audit_text(result, width=10_000), markdown(result).replace("\\", ""), card(result)):
-            assert said.sentence in html.unescape(output)
+            assert said.sentence[:400] in html.unescape(output)  # a summary is cut
     assert named >= 3
 
 
