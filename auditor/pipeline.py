@@ -17,6 +17,7 @@ from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.fixed_ranks import rank_curves
 from auditor.estimators.gap import advantage
+from auditor.estimators.omnibus import omnibus
 from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
@@ -90,41 +91,75 @@ def audit(inputs: Inputs) -> AuditResult:
     return result
 
 
-# The statement of a headline: the strongest of these, since all of them hold together and share the error. The last two
-# are looked at where none of the others holds: they take longest.
+# The statement of a headline. Whether there is one is decided by a test for lower members at two thirds of the error, and
+# by one for higher members at a third: without any leak, one of them rejects with at most the error. Which limits then hold
+# together is another question, for it arises only where there is a leak. Each is wrong with at most a sixth of the error:
+# the bound, the point, the one-run bound; and with a twelfth at each end of the AUC and of both advantages. Together:
+#
+# * members lie nowhere lower (F1 <= F0): 2/3 for the first test, without which nothing says that they do; 1/12 for the upper
+#   end of the AUC, 1/12 for the reversed advantage, 1/6 for the one-run bound, which may be above a true epsilon;
+# * members lie nowhere higher (F1 >= F0): 1/3 for the second test; 1/6 + 1/6 + 1/12 + 1/12 for the bound, the point, the AUC
+#   and the advantage, 1/6 for the one-run bound;
+# * both happen: 1/2 + 1/6 + 1/6 for all limits.
+#
+# So no law lets a false statement appear with more than the error, whichever statement is chosen. An epsilon of 0 of the
+# training makes members and others exchangeable where they were drawn alike, so its bound needs the tests too.
 _HALF = 0.5
+_SHARES = {"lower": 2 / 3, "higher": 1 / 3}
+# Of the tests by draws, which have no smaller p-values: below, the limits alone decide, whose errors sum to 5/6.
+_LEAST_ERROR = 0.0075
+_CERTIFIED, _ONE_RUN = "epsilon_bound.clopper_pearson", "epsilon_bound.one_run"
 
 
 def shown_together(evidence: Evidence) -> dict[str, Any]:
     """Return which findings hold at the confidence of the audit with all of them together.
 
-    Members count as draws, whether or not all of them were scored. ``names`` are those of estimates whose lower limit is
-    beyond the values of guessing (``auc.upper``: whose upper one is), each at a sixth of the error, and ``limits`` are some
-    of those limits. ``point`` is the point of a band at every threshold at once that is furthest from guessing, or None.
-    ``reversed`` is the lower limit of the advantage of an attacker who accuses at high losses, or 0.
+    Members count as draws, whether or not all of them were scored. ``differs`` has "lower" if members have lower losses than
+    others at some threshold, and "higher" if they have higher ones: by `omnibus`, without which nothing else is shown.
+    ``names`` are those of estimates whose lower limit is beyond the values of guessing (``auc.upper``: whose upper one is),
+    each at a sixth of the error, and ``limits`` are some of those limits. ``point`` is the point of a band at every threshold
+    at once that is furthest from guessing, or None. ``reversed`` is the lower limit of the advantage of an attacker who
+    accuses at high losses, or 0.
     """
-    level = (1 - evidence.setting.confidence) / evidence.looks
+    alpha, losses = 1 - evidence.setting.confidence, evidence.losses
+    differs, names = list(_SHARES), list[str]()
+    if alpha >= _LEAST_ERROR:
+        p_values = omnibus(losses, rng=evidence.rng("omnibus"))
+        differs = [name for name, p in zip(differs, p_values, strict=True) if p <= _SHARES[name] * alpha]
+    found: dict[str, Any] = {"looks": evidence.looks, "differs": differs, "names": names, "limits": {}}
+    found |= {"point": None, "reversed": 0.0}
+    if not differs:
+        return found
+    level = alpha / evidence.looks
     stricter = replace(evidence.setting, confidence=1 - level, coverage=Sample())
-    again = replace(evidence, setting=stricter, estimators=())
-    counts, losses, area = evidence.counts, evidence.losses, evidence.estimate("auc")
-    sizes, confidence = (losses.n_member, losses.n_nonmember), stricter.confidence
+    again, confidence = replace(evidence, setting=stricter, estimators=()), stricter.confidence
+    sizes, area = (losses.n_member, losses.n_nonmember), evidence.estimate("auc")
     low, high = interval(area.value or 0.0, area.details["placements"], sizes=sizes, alpha=level)
-    gain = advantage(counts, confidence=confidence).lower or 0.0
-    point = furthest(simultaneous_band(losses, confidence=confidence, coverage=Sample()))
-    limits = {"advantage": gain} if gain > 0 else {}
-    limits |= {"auc": low} if low > _HALF else {}
-    names, behind = [*limits, *(["auc.upper"] if high < _HALF else [])], 0.0
-    if _bound_is_shown(evidence, again, level):
-        names.insert(0, "epsilon_bound.clopper_pearson")
-    if not names and point is None:
-        names = [row.name for row in mechanism_bound(again) if _positive(row)]
-    if point is None and (not names or names == ["auc.upper"]):
-        behind = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
-    return {"looks": evidence.looks, "names": names, "limits": limits, "point": point, "reversed": behind}
+    if "lower" in differs:
+        gain = advantage(evidence.counts, confidence=confidence).lower or 0.0
+        found["limits"] = {"advantage": gain} if gain > 0 else {}
+        found["limits"] |= {"auc": low} if low > _HALF else {}
+        found["point"] = furthest(simultaneous_band(losses, confidence=confidence, coverage=Sample()))
+        names += [_CERTIFIED] if _bound_is_shown(evidence, again, level) else []
+        names += found["limits"]
+    names += ["auc.upper"] if "higher" in differs and high < _HALF else []
+    if found["point"] is None and not found["limits"]:  # then a bound leads, which takes longest
+        rows = certified_bound(again)[:1] if _CERTIFIED in names else mechanism_bound(again)
+        found["limits"] = {row.name: row.lower for row in rows if _positive(row)}
+        names += {*found["limits"]} - {*names}
+    if "higher" in differs and found["point"] is None and names in ([], ["auc.upper"]):
+        found["reversed"] = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
+    if alpha < _LEAST_ERROR:
+        lower, higher = (
+            found["point"] or {*names} - {"auc.upper", _ONE_RUN},
+            found["reversed"] or "auc.upper" in names,
+        )
+        found["differs"] = [name for name, shown in zip(_SHARES, (lower, higher), strict=True) if shown]
+    return found
 
 
 def _bound_is_shown(evidence: Evidence, again: Evidence, level: float) -> bool:
-    row = evidence.estimate("epsilon_bound.clopper_pearson")
+    row = evidence.estimate(_CERTIFIED)
     bound = row.details.get("as_draws", {**row.details, "value": row.value})
     if not bound["value"]:
         return False

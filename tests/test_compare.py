@@ -79,3 +79,35 @@ def test_the_power_to_reject_a_curve_counts():
     assert judge(CLAIM, unable).verdict is Verdict.INCONCLUSIVE
     assert power(CERTIFIED, able, CLAIM, sizes=(1000, 1000), looks=1).status is Status.OK
     assert power(CERTIFIED, unable, CLAIM, sizes=(1000, 1000), looks=1).status is Status.WARN
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "curve", "beyond"),
+    [
+        (1.2, {}, False),
+        (2.0, {}, True),
+        (2.0, {"score_could": True}, False),
+        (2.0, {"score_could": False}, True),
+    ],
+)
+def test_a_score_that_could_not_refute_says_so(epsilon, curve, beyond):
+    """A claim above what this score shows with any number of records stays not refuted, and the reason says so."""
+    details = {"ceiling": 5.0, "ceiling_of_score": 1.3, "claimed_curve": curve}
+    found = judge(
+        dataclasses.replace(CLAIM, value=epsilon),
+        dataclasses.replace(BOUND, value=0.5, lower=0.5, details=details),
+    )
+    assert found.verdict is Verdict.NOT_REFUTED
+    assert ("with any number of records: it shows at most 1.3." in found.reason) is beyond
+
+
+def test_a_small_audit_says_what_its_score_shows():
+    """Beside a ceiling below the claim stands that of the score, if it is lower still."""
+    details = {"ceiling": 0.9, "ceiling_of_score": 0.2}
+    reason = judge(CLAIM, dataclasses.replace(BOUND, value=0.0, lower=0.0, details=details)).reason
+    assert "; this score, however many records it had, at most 0.2." in reason
+    equal = {"ceiling": 0.9, "ceiling_of_score": 0.9}
+    assert (
+        "this score"
+        not in judge(CLAIM, dataclasses.replace(BOUND, value=0.0, lower=0.0, details=equal)).reason
+    )

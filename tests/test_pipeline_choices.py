@@ -352,3 +352,14 @@ def test_classes_are_slices_of_a_collected_model(rng):
     assert ("group", "north") in found
     assert len({item.compared for item in found.values()}) == 1
     assert {kind for kind, _ in audited(labels)} == {"group", "percentile"}
+
+
+@pytest.mark.parametrize("looks", [1, 50])
+def test_a_finding_has_its_direction_at_any_error(leaky, looks):
+    """Lower members are found by the test of all losses, and at an error too small for its draws by the limits alone."""
+    shown = auditor.audit(leaky, looks=looks).data["shown"]
+    assert shown["differs"] == ["lower"]
+    assert "auc" in shown["limits"]
+    swapped = auditor.audit(leaky.swapped, looks=looks).data["shown"]
+    assert (swapped["differs"], swapped["names"]) == (["higher"], ["auc.upper"])
+    assert swapped["reversed"] > 0

@@ -163,6 +163,7 @@ BOUND, THREE = "epsilon_bound.clopper_pearson", ["epsilon_bound.clopper_pearson"
             )
         ),
         ({"point": {}}, "has a point outside the band"),
+        *(({"differs": x}, "must have 'lower' in differs") for x in ([], ["higher"])),
     ],
 )
 def test_findings_that_cannot_hold_together_are_refused(tmp_path, leaking, changed, words):

@@ -20,6 +20,7 @@ from auditor.core.values import (
     FittedPair,
     Floats,
     GoodnessOfFit,
+    Integers,
     Losses,
     Subject,
     weighted,
@@ -406,15 +407,19 @@ def noise_floor(
         index = ((values - low) * ((_BINS - 1) / (high - low))).astype(np.int32)
         counts += np.bincount(index, weights, minlength=_BINS).astype(np.int64)
     used = np.flatnonzero(counts)
-    centres, records = used / (_BINS - 1), int(counts.sum())
-    if records < _DRAWN_EXACTLY:
-        drawn = rng.multivariate_hypergeometric(
-            counts[used], losses.n_member, size=permutations, method="marginals"
-        )
-    else:  # more than NumPy draws: a coin for each record, for that the numbers then vary too moves no moment
-        drawn = rng.binomial(counts[used], losses.n_member / records, size=(permutations, used.size))
+    centres = used / (_BINS - 1)
+    drawn = relabelled(counts[used], losses.n_member, size=permutations, rng=rng)
     pairs = [(fit_gaussian(centres, row), fit_gaussian(centres, counts[used] - row)) for row in drawn]
     return gaussian_suprema(pairs, delta=delta, clip=clip)
+
+
+def relabelled(counts: Integers, members: int, *, size: int, rng: np.random.Generator) -> Integers:
+    """Return the members in each cell under so many random relabellings of all records; shape (size, cells)."""
+    records = int(counts.sum())
+    if records < _DRAWN_EXACTLY:
+        return rng.multivariate_hypergeometric(counts, members, size=size, method="marginals")
+    # More than NumPy draws: a coin for each record, for that the numbers then vary too moves no moment.
+    return np.asarray(rng.binomial(counts, members / records, size=(size, counts.size)))
 
 
 # --- The Epsilon* of two normals without a few records, and with the other transform ---

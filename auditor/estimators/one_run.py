@@ -21,6 +21,7 @@ from auditor.estimators import guess_tests
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
+from auditor.estimators.limits import upper_limit
 from auditor.records.labels import PersonsFound, claim_reason
 
 
@@ -165,9 +166,11 @@ def bound_of(
         return Estimate.missing(_NAME, guesses.reason, method=method, subject=about, delta=delta)
     setting = Question(guesses, test, delta, alpha)
     bound, best = setting.bound(guesses.sets)
+    top, right = setting.bound(guesses.of_a_perfect_attack)[0], most_right(guesses.sets, alpha=alpha)
     details = {
         **guesses.details,
-        "ceiling": setting.bound(guesses.of_a_perfect_attack)[0],
+        "ceiling": top,
+        **({"ceiling_of_score": min(top, max(0.0, float(special.logit(right))))} if guesses.fair else {}),
         **best.details,
         "tried": [item.details for item in guesses.sets],
     }
@@ -175,6 +178,7 @@ def bound_of(
         details["pure"] = True
     if curve is not None:
         details["claimed_curve"] = setting.of_curve(curve, refuted=claimed is not None and bound > claimed)
+        details["claimed_curve"]["score_could"] = guess_tests.of_curve(curve)(right) > 1 - right
     if claimed is not None and isinstance(test, options.AnyGuesses):
         details["p_value"] = setting.p_value(claimed, bound)
     if claimed is not None and bound <= claimed:
@@ -190,6 +194,16 @@ def bound_of(
         assumptions=guesses.assumptions,
         details=details,
     )
+
+
+def most_right(sets: Sequence[GuessSet], *, alpha: float) -> float:
+    """Return the upper limit of the chance that a guess is right, over all sets at once.
+
+    Of fair coins, guesses that are right with chance p show no epsilon above logit p, however many there are: randomised
+    response with that epsilon gives the same guesses, so a test that refuted more would be wrong about it [own]. Nor do they
+    refute a curve that passes above its corner, a TPR of p at an FPR of 1 - p.
+    """
+    return max(float(upper_limit(item.correct, item.guesses, alpha / len(sets))) for item in sets)
 
 
 # --- Bound on the training algorithm if the scores of the records were independent draws ---

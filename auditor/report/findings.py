@@ -50,8 +50,8 @@ _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 def finding(result: document.Document) -> Statement:
     """Return the finding in plain words.
 
-    All tests share the error (`auditor.pipeline.shown_together`), so the strongest result may be reported, and many
-    tests do not make a finding more likely by chance.
+    One test decides whether there is a finding, and the limits share the error (`auditor.pipeline.shown_together`), so the
+    strongest result may be reported, and many numbers do not make a finding more likely by chance.
     """
     failed = failed_validity(result.checks)
     if result.altered:
@@ -66,7 +66,7 @@ def finding(result: document.Document) -> Statement:
         values = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
         return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **values))
     words = units(result.data)
-    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
+    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _OF_TRAINING
     for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
             return Statement(sign, sentence)
@@ -81,11 +81,11 @@ def _level(estimate: Estimate) -> str:
 
 
 def _above_zero(estimate: Estimate | None, result: document.Document) -> tuple[Estimate, float] | None:
-    """Return the estimate as evidence and its lower limit, if that is above 0 jointly with all other tests."""
+    """Return the estimate as evidence and its joint lower limit, if that is above 0."""
     row = metrics.as_evidence(estimate, result)
     if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
         return None
-    return row, row.lower
+    return row, _limit(row.name, row, result)
 
 
 def _is_shown(name: str, result: document.Document) -> bool:
@@ -113,9 +113,10 @@ def _of_rates(result: document.Document, words: Units, *, above: float = 0.0) ->
 
 
 def _limit(name: str, row: Estimate, result: document.Document) -> float:
-    """Return the joint lower limit; the row's own limit for older schema versions."""
+    """Return the joint lower limit; the row's own limit where it refutes the claim, and for older schema versions."""
     together = document.shown_by(result)
-    limits: Any = {} if together is None else together.get("limits", {})
+    refuted = result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE)
+    limits: Any = {} if together is None or refuted else together.get("limits", {})
     outcome: float = limits.get(name, row.lower)
     return outcome
 
@@ -124,7 +125,7 @@ def _of_advantage(result: document.Document, words: Units) -> str:
     outcome = _above_zero(document.find(result, "advantage"), result)
     if outcome is None:
         return ""
-    points = numbers.percent(_limit("advantage", outcome[0], result), toward="down").rstrip("%")
+    points = numbers.percent(outcome[1], toward="down").rstrip("%")
     return said("advantage", level=_level(outcome[0]), words=words, points=points)
 
 
@@ -150,12 +151,23 @@ def _of_auc(result: document.Document, words: Units) -> str:
     return f"{first} {rare or said('holds', level=Row(row).level)}"
 
 
+def _differs(end: str, result: document.Document) -> bool:
+    """Whether some threshold shows that members have the lower losses, or the higher ones, if no number does."""
+    together = document.shown_by(result)
+    return together is not None and end in (together.get("differs") or ())
+
+
+def _of_lower(result: document.Document, words: Units) -> str:
+    return said("lower", level=_confidence(result), words=words) if _differs("lower", result) else ""
+
+
 def _of_swapped_groups(result: document.Document, words: Units) -> str:
     row = metrics.as_evidence(document.find(result, "auc"), result)
     together = document.shown_by(result)
     behind = 0.0 if together is None else together["reversed"]
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
-    if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
+    by_number = behind > 0 or (by_ranks and _is_shown("auc.upper", result))
+    if row is None or not (by_number or _differs("higher", result)):
         return ""
     gain = f": an attacker who calls high losses members has an advantage of at least {numbers.percent(behind, toward='down')}"
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
@@ -191,11 +203,10 @@ def _of_swapped_runs(result: document.Document, _words: Units) -> str:
 
 # The first sentence that is not empty is reported.
 _LOOKS = (
-    *((_LEAK, look) for look in (_of_auc, _of_rates, _of_advantage, _of_bound)),
+    *((_LEAK, look) for look in (_of_auc, _of_rates, _of_advantage, _of_bound, _of_training, _of_lower)),
     (_REVERSED, _of_swapped_groups),
-    (_LEAK, _of_training),
-    (_REVERSED, _of_swapped_runs),
 )
+_OF_TRAINING = ((_LEAK, _of_training), (_REVERSED, _of_swapped_runs))
 
 
 def _bound_of(result: document.Document, role: Role) -> Estimate | None:
@@ -248,7 +259,7 @@ def _alone(result: document.Document) -> str:
         return ""
     level = numbers.percent(alone[0].confidence, toward="down")
     titles = ", ".join(metrics.describe(item).title for item in alone)
-    return said("alone", level=level, titles=titles, looks=together["looks"])
+    return said("alone", level=level, titles=titles)
 
 
 # --- Evidence by estimated odds of membership, and its conditions ---

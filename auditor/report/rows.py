@@ -24,7 +24,16 @@ from auditor.report.words import (
     worded,
 )
 from auditor.results import metrics
-from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
+from auditor.results.document import (
+    Document,
+    PolicyFound,
+    Slice,
+    ceiling,
+    ceiling_of_score,
+    detail,
+    find,
+    powerless,
+)
 
 _POINT = "point estimate"
 # Titles in a line of numbers.
@@ -131,7 +140,11 @@ class Row:
     def ceiling(self) -> str:
         """The ceiling in words; empty if the estimate has none."""
         top = ceiling(self.estimate)
-        return "" if top is None else f"ceiling {numbers.number(top, toward='down')}"
+        if top is None:
+            return ""
+        score = ceiling_of_score(self.estimate)
+        beside = "" if score is None else f", of this score {numbers.number(score, toward='up')}"
+        return f"ceiling {numbers.number(top, toward='down')}{beside}"
 
     @property
     def delta(self) -> str:

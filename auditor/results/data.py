@@ -26,11 +26,17 @@ class PointData(TypedDict):
     end: Literal["low", "high"]
 
 
-class LimitsData(TypedDict, total=False):
-    """Lower limits at a share of the error, of the quantities beyond guessing."""
-
-    advantage: Rate
-    auc: Rate
+# Lower limits at a share of the error, of the quantities beyond guessing; of a bound only where it leads.
+LimitsData = TypedDict(
+    "LimitsData",
+    {
+        "advantage": Rate,
+        "auc": Rate,
+        "epsilon_bound.clopper_pearson": NotNegative,
+        "epsilon_bound.one_run": NotNegative,
+    },
+    total=False,
+)
 
 
 class ShownData(TypedDict):
@@ -39,6 +45,7 @@ class ShownData(TypedDict):
     looks: Count
     names: list[str]
     reversed: NotNegative
+    differs: NotRequired[list[Literal["lower", "higher"]]]
     limits: NotRequired[LimitsData]
     point: NotRequired[PointData | None]
 

@@ -684,6 +684,12 @@ def ceiling(estimate: Estimate | None) -> float | None:
     return result
 
 
+def ceiling_of_score(estimate: Estimate | None) -> float | None:
+    """Return the largest bound by the guesses of this score with any number of records; None if not below the ceiling."""
+    top, score = ceiling(estimate), detail(estimate, "ceiling_of_score")
+    return None if top is None or score is None or score >= top else float(score)
+
+
 def powerless(estimate: Estimate | None) -> bool:
     """Whether this audit has too few records to certify a positive bound for any leak."""
     top = ceiling(estimate)

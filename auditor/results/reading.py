@@ -379,7 +379,7 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
     if behind and (point or {*names} - {"auc.upper"}):
         yield "must have reversed 0 beside a point and beside other names than auc.upper"
-    if limits is not None and {*limits} != {*names} & {"advantage", "auc"}:
+    if limits is not None and not {*names} & {"advantage", "auc"} <= {*limits} <= {*names}:
         yield "must have limits of advantage and auc where it names them, and no others"
     for name in names:
         above, guessing = name != "auc.upper", _GUESSING.get(name, 0.0)
@@ -392,6 +392,13 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
     coarse = result.data.get("disclosure") == Disclosure.PUBLIC  # its band is known at a few cuts
     if point is not None and not coarse and not _in_band(point, result):
         yield "has a point outside the band of the trade-off curve"
+    differs = findings.get("differs")  # None in a result of an earlier release
+    for end, shown in (
+        ("lower", point or {*names} - {"auc.upper", "epsilon_bound.one_run"}),
+        ("higher", behind or "auc.upper" in names),
+    ):
+        if differs is not None and shown and end not in differs:
+            yield f"must have {end!r} in differs beside what it shows"
 
 
 def _in_band(point: Any, result: document.Document) -> bool:

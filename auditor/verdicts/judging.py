@@ -21,6 +21,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 from auditor.estimators.adaptive import ADAPTIVE
 from auditor.results import metrics
+from auditor.results.document import ceiling_of_score
 
 _LEAST_P, _NEARLY_ONE = 1e-300, 1e-6  # of a p-value, and of the log of one that is nearly 1
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
@@ -274,16 +275,22 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f"The guesses are right more often than the claim allows: its whole trade-off curve is rejected {level}. By"
             f" itself the bound on epsilon, {least} ({at}), would not refute it."
         )
+    of_score = ceiling_of_score(estimate)
+    shown = "" if of_score is None else number(of_score, toward="up")
     if ceiling <= claimed and not curve.get("could_have_been"):
         needed = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
         return Verdict.INCONCLUSIVE, (
             f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
-            f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
+            f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at})"
+            f"{f'; this score, however many records it had, at most {shown}' if shown else ''}.{needed}"
         )
     result = f"epsilon at least {least}" if bound > 0 else "no evidence of an epsilon above 0"
     within = "The guesses are not right more often than the claim allows"
     said = within if ceiling <= claimed else f"Measured: {result}"
-    return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
+    beyond = of_score is not None and of_score <= claimed and not curve.get("score_could")
+    unable = f" This score could not have refuted the claim with any number of {_unit(estimate)}: it shows at most {shown}."
+    smallest = f"{_smallest(estimate, top)}{unable if beyond else ''}"
+    return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{smallest} {_NO_PROOF}"
 
 
 def _smallest(estimate: Estimate, top: str) -> str:

@@ -115,10 +115,27 @@ APART = Losses(*FAR_SIDES, group=PerGroup(np.zeros(300, int), np.ones(300, int))
 def test_every_test_has_a_ceiling_that_a_perfect_attack_reaches(rng, test, split, adjacency):
     """A perfect attack reaches the ceiling of each test; the reverse gives 0, no bound for it, and so do constant losses."""
     found = one_run_bound(FAR, split=split, delta=1e-5, rng=rng, test=test)
-    assert found.value == found.lower == found.details["ceiling"] > 3
+    assert found.value == found.lower == found.details["ceiling"] == found.details["ceiling_of_score"] > 3
     assert (found.confidence, found.adjacency, found.subject) == (0.95, adjacency, Subject.MECHANISM)
     for losses in (REVERSE, CONSTANT):
         assert one_run_bound(losses, split=split, delta=1e-5, rng=rng, test=test).value == 0
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_the_ceiling_of_a_score_is_that_of_its_share_of_right_guesses(rng, test):
+    """It is the logit of the largest exact upper limit of that share; more guesses, as often right, certify less."""
+    losses = Losses(member=rng.normal(-0.05, 1, 3000), nonmember=rng.normal(0, 1, 3000))
+    found = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng, test=test)
+    tried, level = found.details["tried"], 0.05 / len(found.details["tried"])
+    rates = [
+        stats.binomtest(item["correct"], item["guesses"]).proportion_ci(1 - 2 * level, method="exact").high
+        for item in tried
+    ]
+    top = special.logit(max(rates))
+    assert found.details["ceiling_of_score"] == pytest.approx(top)
+    assert found.value <= top < found.details["ceiling"] / 2
+    counts = {"bits": 10**5, "guesses": 10**5, "correct": int(max(rates) * 10**5)}
+    assert 0.9 * top < epsilon_bound(**counts, delta=1e-5, alpha=0.05) <= top
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,18 @@ def test_it_agrees_with_itself(audits, monkeypatch):
         assert not re.search(r"not shown|(?<![\d.])0%|guessing would", told), told
         assert any("remember less" in line for line in shown.now)
         looked = result.data["shown"]
-        assert looked["point"] is not None or looked["names"]
+        assert looked["differs"]
+        assert looked["point"] is not None or looked["names"] or "lower" in looked["differs"]
     assert seen >= {"Leakage found", "No evidence of leakage", "Too few to tell", "The wrong way round"}
 
 
 def test_what_is_beyond_guessing_alone_is_told(audits):
     """Where nothing is found, each number whose own limit is beyond guessing is named, and that it may be chance, everywhere."""
     named = 0
-    for result in audits:
+    nothing = {"looks": 6, "differs": [], "names": [], "limits": {}, "point": None, "reversed": 0.0}
+    alone = [result for result in audits if not result.slices][:15]  # no group that leads
+    quiet = (replace(result, data={**result.data, "shown": nothing}) for result in alone)
+    for result in (*audits, *quiet):
         said, shown = finding(result), view_of(result)
         if said.sign.word not in ("No evidence of leakage", "Too few to tell"):
             continue
@@ -94,7 +98,7 @@ def test_what_is_beyond_guessing_alone_is_told(audits):
             assert "by chance alone" in said.sentence or "may be above guessing by chance." in said.sentence
             named += not finite
         for output in (audit_text(result, width=10_000), markdown(result).replace("\\", ""), card(result)):
-            assert said.sentence in html.unescape(output)
+            assert said.sentence[:400] in html.unescape(output)  # a summary is cut
     assert named >= 3
 
 
