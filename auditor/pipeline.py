@@ -12,6 +12,7 @@ from auditor.curves import views
 from auditor.curves.cells import Partition, few_decide
 from auditor.curves.tradeoff import count
 from auditor.curves.views import Histogram, NamedCurve
+from auditor.estimators.adaptive import ADAPTIVE
 from auditor.estimators.band import furthest, measured as measured_lines, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
@@ -91,22 +92,23 @@ def audit(inputs: Inputs) -> AuditResult:
     return result
 
 
-# The statement of a headline. Whether there is one is decided by a test for lower members at two thirds of the error, and
-# by one for higher members at a third: without any leak, one of them rejects with at most the error. Which limits then hold
-# together is another question, for it arises only where there is a leak. Each is wrong with at most a sixth of the error:
-# the bound, the point, the one-run bound; and with a twelfth at each end of the AUC and of both advantages. Together:
+# The statement of a headline. Whether there is one is decided by a test for lower members at .6 of the error, by one for
+# higher members at .3, and by bets on learnt guesses at .1, which find what no threshold shows: without any leak, one of them
+# rejects with at most the error. Which limits then hold together is another question, for it arises only where there is a
+# leak. Each is wrong with at most a seventh of the error: the bound, the point, the one-run bound; and with a fourteenth at
+# each end of the AUC and of both advantages. Together, with the .1 of the bets:
 #
-# * members lie nowhere lower (F1 <= F0): 2/3 for the first test, without which nothing says that they do; 1/12 for the upper
-#   end of the AUC, 1/12 for the reversed advantage, 1/6 for the one-run bound, which may be above a true epsilon;
-# * members lie nowhere higher (F1 >= F0): 1/3 for the second test; 1/6 + 1/6 + 1/12 + 1/12 for the bound, the point, the AUC
-#   and the advantage, 1/6 for the one-run bound;
-# * both happen: 1/2 + 1/6 + 1/6 for all limits.
+# * members lie nowhere lower (F1 <= F0): .6 for the first test, without which nothing says that they do; 1/14 for the upper
+#   end of the AUC, 1/14 for the reversed advantage, 1/7 for the one-run bound, which may be above a true epsilon: .99;
+# * members lie nowhere higher (F1 >= F0): .3 for the second test; 1/7 + 1/7 + 1/14 + 1/14 for the bound, the point, the AUC
+#   and the advantage, 1/7 for the one-run bound: .98;
+# * both happen: 1/2 + 1/7 + 1/7 for all limits at most, .89.
 #
 # So no law lets a false statement appear with more than the error, whichever statement is chosen. An epsilon of 0 of the
 # training makes members and others exchangeable where they were drawn alike, so its bound needs the tests too.
 _HALF = 0.5
-_SHARES = {"lower": 2 / 3, "higher": 1 / 3}
-# Of the tests by draws, which have no smaller p-values: below, the limits alone decide, whose errors sum to 5/6.
+_SHARES = {"lower": 0.6, "higher": 0.3}
+# Of the tests by draws, which have no smaller p-values: below, the limits alone decide, whose errors sum to .89 at most.
 _LEAST_ERROR = 0.0075
 _CERTIFIED, _ONE_RUN = "epsilon_bound.clopper_pearson", "epsilon_bound.one_run"
 
@@ -117,7 +119,7 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     Members count as draws, whether or not all of them were scored. ``differs`` has "lower" if members have lower losses than
     others at some threshold, and "higher" if they have higher ones: by `omnibus`, without which nothing else is shown.
     ``names`` are those of estimates whose lower limit is beyond the values of guessing (``auc.upper``: whose upper one is),
-    each at a sixth of the error, and ``limits`` are some of those limits. ``point`` is the point of a band at every threshold
+    each at a seventh of the error or by bets at a tenth, and ``limits`` are some of those limits. ``point`` is the point of a band at every threshold
     at once that is furthest from guessing, or None. ``reversed`` is the lower limit of the advantage of an attacker who
     accuses at high losses, or 0.
     """
@@ -128,8 +130,11 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
         differs = [name for name, p in zip(differs, p_values, strict=True) if p <= _SHARES[name] * alpha]
     found: dict[str, Any] = {"looks": evidence.looks, "differs": differs, "names": names, "limits": {}}
     found |= {"point": None, "reversed": 0.0}
+    learnt = next((row.details.get("shown", 0.0) for row in evidence.estimates if row.name == ADAPTIVE), 0.0)
+    if learnt > 0:
+        names.append(ADAPTIVE)
     if not differs:
-        return found
+        return found | ({"limits": {ADAPTIVE: learnt}} if names else {})
     level = alpha / evidence.looks
     stricter = replace(evidence.setting, confidence=1 - level, coverage=Sample())
     again, confidence = replace(evidence, setting=stricter, estimators=()), stricter.confidence
@@ -147,11 +152,12 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
         rows = certified_bound(again)[:1] if _CERTIFIED in names else mechanism_bound(again)
         found["limits"] = {row.name: row.lower for row in rows if _positive(row)}
         names += {*found["limits"]} - {*names}
-    if "higher" in differs and found["point"] is None and names in ([], ["auc.upper"]):
+    found["limits"] |= {ADAPTIVE: learnt} if learnt > 0 else {}
+    if "higher" in differs and found["point"] is None and {*names} <= {"auc.upper", ADAPTIVE}:
         found["reversed"] = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
     if alpha < _LEAST_ERROR:
         lower, higher = (
-            found["point"] or {*names} - {"auc.upper", _ONE_RUN},
+            found["point"] or {*names} - {"auc.upper", _ONE_RUN, ADAPTIVE},
             found["reversed"] or "auc.upper" in names,
         )
         found["differs"] = [name for name, shown in zip(_SHARES, (lower, higher), strict=True) if shown]

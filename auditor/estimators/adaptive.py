@@ -41,6 +41,7 @@ from auditor.records.features import CLASSIFIERS, Table, classified, encoded
 ADAPTIVE = "epsilon_bound.adaptive"
 _METHOD = "one-run audit on {}; bets on guesses learnt from revealed coins"
 _ALL = "all"  # scores, and features, together
+_OF_HEADLINE = 0.1  # of the error: see `auditor.pipeline.shown_together`
 _FAIR, _HAIR = 0.5, 1e-9
 _STEP, _LARGEST = 1 / 32, 16.0
 _GRID = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)  # of epsilon, in nats
@@ -239,6 +240,7 @@ def adaptive_bound(evidence: Evidence) -> tuple[Estimate, ...]:
         "coins": coins.heads.size,
         "ceiling": largest_refuted(log_wealth(coins, [Shares(outside.astype(np.float64))])[0], alpha),
         "pure": True,
+        "shown": largest_refuted(wealth[0], _OF_HEADLINE * (1 - evidence.setting.confidence)),
         **({"scores": named} if len(named) > 1 else {}),
     }
     if claim is not None and claim.value is not None and claim.value <= _LARGEST:

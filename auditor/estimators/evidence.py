@@ -85,7 +85,7 @@ class Evidence:
         return replace(result.take(member=selected[:n], nonmember=selected[n:], step=step), inclusion=None)
 
     # Findings that share the error of a headline: see `auditor.pipeline.shown_together`.
-    looks: ClassVar[int] = 6
+    looks: ClassVar[int] = 7
 
     def rng(self, step: str) -> np.random.Generator:
         """Return the random numbers of one step, the same at every call.

@@ -115,7 +115,7 @@ def _of_rates(result: document.Document, words: Units, *, above: float = 0.0) ->
 def _limit(name: str, row: Estimate, result: document.Document) -> float:
     """Return the joint lower limit; the row's own limit where it refutes the claim, and for older schema versions."""
     together = document.shown_by(result)
-    refuted = result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE)
+    refuted = result.verdict is Verdict.REFUTED and name == getattr(metrics.judging(result), "name", None)
     limits: Any = {} if together is None or refuted else together.get("limits", {})
     outcome: float = limits.get(name, row.lower)
     return outcome
@@ -173,8 +173,8 @@ def _of_swapped_groups(result: document.Document, words: Units) -> str:
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
-def _of_training(result: document.Document, _words: Units) -> str:
-    outcome = _above_zero(_bound_of(result, Role.JUDGE), result)
+def _of_training(result: document.Document, _words: Units, by: Estimate | None = None) -> str:
+    outcome = _above_zero(by or _bound_of(result, Role.JUDGE), result)
     if outcome is None:
         return ""
     bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.as_stated(outcome[0].delta)}"
@@ -182,6 +182,11 @@ def _of_training(result: document.Document, _words: Units) -> str:
         "odds_factor", factor=numbers.number(math.exp(min(outcome[1], _MOST)), toward="down", digits=2)
     )
     return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency}). {factor}"
+
+
+def _of_learnt(result: document.Document, words: Units) -> str:
+    bound = document.find(result, "epsilon_bound.adaptive")
+    return _of_training(result, words, bound) if bound is not None else ""
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:
@@ -203,7 +208,10 @@ def _of_swapped_runs(result: document.Document, _words: Units) -> str:
 
 # The first sentence that is not empty is reported.
 _LOOKS = (
-    *((_LEAK, look) for look in (_of_auc, _of_rates, _of_advantage, _of_bound, _of_training, _of_lower)),
+    *(
+        (_LEAK, look)
+        for look in (_of_auc, _of_rates, _of_advantage, _of_bound, _of_training, _of_learnt, _of_lower)
+    ),
     (_REVERSED, _of_swapped_groups),
 )
 _OF_TRAINING = ((_LEAK, _of_training), (_REVERSED, _of_swapped_runs))

@@ -377,7 +377,8 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
     names, limits, point, behind = (findings.get(key) for key in ("names", "limits", "point", "reversed"))
     if names is None or (findings.get("looks") or 0) < 1 or behind is None or not 0 <= behind <= 1:
         yield "must have a list of names, looks of 1 or more, and reversed from 0 to 1"
-    if behind and (point or {*names} - {"auc.upper"}):
+    of_training = {"epsilon_bound.one_run", "epsilon_bound.adaptive"}
+    if behind and (point or {*names} - {"auc.upper", "epsilon_bound.adaptive"}):
         yield "must have reversed 0 beside a point and beside other names than auc.upper"
     if limits is not None and not {*names} & {"advantage", "auc"} <= {*limits} <= {*names}:
         yield "must have limits of advantage and auc where it names them, and no others"
@@ -394,7 +395,7 @@ def _never_shown(result: document.Document, findings: Any) -> Iterator[str]:
         yield "has a point outside the band of the trade-off curve"
     differs = findings.get("differs")  # None in a result of an earlier release
     for end, shown in (
-        ("lower", point or {*names} - {"auc.upper", "epsilon_bound.one_run"}),
+        ("lower", point or {*names} - {"auc.upper", *of_training}),
         ("higher", behind or "auc.upper" in names),
     ):
         if differs is not None and shown and end not in differs:

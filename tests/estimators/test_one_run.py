@@ -226,7 +226,7 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
     lowest, highest = rows["lowest losses", 250], rows["highest losses", 125]
     assert lowest["correct"] == is_member[:250].sum()
     assert highest["correct"] == (~is_member[375:]).sum()
-    prior, sets = np.log([0.8 / 0.2, 0.2 / 0.8]), len(rows)
+    prior = np.log([0.8 / 0.2, 0.2 / 0.8])
 
     def scaled(epsilon, row):
         """Chernoff's exponent of a row, as if its variance were that of equal coins, and the factor that makes it so."""
