@@ -132,11 +132,10 @@ def test_the_quotes_of_our_auditors_are_in_our_source():
             assert adapter.quote in " ".join(text.split())
 
 
-def test_the_league_runs(tmp_path, capsys, monkeypatch):
+def test_the_league_runs(tmp_path, capsys):
     """Two auditors of this environment at two draws give a page, a table of every law and size, and two figures."""
-    monkeypatch.setattr(run, "SIZES", (20, 40))
-    monkeypatch.setattr(run.Adapter, "draws", (2, 2), raising=False)
-    run.main(["--draws", "2", "--auditors", "auditor, Melded", "auditor, one run", "--out", str(tmp_path)])
+    names = "auditor, Melded", "auditor, one run"
+    run.main(["--draws", "2", "--sizes", "100", "1000", "--auditors", *names, "--out", str(tmp_path)])
     assert "44 rows" in capsys.readouterr().out  # 12 laws and 10, at two sizes
     rows = list(csv.DictReader((tmp_path / "league.csv").read_text(encoding="utf-8").splitlines()))
     assert list(rows[0])[:3] == ["auditor", "law", "size"]
@@ -156,5 +155,5 @@ def test_a_peer_that_cannot_be_installed_is_not_run(tmp_path, monkeypatch):
         raise OSError("no such package")
 
     monkeypatch.setattr(run, "run", refused)
-    [(adapter, rows, versions)] = run.ran([peer], tmp_path, tmp_path, 2, 1)
+    [(adapter, rows, versions)] = run.ran([peer], tmp_path, tmp_path, sizes=[100], most=2, workers=1)
     assert (adapter.not_run, rows, versions) == ("no such package", [], {})

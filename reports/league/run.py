@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,8 +31,7 @@ from pages import page
 
 HERE = Path(__file__).parent
 DELTA, CONFIDENCE = 1e-5, 0.95
-SIZES = (100, 1_000, 10_000)
-_MOST = (200, 200, 100)  # draws at each size
+SIZES = {100: 200, 1_000: 200, 10_000: 100}  # with the most draws of each
 QUICK = ("auditor", "auditor, Melded", "auditor, one run", "auditor, runs", "auditor, bets", "jax_privacy")
 _ABOVE = 1e-6  # of a number above the truth, so that rounding is none
 
@@ -144,13 +143,13 @@ def rate(count: int, draws: int) -> tuple[float, float]:
 # --- Draws, environments and processes ---
 
 
-def write_draws(folder: Path, most: int) -> None:
+def write_draws(folder: Path, sizes: Sequence[int], most: int) -> None:
     """Draw each law once at each size; a group has more scores than its size, for what coins may need."""
-    for place, size in enumerate(SIZES):
+    for size in sizes:
         arrays, room = {"names": json.dumps([law.name for law in LAWS])}, size + 4 * math.isqrt(2 * size) + 1
         for number, law in enumerate(LAWS):
             rng = np.random.default_rng([size, number])
-            pairs = [law.draw(rng, room) for _ in range(min(most, _MOST[place]))]
+            pairs = [law.draw(rng, room) for _ in range(min(most, SIZES[size]))]
             member, nonmember = map(np.stack, zip(*pairs, strict=True))
             arrays |= {f"{law.name}/member": member, f"{law.name}/nonmember": nonmember}
             arrays[f"{law.name}/about"] = np.array([law.rows, size, law.share == 1 and law.rows == 1])
@@ -193,7 +192,7 @@ def audited(
 ) -> tuple[list[Row], dict[str, str]]:
     """The rows of an adapter at one size, and the versions that made them."""
     out = folder / f"{adapter.path.stem}-{size}.json"
-    number = min(most, adapter.draws[SIZES.index(size)])
+    number = min(most, adapter.draws[list(SIZES).index(size)])
     values = str(folder / f"{size}.npz"), str(out), str(number), str(DELTA), str(CONFIDENCE)
     run(str(python), str(HERE / "worker.py"), str(adapter.path), *values)
     read = json.loads(out.read_text(encoding="utf-8"))
@@ -202,7 +201,13 @@ def audited(
 
 
 def ran(
-    adapters: list[Adapter], folder: Path, environments: Path, most: int, workers: int
+    adapters: Sequence[Adapter],
+    folder: Path,
+    environments: Path,
+    *,
+    sizes: Sequence[int],
+    most: int,
+    workers: int,
 ) -> Iterator[tuple[Adapter, list[Row], dict[str, str]]]:
     """Every adapter with its rows; one that fails says why."""
     ready: list[tuple[Adapter, Path | None]] = []
@@ -214,13 +219,13 @@ def ran(
     with ThreadPoolExecutor(workers) as pool:
         jobs = {
             (adapter.name, size): pool.submit(audited, adapter, size, python, folder, most)
-            for size in reversed(SIZES)
+            for size in sorted(sizes, reverse=True)
             for adapter, python in ready
             if python is not None
         }
         for adapter, python in ready:
             try:
-                parts = [jobs[adapter.name, size].result() for size in SIZES] if python else []
+                parts = [jobs[adapter.name, size].result() for size in sizes] if python else []
             except OSError as error:
                 yield replace(adapter, not_run=str(error)), [], {}
                 continue
@@ -230,20 +235,25 @@ def ran(
 def main(arguments: list[str] | None = None) -> None:
     """Run the league and write what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="ours and one peer, at most 8 draws")
+    parser.add_argument("--quick", action="store_true", help="ours and one peer, 4 draws at two sizes")
     parser.add_argument("--draws", type=int, default=200, help="most draws of a law at a size")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="default all"
+    )
     parser.add_argument("--auditors", nargs="+", help="names; default all")
     parser.add_argument("--workers", type=int, default=2, help="processes at once")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of what is written")
     cache = Path(tempfile.gettempdir()) / "league-environments"
     parser.add_argument("--environments", type=Path, default=cache, help="folder of the peers' environments")
     given = parser.parse_args(arguments)
-    names, most = (QUICK, min(8, given.draws)) if given.quick else (given.auditors, given.draws)
+    if given.quick:
+        given.auditors, given.sizes, given.draws = QUICK, [100, 1_000], 4
     adapters = [Adapter.read(path) for path in sorted((HERE / "adapters").glob("*.py"))]
-    chosen = [adapter for adapter in adapters if not names or adapter.name in names]
+    chosen = [adapter for adapter in adapters if adapter.name in (given.auditors or (adapter.name,))]
     with tempfile.TemporaryDirectory() as scratch:
-        write_draws(Path(scratch), most)
-        found = list(ran(chosen, Path(scratch), given.environments.resolve(), most, given.workers))
+        write_draws(Path(scratch), given.sizes, given.draws)
+        options = {"sizes": given.sizes, "most": given.draws, "workers": given.workers}
+        found = list(ran(chosen, Path(scratch), given.environments.resolve(), **options))
     rows = [row for _, some, _ in found for row in some]
     given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / "league.csv").open("w", encoding="utf-8", newline="") as file:
@@ -256,7 +266,7 @@ def main(arguments: list[str] | None = None) -> None:
             }
             for row in rows
         )
-    (given.out / "league.md").write_text(page(found, rows, delta=DELTA, sizes=SIZES), encoding="utf-8")
+    (given.out / "league.md").write_text(page(found, rows, delta=DELTA, sizes=given.sizes), encoding="utf-8")
     draw_figures([adapter for adapter, some, _ in found if some], rows, given.out, level=1 - CONFIDENCE)
     failed = [f"{adapter.name}: {adapter.not_run}" for adapter, some, _ in found if not some]
     print(f"{len(rows)} rows in {given.out}", *failed, sep="\n")
