@@ -13,7 +13,8 @@ from scipy import integrate, stats
 LEAGUE = Path(__file__).parents[1] / "reports/league"
 sys.path.insert(0, str(LEAGUE))
 
-import laws  # noqa: E402 - of that folder
+import counting  # noqa: E402 - of that folder
+import laws  # noqa: E402
 import run  # noqa: E402
 import worker  # noqa: E402
 
@@ -157,3 +158,23 @@ def test_a_peer_that_cannot_be_installed_is_not_run(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "run", refused)
     [(adapter, rows, versions)] = run.ran([peer], tmp_path, tmp_path, sizes=[100], most=2, workers=1)
     assert (adapter.not_run, rows, versions) == ("no such package", [], {})
+
+
+def test_an_auditor_without_a_number_is_not_run(tmp_path, monkeypatch):
+    """An auditor that refuses every draw is listed with that reason, and has no row."""
+    ours = next(adapter for adapter in ADAPTERS if adapter.name == "auditor")
+    refused = run.Row.of(ours, LAWS["noise"], 100, [(math.nan, 0.1)])
+    monkeypatch.setattr(run, "audited", lambda *_: ([refused], {}))
+    [(adapter, rows, _)] = run.ran([ours], tmp_path, tmp_path, sizes=[100], most=1, workers=1)
+    assert (adapter.not_run, rows) == ("It gives no number.", [])
+
+
+def test_the_law_with_the_largest_rate_comes_first():
+    """Counts are summed over sizes by law, in the order of the rates; a law without a number is left out."""
+    ours = next(adapter for adapter in ADAPTERS if adapter.name == "auditor")
+    rows = [
+        *(run.Row.of(ours, LAWS["noise"], size, [(0.0, 0.1), (0.0, 0.1)]) for size in (100, 1_000)),
+        *(run.Row.of(ours, LAWS["Laplace"], size, [(2.0, 0.1), (0.0, 0.1)]) for size in (100, 1_000)),
+        run.Row.of(ours, LAWS["ties"], 100, [(math.nan, 0.1)]),
+    ]
+    assert list(counting.by_law(rows).items()) == [("Laplace", (2, 4)), ("noise", (0, 4))]

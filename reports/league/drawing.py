@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from scipy import stats
 
+from counting import by_law, interval
 from laws import LAWS
 
-_COLOURS = {"noise": "#0072b2", "worst law": "#d55e00"}  # of Okabe and Ito
+_COLOURS = {"noise": "#0072b2", "law with the most": "#d55e00"}  # of Okabe and Ito
 _SIZE = 1_000  # of the second figure
-_BRIGHT = 0.55  # share from which a cell is light
+_BRIGHT = 0.48  # share from which a cell is light
 _METADATA = {"Software": None}
 
 
@@ -23,32 +23,26 @@ def draw_figures(adapters: Sequence[Any], rows: Sequence[Any], folder: Path, *, 
         draw(adapters, rows, level).savefig(folder / f"{name}.png", dpi=120, metadata=_METADATA)
 
 
-def _counts(rows: Sequence[Any], auditor: str) -> dict[str, tuple[int, int]]:
-    """Numbers above the truth and draws at all sizes, by law."""
-    of = [row for row in rows if row.auditor == auditor and row.draws]
-    laws = dict.fromkeys(row.law for row in of)
-    return {
-        law: tuple(sum(getattr(row, name) for row in of if row.law == law) for name in ("above", "draws"))
-        for law in laws
-    }
-
-
 def _violations(adapters: Sequence[Any], rows: Sequence[Any], level: float) -> Figure:
     figure = Figure(figsize=(8, 0.4 * len(adapters) + 1.5), layout="constrained")
     axes = figure.subplots()
     for place, adapter in enumerate(adapters):
-        counts = _counts(rows, adapter.name)
-        worst = max(counts, key=lambda law: counts[law][0] / counts[law][1])
-        shown = (("noise", counts.get("noise"), -0.16, "o"), ("worst law", counts[worst], 0.16, "s"))
+        counts = by_law([row for row in rows if row.auditor == adapter.name])
+        most = next(iter(counts))
+        shown = (("noise", counts.get("noise"), -0.16, "o"), ("law with the most", counts[most], 0.16, "s"))
         for kind, pair, shift, marker in shown:
             if pair is None:
                 continue
             above, draws = pair
-            low, high = stats.binomtest(above, draws).proportion_ci(method="exact")
-            axes.plot(100 * np.array([low, high]), [place + shift] * 2, color=_COLOURS[kind], linewidth=1.5)
+            axes.plot(
+                100 * np.array(interval(above, draws)),
+                [place + shift] * 2,
+                color=_COLOURS[kind],
+                linewidth=1.5,
+            )
             label = kind if place == 0 else None
             axes.plot(100 * above / draws, place + shift, marker, color=_COLOURS[kind], label=label)
-        axes.text(101.5, place, worst, va="center", fontsize=8, color=_COLOURS["worst law"])
+        axes.text(101.5, place, most, va="center", fontsize=8, color=_COLOURS["law with the most"])
     axes.axvline(100 * level, color="black", linestyle="--", linewidth=1, label=f"nominal {100 * level:g}%")
     names = [f"{adapter.name} (estimate)" if adapter.estimate else adapter.name for adapter in adapters]
     axes.set(yticks=range(len(adapters)), yticklabels=names, xlim=(-1, 101), ylim=(len(adapters) - 0.5, -0.5))

@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scipy import stats
-
+from counting import by_law, interval
 from laws import LAWS
 
 _HEAD = """# League of auditors
 
-Every auditor gets the same scores, drawn from laws whose true epsilon at delta {delta:g} is known in closed form (`laws.py`),
+Every auditor gets the same scores, drawn from laws whose true epsilon at delta {delta} is known in closed form (`laws.py`),
 and gives one number at 95% confidence. `python reports/league/run.py` wrote this page, `league.csv` and the two figures.
 
 * A size is the number of members, and of non-members (a tenth of them under "unequal sizes"). An auditor of one run with fair
@@ -26,7 +25,7 @@ and gives one number at 95% confidence. `python reports/league/run.py` wrote thi
   Under "clustered records" each person has ten rows with one score; auditors that take people's ids get them.
 * Peers run with their defaults, each in an environment of its own. A point estimate promises no error rate.
 
-![For each auditor the share of numbers above the truth, under noise and under the law where it is largest](violations.png)
+![For each auditor the share of numbers above the truth, under noise and under the law with the most](violations.png)
 
 ![The mean number over the truth, by auditor and law](tightness.png)
 """
@@ -38,9 +37,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int) ->
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def percent(count: int, draws: int) -> str:
+def _percent(count: int, draws: int) -> str:
     """A rate with its exact interval, in percent."""
-    low, high = stats.binomtest(count, draws).proportion_ci(method="exact")
+    low, high = interval(count, draws)
     return f"{100 * count / draws:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
@@ -54,20 +53,14 @@ def _cell(row: Any) -> str:
 
 
 def _overall(rows: Sequence[Any], sizes: Sequence[int]) -> list[str]:
-    """All laws of an auditor: numbers, those above under noise and under the worst law, and CPU by size."""
-
-    def counted(some: Iterable[Any]) -> tuple[int, int]:
-        above, draws = zip(*((row.above, row.draws) for row in some), strict=True)
-        return sum(above), sum(draws)
-
-    by_law = {law.name: [row for row in rows if row.law == law.name and row.draws] for law in LAWS}
-    counts = {law: counted(some) for law, some in by_law.items() if some}
-    worst = max(counts, key=lambda law: counts[law][0] / counts[law][1])
+    """All laws of an auditor: numbers, those above under noise and under the law with the most, and CPU by size."""
+    counts = by_law(rows)
+    most = next(iter(counts))
     times = [[row.cpu for row in rows if row.size == size] for size in sizes]
     return [
-        f"{counted(row for row in rows if row.draws)[1]:,}",
-        percent(*counts["noise"]) if "noise" in counts else "-",
-        f"{percent(*counts[worst])}, {worst}",
+        f"{sum(row.draws for row in rows):,}",
+        _percent(*counts["noise"]) if "noise" in counts else "-",
+        f"{_percent(*counts[most])}, {most}",
         *(f"{sum(some) / len(some):.3g}" for some in times),
     ]
 
@@ -80,7 +73,7 @@ def page(
     sizes: Sequence[int],
 ) -> str:
     """The whole page."""
-    parts = [_HEAD.format(delta=delta), "## Auditors\n"]
+    parts = [_HEAD.format(delta=f"{delta:g}".replace("e-0", "e-")), "## Auditors\n"]
     ran = [(adapter, some, versions) for adapter, some, versions in found if some]
     about = [
         (
@@ -93,7 +86,7 @@ def page(
     parts += [_table(("auditor", "versions", "subject", "kind", "claim"), about, words=5)]
     parts += [f"\nNot run: {adapter.name}. {adapter.not_run}" for adapter, some, _ in found if not some]
     parts += ["\n## Numbers above the truth\n", "Percent of all draws at all sizes; CPU in seconds.\n"]
-    head = ("auditor", "kind", "numbers", "above under noise", "above under the worst law")
+    head = ("auditor", "kind", "numbers", "above under noise", "above under the law with the most")
     overall = [
         (adapter.name, "estimate" if adapter.estimate else "bound", *_overall(some, sizes))
         for adapter, some, _ in ran
