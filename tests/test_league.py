@@ -126,7 +126,7 @@ def test_an_adapter_is_short_pinned_and_quoted(adapter):
 
 
 def test_the_quotes_of_our_auditors_are_in_our_source():
-    """What the page quotes of auditor's own documentation is in the file that it names."""
+    """Each quote of our own documentation is in the file that is named as its source."""
     for adapter in ADAPTERS:
         if not adapter.requirements:
             text = (LEAGUE.parents[1] / adapter.source.split(",")[0]).read_text(encoding="utf-8")
