@@ -230,7 +230,7 @@ def ran(
 def main(arguments: list[str] | None = None) -> None:
     """Run the league and write what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="ours and one peer, 2 draws at two sizes")
+    parser.add_argument("--quick", action="store_true", help="ours and one peer, 5 draws at one size")
     parser.add_argument("--draws", type=int, default=200, help="most draws of a law at a size")
     parser.add_argument(
         "--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="default all"
@@ -242,7 +242,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--environments", type=Path, default=cache, help="folder of the peers' environments")
     given = parser.parse_args(arguments)
     if given.quick:
-        given.auditors, given.sizes, given.draws = QUICK, [100, 1_000], 2
+        given.auditors, given.sizes, given.draws = QUICK, [100], 5
     adapters = [Adapter.read(path) for path in (HERE / "adapters").glob("*.py")]
     adapters.sort(key=lambda adapter: adapter.name)
     chosen = [adapter for adapter in adapters if adapter.name in (given.auditors or (adapter.name,))]
