@@ -48,6 +48,9 @@ SITE = {
     "reports/benchmarks/claimed_side.md": "explanation/claimed.md",
     "reports/benchmarks/own_feature.md": "explanation/canaries.md",
     "reports/benchmarks/speed.md": "explanation/speed.md",
+    "reports/league/league.md": "explanation/league.md",
+    "reports/league/tightness.png": "explanation/tightness.png",
+    "reports/league/violations.png": "explanation/violations.png",
     "reports/sample/adult-overfitted.html": "sample/adult-overfitted.html",
     "reports/sample/report.png": "sample/report.png",
 } | {f"notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in ROOT.glob("notebooks/*.ipynb")}
