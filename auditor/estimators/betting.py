@@ -7,13 +7,16 @@ without, pays at a threshold that was fixed before it
     Z = 1{with is at or below it} - e^s 1{without is} - delta(s),
 
 or, of the mirrored bet, 1{without is above it} - e^s 1{with is} - delta(s): under the claim nothing on average, or less.
-So 1 + lambda Z has a mean of at most 1 for every stake lambda in [0, 1/(e^s + delta)) that earlier pairs fixed, and so has
-what is left of each bet after any number of pairs, and their average by weights that were fixed before the first. By
-Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
+So, for the bets i on all lines and their mirrors, 1 + sum_i lambda_i Z_i has a mean of at most 1 for all lambda_i of 0 or more
+that earlier pairs fixed. It is above 0 if sum_i lambda_i (e^s_i + delta_i) < 1, since Z_i is at least -(e^s_i + delta_i). The
+product over the pairs is then a nonnegative supermartingale that begins at 1: by Ville's inequality it ever reaches 1/alpha
+with probability at most alpha, however often it is looked at.
 
-Thresholds and stakes may follow *earlier* pairs, and past winnings are never recomputed. Both stay for a block of pairs,
-about 3% of those before it: the evidence then holds after any pair, in a block too, since what is bet on each was fixed
-before the first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
+Thresholds and shares may follow *earlier* pairs, and past winnings are never recomputed. The shares go from the last ones
+towards those that would have grown fastest on the earlier pairs, with the current thresholds. One bet on all lines together
+grows faster than each apart, since what they lose by chance partly cancels. All stay for a block of pairs, about 10% of
+those before it: the evidence then holds after any pair, in a block too, since what is bet on each was fixed before the
+first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
 sooner for some scores would choose what is seen.
 """
 
@@ -28,13 +31,13 @@ from auditor.curves.tradeoff import TradeoffCurve
 
 _DECAY = 0.5  # of the weights: a line that is steeper by 1 has e^-1/2 of the weight
 _CORNERS = 8  # of a claim of a few points: their own lines are bet on too
-_STAKES = np.linspace(0.0, 0.9, 19)  # shares of the stake that can lose everything
-_EVERY, _GROWTH = 30, 1.03  # pairs up to which every one ends a block, and the growth after
+_MOST = 0.9  # of the wealth, which one pair can lose
+_STEPS, _AGAIN = 10, 0.02  # towards the best shares, and the share of the first ones that a move brings back
+_EVERY, _GROWTH = 16, 1.1  # pairs up to which every one ends a block, and the growth after
+_TOGETHER = 256  # pairs that are settled at once, for the memory
 _RANKS = (
     np.unique(np.geomspace(1, 1e9, 2000).astype(np.int64)) - 1
 )  # that a threshold may have from either end
-# What a pair can be: with the canary at or below the threshold, and without it.
-_ANSWERS = np.broadcast_to([[[[0]], [[1]], [[0]], [[1]]], [[[0]], [[0]], [[1]], [[1]]]], (2, 4, 2, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +45,8 @@ class Lines:
     """Lines above a curve, P_with(S) <= e^slope P_without(S) + slack, and the same with the worlds exchanged.
 
     Attributes:
-        slopes: Shape (k,), 0 or more.
-        slack: Shape (k,), the delta of each.
+        slopes: Shape (*portfolios, k), 0 or more; one portfolio bets on k lines together.
+        slack: Shape (*portfolios, k), the delta of each.
     """
 
     slopes: Floats
@@ -61,9 +64,9 @@ class Lines:
 
     @property
     def weights(self) -> Floats:
-        """Weights of the bets, fixed before the first pair."""
+        """First weights of the lines of a portfolio."""
         weights = np.exp(-_DECAY * self.slopes)
-        return np.asarray(weights / weights.sum())
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def _of_few_corners(curve: TradeoffCurve) -> Floats:
@@ -78,8 +81,8 @@ class Bets:
 
     Attributes:
         pairs: Number of pairs seen.
-        most: The largest log that the evidence ever had; 1/e^most is a p-value whenever it is looked at.
-        most_of_each: The largest log that the evidence against each line alone ever had, shape (k,).
+        log_evidence: The log of the e-value of each portfolio, shape (*portfolios,).
+        most: The largest that it ever was; 1/e^most is a p-value whenever it is looked at.
 
     >>> bets = Bets(Lines.of_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5)))
     >>> grown = bets.add(np.zeros(40), np.ones(40))
@@ -88,61 +91,60 @@ class Bets:
     """
 
     def __init__(self, lines: Lines) -> None:
-        """Put equal stakes on each line and its mirror."""
-        self._weights, self._cost, self._slack = np.log(lines.weights), np.exp(lines.slopes), lines.slack
-        self.pairs, self.most, self.most_of_each = 0, 0.0, np.zeros(lines.slopes.size)
+        """Bet nothing on the first pair: no threshold could have been fixed before it."""
+        self._cost, slack = np.exp(lines.slopes), lines.slack
+        portfolios = slack.shape[:-1]
+        self.pairs, self.log_evidence, self.most = 0, np.zeros(portfolios)[()], np.zeros(portfolios)[()]
         # The scores of both worlds, in order up to the last move, and those since.
         self._ordered, self._since = np.empty((2, 0)), list[Floats]()
-        # Members low, and the mirror: non-members high. Nothing is bet on the first pair.
-        self._log_won, self._thresholds = np.zeros((2, 2, lines.slopes.size))
-        self._moves, self._growth = 1, np.zeros((4, 2, lines.slopes.size))
-
-    @property
-    def log_of_each(self) -> Floats:
-        """The log of the e-value against each line alone, shape (k,)."""
-        return _of_both(self._log_won)
-
-    @property
-    def log_evidence(self) -> float:
-        """The log of the e-value against all of the lines at once."""
-        return float(np.logaddexp.reduce(self._weights + self.log_of_each))
+        # Of each line members low, then of each the mirror: non-members high. What a call in either world pays.
+        self._mirrored = np.repeat([False, True], slack.shape[-1])
+        hit, alarm = np.ones_like(slack), -self._cost
+        largest = _MOST / np.tile(self._cost + slack, 2)
+        self._pay = largest * np.array(
+            [np.concatenate(both, axis=-1) for both in ((hit, alarm), (alarm, hit))]
+        )
+        self._slack = largest * np.tile(slack, 2)
+        self._prior = np.tile(lines.weights, 2) / 3
+        self._shares, self._bet = self._prior, 0 * self._prior
+        self._thresholds, self._moves = self._bet, 1
 
     def add(self, with_canary: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
         """Settle the bets on pairs, a block at a time, and only then look at the block.
 
         Returns:
-            The log of the evidence after each pair, shape (pairs,).
+            The log of the evidence after each pair, shape (pairs, *portfolios).
         """
         scores, grown = np.array([with_canary, without], dtype=np.float64).reshape(2, -1), []
         while scores.size:
             if self.pairs == self._moves:
                 self._move()
-            block, scores = np.split(scores, [self._moves - self.pairs], axis=1)
+            block, scores = np.split(scores, [min(self._moves - self.pairs, _TOGETHER)], axis=1)
             grown.append(self._settle(block))
         return np.concatenate(grown)
 
     def _settle(self, block: Floats) -> Floats:
-        low_with, low_without = block[..., None, None] <= self._thresholds
-        growth = np.take_along_axis(self._growth, low_with + 2 * low_without, axis=0)
-        growth[0] += self._log_won
-        won = np.cumsum(growth, axis=0)
-        of_each = _of_both(won)
-        evidence = np.logaddexp.reduce(self._weights + of_each, axis=1)
-        self._log_won, self.pairs = won[-1], self.pairs + len(won)
-        self.most_of_each = np.maximum(self.most_of_each, of_each.max(axis=0))
-        self.most = max(self.most, float(evidence.max()))
+        called = self._called(block.reshape(*block.shape, *[1] * self._bet.ndim))
+        paid = np.sum(called * (self._pay * self._bet)[:, None], axis=-1)
+        growth = np.log1p(paid[0] + paid[1] - np.sum(self._slack * self._bet, axis=-1))
+        growth[0] += self.log_evidence
+        grown = np.cumsum(growth, axis=0)
+        self.log_evidence, self.pairs = grown[-1], self.pairs + len(grown)
+        self.most = np.maximum(self.most, grown.max(axis=0))
         self._since.append(block)
-        return np.asarray(evidence)
+        return np.asarray(grown)
+
+    def _called(self, scores: Floats) -> npt.NDArray[np.bool_]:
+        """Return whether each bet calls each score: at or below its threshold, or above it if it is a mirror."""
+        return np.asarray((scores <= self._thresholds) ^ self._mirrored)
 
     def _move(self) -> None:
-        """Fix thresholds and stakes of the next block by the pairs before it."""
+        """Fix thresholds and shares of the next block by the pairs before it."""
         # A stable sort merges what is in order already.
         self._ordered = np.sort(np.concatenate([self._ordered, *self._since], axis=1), axis=1, kind="stable")
         self._since, self._thresholds = [], self._best_thresholds()
         self._moves = self.pairs + 1 if self.pairs < _EVERY else math.ceil(self.pairs * _GROWTH)
-        stakes = self._stakes(*_called(*self._below(self._thresholds), of=self.pairs))
-        hit, alarm = _called(*_ANSWERS, of=1)
-        self._growth = np.log1p(stakes * (hit - self._cost * alarm - self._slack))
+        self._shares = self._bet = self._best_shares()
 
     def _below(self, thresholds: Floats) -> Floats:
         """Return the numbers of ordered scores at or below each threshold, with the canary and without."""
@@ -160,35 +162,34 @@ class Bets:
         left = np.concatenate([ranks, scores.size - 1 - ranks])
         between = scores[left] / 2 + scores[np.minimum(left + 1, scores.size - 1)] / 2
         with_canary, without = self._below(between)
-        low = np.argmax(with_canary - self._cost[:, None] * without, axis=1)
-        high = np.argmax(self._cost[:, None] * with_canary - without, axis=1)
-        return np.asarray(between[[low, high]])
+        low = np.argmax(with_canary - self._cost[..., None] * without, axis=-1)
+        high = np.argmax(self._cost[..., None] * with_canary - without, axis=-1)
+        return np.asarray(between[np.concatenate([low, high], axis=-1)])
 
-    def _stakes(self, hits: Floats, alarms: Floats) -> Floats:
-        """Return the stakes that grow fastest at the rates of the earlier pairs, with half a run more of each kind."""
-        hit, alarm = (hits + 0.5) / (self.pairs + 1), (alarms + 0.5) / (self.pairs + 1)
-        least = self._cost + self._slack
-        stake = _STAKES[:, None] / least
-        tried = stake[:, None]
-        growth = (
-            hit * (1 - alarm) * np.log1p(tried * (1 - self._slack))
-            + (1 - hit) * alarm * np.log1p(-tried * least)
-            + hit * alarm * np.log1p(tried * (1 - least))
-            + (1 - hit) * (1 - alarm) * np.log1p(-tried * self._slack)
+    def _best_shares(self) -> Floats:
+        """Return shares that grow fast at the rates of the earlier pairs, with half a run more at either end of the scores.
+
+        Of each cell between two thresholds we take the share of either world, and multiply the shares by the mean of what
+        they pay over what all pay together (Cover 1984), a few times from the last shares.
+        """
+        cuts = np.sort(self._thresholds, axis=-1)
+        chances = np.diff((self._below(cuts) + 0.5) / (self.pairs + 1), prepend=0, append=1)
+        last = np.full((*cuts.shape[:-1], 1), np.inf)
+        cells = np.concatenate([cuts, last], axis=-1)[..., None]
+        called = (cells <= self._thresholds[..., None, :]) ^ self._mirrored
+        pays = called * self._pay[..., None, :] - self._slack[..., None, :] / 2
+        both, shares = (
+            chances[0][..., None] * chances[1][..., None, :],
+            self._shares + _AGAIN * (self._prior - self._shares),
         )
-        return np.asarray(stake[np.argmax(growth, axis=0), np.arange(least.size)])
-
-
-def _called(with_canary: Floats, without: Floats, *, of: int) -> Floats:
-    """Return the hits and the alarms of each bet and of its mirror, from the scores at or below their thresholds."""
-    low = np.array([with_canary[..., 0, :], without[..., 0, :]])
-    high = of - np.array([without[..., 1, :], with_canary[..., 1, :]])
-    return np.stack([low, high], axis=-2)
-
-
-def _of_both(log_won: Floats) -> Floats:
-    """Return the log of the mean of each bet and its mirror."""
-    return np.asarray(np.logaddexp(log_won[..., 0, :], log_won[..., 1, :]) - math.log(2))
+        for _ in range(_STEPS):
+            paid = 0.5 + np.einsum("w...cb,...b->w...c", pays, shares)
+            seen = both / (paid[0][..., None] + paid[1][..., None, :])
+            ends = np.array([seen.sum(axis=-1), seen.sum(axis=-2)])
+            shares = shares * (
+                ends[0].sum(axis=-1, keepdims=True) + np.einsum("w...c,w...cb->...b", ends, pays)
+            )
+        return shares
 
 
 # --- A bound on epsilon that holds at any time: the last epsilon of a fixed grid before the first that is not refuted ---
@@ -197,16 +198,16 @@ _STEP, _LARGEST = 1 / 16, 12.0
 
 
 def grid_lines(delta: float) -> Lines:
-    """Return the line of each (epsilon, delta) of the grid; ``Bets.log_of_each`` is then the evidence against each."""
-    slopes = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)
-    return Lines(slopes, np.full(slopes.size, delta))
+    """Return the line of each (epsilon, delta) of the grid; a portfolio of its own is the evidence against each."""
+    slopes = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)[:, None]
+    return Lines(slopes, np.full(slopes.shape, delta))
 
 
 def epsilon_bound(most: Floats, *, alpha: float) -> float:
     """Return the largest epsilon before which the bets on `grid_lines` refuted all, 0 if none.
 
     Args:
-        most: Shape (k,), the largest log that the evidence against each line ever had.
+        most: Shape (k,), the largest log that the evidence against each line ever had, ``Bets.most``.
         alpha: In (0, 1).
     """
     standing = np.flatnonzero(most < -math.log(alpha))
@@ -221,7 +222,7 @@ def epsilon_ceiling(pairs: int, *, delta: float, alpha: float) -> float:
     """Return the bound for pairs of a perfect attack."""
     bets = Bets(grid_lines(delta))
     bets.add(np.zeros(pairs), np.ones(pairs))
-    return epsilon_bound(bets.log_of_each, alpha=alpha)
+    return epsilon_bound(bets.log_evidence, alpha=alpha)
 
 
 _MOST_PAIRS, _AT_ONCE = 10_000, 100

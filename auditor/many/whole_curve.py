@@ -87,12 +87,12 @@ class Watch:
     def add(self, with_canary: float, without: float) -> bool:
         """Add one pair, and return whether the claim is refuted."""
         self._bets.add(with_canary, without)
-        return self._bets.most >= self._needed
+        return bool(self._bets.most >= self._needed)
 
     @property
     def evidence(self) -> float:
         """The largest evidence so far: 1 over it is a p-value of the claim at any time."""
-        return math.exp(min(self._bets.most, 700.0))
+        return math.exp(min(float(self._bets.most), 700.0))
 
     def in_words(self) -> str:
         """Return how far the evidence has grown, as a phrase."""
@@ -190,7 +190,7 @@ def _decided(*, rejected: bool, possible: bool, p_value: float, bets: Bets) -> d
         "rejected": rejected,
         "could_have_been": possible,
         "p_value": p_value,
-        "e_value": math.exp(min(bets.log_evidence, 700.0)),
+        "e_value": math.exp(min(float(bets.log_evidence), 700.0)),
     }
 
 
@@ -213,7 +213,7 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
     grid = Bets(betting.grid_lines(delta))
     grid.add(losses.member, losses.nonmember)
     bound: dict[str, Any] = {
-        "value": betting.epsilon_bound(grid.most_of_each, alpha=alpha),
+        "value": betting.epsilon_bound(grid.most, alpha=alpha),
         "pairs": pairs,
         "ceiling": betting.epsilon_ceiling(pairs, delta=delta, alpha=alpha),
     }
