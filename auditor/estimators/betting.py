@@ -7,16 +7,19 @@ without, pays at a threshold that was fixed before it
     Z = 1{with is at or below it} - e^s 1{without is} - delta(s),
 
 or, of the mirrored bet, 1{without is above it} - e^s 1{with is} - delta(s): under the claim nothing on average, or less.
-So, for the bets i on all lines and their mirrors, 1 + sum_i lambda_i Z_i has a mean of at most 1 for all lambda_i of 0 or more
-that earlier pairs fixed. It is above 0 if sum_i lambda_i (e^s_i + delta_i) < 1, since Z_i is at least -(e^s_i + delta_i). The
-product over the pairs is then a nonnegative supermartingale that begins at 1: by Ville's inequality it ever reaches 1/alpha
-with probability at most alpha, however often it is looked at.
+So for all bets i, on lines and mirrors, 1 + sum_i lambda_i Z_i has a mean of at most 1 for stakes lambda_i >= 0 that earlier
+pairs fixed, and stays above 0 if sum_i lambda_i (e^s_i + delta_i) < 1. What is left after any number of pairs, the product,
+has a mean of at most 1 too, and so has an average of such products by weights that were fixed before the first pair. By
+Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
 
-Thresholds and shares may follow *earlier* pairs, and past winnings are never recomputed. The shares go from the last ones
-towards those that would have grown fastest on the earlier pairs, with the current thresholds. One bet on all lines together
-grows faster than each apart, since what they lose by chance partly cancels. All stay for a block of pairs, about 10% of
-those before it: the evidence then holds after any pair, in a block too, since what is bet on each was fixed before the
-first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
+Most of the wealth is divided among bets on one line each, by fixed weights: it loses little to lines that show nothing. The
+rest is one portfolio of all bets. Its shares move towards those that would have grown fastest on the earlier pairs; what
+several bets lose by chance partly cancels, so that it grows faster. The log of all the evidence is at most 0.51, -log 0.6,
+behind that of the first part alone.
+
+Thresholds, stakes and shares may follow *earlier* pairs, and past winnings are never recomputed. All stay for a block of
+pairs, about 10% of those before it: the evidence then holds after any pair, in a block too, since what is bet on each was
+fixed before the first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
 sooner for some scores would choose what is seen.
 """
 
@@ -31,13 +34,15 @@ from auditor.curves.tradeoff import TradeoffCurve
 
 _DECAY = 0.5  # of the weights: a line that is steeper by 1 has e^-1/2 of the weight
 _CORNERS = 8  # of a claim of a few points: their own lines are bet on too
-_MOST = 0.9  # of the wealth, which one pair can lose
-_STEPS, _AGAIN = 10, 0.02  # towards the best shares, and the share of the first ones that a move brings back
+_STAKES = np.linspace(0.0, 0.9, 19)  # shares of the stake that can lose everything
+_TOGETHER, _MOST = 0.4, 0.75  # of the wealth in the portfolio, and how much of it one pair can lose
+_STEPS, _POWER, _AGAIN = 6, 6, 0.02  # towards the best shares; how much of the first ones a move brings back
 _EVERY, _GROWTH = 16, 1.1  # pairs up to which every one ends a block, and the growth after
-_TOGETHER = 256  # pairs that are settled at once, for the memory
 _RANKS = (
     np.unique(np.geomspace(1, 1e9, 2000).astype(np.int64)) - 1
 )  # that a threshold may have from either end
+# What a pair can be: with the canary at or below the threshold, and without it.
+_ANSWERS = np.broadcast_to([[[[0]], [[1]], [[0]], [[1]]], [[[0]], [[0]], [[1]], [[1]]]], (2, 4, 2, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,8 @@ class Lines:
     """Lines above a curve, P_with(S) <= e^slope P_without(S) + slack, and the same with the worlds exchanged.
 
     Attributes:
-        slopes: Shape (*portfolios, k), 0 or more; one portfolio bets on k lines together.
-        slack: Shape (*portfolios, k), the delta of each.
+        slopes: Shape (k,), 0 or more.
+        slack: Shape (k,), the delta of each.
     """
 
     slopes: Floats
@@ -64,9 +69,9 @@ class Lines:
 
     @property
     def weights(self) -> Floats:
-        """First weights of the lines of a portfolio."""
+        """Weights of the bets, fixed before the first pair."""
         weights = np.exp(-_DECAY * self.slopes)
-        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+        return np.asarray(weights / weights.sum())
 
 
 def _of_few_corners(curve: TradeoffCurve) -> Floats:
@@ -81,8 +86,9 @@ class Bets:
 
     Attributes:
         pairs: Number of pairs seen.
-        log_evidence: The log of the e-value of each portfolio, shape (*portfolios,).
-        most: The largest that it ever was; 1/e^most is a p-value whenever it is looked at.
+        log_evidence: The log of the e-value against all of the lines at once.
+        most: The largest log that the evidence ever had; 1/e^most is a p-value whenever it is looked at.
+        most_of_each: The largest log that the evidence against each line alone ever had, shape (k,).
 
     >>> bets = Bets(Lines.of_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5)))
     >>> grown = bets.add(np.zeros(40), np.ones(40))
@@ -90,61 +96,72 @@ class Bets:
     ((40,), True)
     """
 
-    def __init__(self, lines: Lines) -> None:
-        """Bet nothing on the first pair: no threshold could have been fixed before it."""
-        self._cost, slack = np.exp(lines.slopes), lines.slack
-        portfolios = slack.shape[:-1]
-        self.pairs, self.log_evidence, self.most = 0, np.zeros(portfolios)[()], np.zeros(portfolios)[()]
+    def __init__(self, lines: Lines, *, together: bool = True) -> None:
+        """Divide the wealth among the lines and their mirrors; a portfolio of all, if there is one, gets 40%."""
+        self._weights, self._cost, self._slack = np.log(lines.weights), np.exp(lines.slopes), lines.slack
+        self.pairs, self.log_evidence, self.most = 0, 0.0, 0.0
+        self.most_of_each = np.zeros(lines.slopes.size)
         # The scores of both worlds, in order up to the last move, and those since.
         self._ordered, self._since = np.empty((2, 0)), list[Floats]()
-        # Of each line members low, then of each the mirror: non-members high. What a call in either world pays.
-        self._mirrored = np.repeat([False, True], slack.shape[-1])
-        hit, alarm = np.ones_like(slack), -self._cost
-        largest = _MOST / np.tile(self._cost + slack, 2)
-        self._pay = largest * np.array(
-            [np.concatenate(both, axis=-1) for both in ((hit, alarm), (alarm, hit))]
-        )
-        self._slack = largest * np.tile(slack, 2)
-        self._prior = np.tile(lines.weights, 2) / 3
-        self._shares, self._bet = self._prior, 0 * self._prior
-        self._thresholds, self._moves = self._bet, 1
+        # Members low, and the mirror: non-members high. Nothing is bet on the first pair.
+        self._log_won, self._thresholds = np.zeros((2, 2, lines.slopes.size))
+        self._moves, self._growth = 1, np.zeros((4, 2, lines.slopes.size))
+        hit, alarm = _called(*_ANSWERS, of=1)
+        self._payoffs = hit - self._cost * alarm - self._slack
+        self._portfolio = _Portfolio(lines, self._payoffs) if together else None
+
+    @property
+    def log_of_each(self) -> Floats:
+        """The log of the e-value against each line alone, shape (k,)."""
+        return _of_both(self._log_won)
 
     def add(self, with_canary: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
         """Settle the bets on pairs, a block at a time, and only then look at the block.
 
         Returns:
-            The log of the evidence after each pair, shape (pairs, *portfolios).
+            The log of the evidence after each pair, shape (pairs,).
         """
         scores, grown = np.array([with_canary, without], dtype=np.float64).reshape(2, -1), []
         while scores.size:
             if self.pairs == self._moves:
                 self._move()
-            block, scores = np.split(scores, [min(self._moves - self.pairs, _TOGETHER)], axis=1)
+            block, scores = np.split(scores, [self._moves - self.pairs], axis=1)
             grown.append(self._settle(block))
         return np.concatenate(grown)
 
     def _settle(self, block: Floats) -> Floats:
-        called = self._called(block.reshape(*block.shape, *[1] * self._bet.ndim))
-        paid = np.sum(called * (self._pay * self._bet)[:, None], axis=-1)
-        growth = np.log1p(paid[0] + paid[1] - np.sum(self._slack * self._bet, axis=-1))
-        growth[0] += self.log_evidence
-        grown = np.cumsum(growth, axis=0)
-        self.log_evidence, self.pairs = grown[-1], self.pairs + len(grown)
-        self.most = np.maximum(self.most, grown.max(axis=0))
+        low_with, low_without = block[..., None, None] <= self._thresholds
+        outcomes = low_with + 2 * low_without
+        growth = np.take_along_axis(self._growth, outcomes, axis=0)
+        growth[0] += self._log_won
+        won = np.cumsum(growth, axis=0)
+        of_each = _of_both(won)
+        evidence = np.logaddexp.reduce(self._weights + of_each, axis=1)
+        if self._portfolio:
+            apart, together = np.log([1 - _TOGETHER, _TOGETHER])
+            evidence = np.logaddexp(apart + evidence, together + self._portfolio.settle(outcomes))
+        self._log_won, self.pairs, self.log_evidence = won[-1], self.pairs + len(won), float(evidence[-1])
+        self.most_of_each = np.maximum(self.most_of_each, of_each.max(axis=0))
+        self.most = max(self.most, float(evidence.max()))
         self._since.append(block)
-        return np.asarray(grown)
-
-    def _called(self, scores: Floats) -> npt.NDArray[np.bool_]:
-        """Return whether each bet calls each score: at or below its threshold, or above it if it is a mirror."""
-        return np.asarray((scores <= self._thresholds) ^ self._mirrored)
+        return np.asarray(evidence)
 
     def _move(self) -> None:
-        """Fix thresholds and shares of the next block by the pairs before it."""
+        """Fix thresholds and stakes of the next block by the pairs before it."""
         # A stable sort merges what is in order already.
         self._ordered = np.sort(np.concatenate([self._ordered, *self._since], axis=1), axis=1, kind="stable")
         self._since, self._thresholds = [], self._best_thresholds()
         self._moves = self.pairs + 1 if self.pairs < _EVERY else math.ceil(self.pairs * _GROWTH)
-        self._shares = self._bet = self._best_shares()
+        stakes = self._stakes(*_called(*self._below(self._thresholds), of=self.pairs))
+        self._growth = np.log1p(stakes * self._payoffs)
+        if self._portfolio:
+            # Cells between the thresholds, with half a run more in the first and in the last.
+            cuts = np.sort(self._thresholds, axis=None)
+            chances = np.diff((self._below(cuts) + 0.5) / (self.pairs + 1), prepend=0, append=1)
+            cells = np.append(cuts, np.inf)[:, None, None] <= self._thresholds
+            low_with, low_without = (cells[chance > 0] for chance in chances)
+            outcomes = (low_with[:, None] + 2 * low_without).reshape(-1, *cells.shape[1:])
+            self._portfolio.move(outcomes, np.outer(*(chance[chance > 0] for chance in chances)).ravel())
 
     def _below(self, thresholds: Floats) -> Floats:
         """Return the numbers of ordered scores at or below each threshold, with the canary and without."""
@@ -162,34 +179,64 @@ class Bets:
         left = np.concatenate([ranks, scores.size - 1 - ranks])
         between = scores[left] / 2 + scores[np.minimum(left + 1, scores.size - 1)] / 2
         with_canary, without = self._below(between)
-        low = np.argmax(with_canary - self._cost[..., None] * without, axis=-1)
-        high = np.argmax(self._cost[..., None] * with_canary - without, axis=-1)
-        return np.asarray(between[np.concatenate([low, high], axis=-1)])
+        low = np.argmax(with_canary - self._cost[:, None] * without, axis=1)
+        high = np.argmax(self._cost[:, None] * with_canary - without, axis=1)
+        return np.asarray(between[[low, high]])
 
-    def _best_shares(self) -> Floats:
-        """Return shares that grow fast at the rates of the earlier pairs, with half a run more at either end of the scores.
-
-        Of each cell between two thresholds we take the share of either world, and multiply the shares by the mean of what
-        they pay over what all pay together (Cover 1984), a few times from the last shares.
-        """
-        cuts = np.sort(self._thresholds, axis=-1)
-        chances = np.diff((self._below(cuts) + 0.5) / (self.pairs + 1), prepend=0, append=1)
-        last = np.full((*cuts.shape[:-1], 1), np.inf)
-        cells = np.concatenate([cuts, last], axis=-1)[..., None]
-        called = (cells <= self._thresholds[..., None, :]) ^ self._mirrored
-        pays = called * self._pay[..., None, :] - self._slack[..., None, :] / 2
-        both, shares = (
-            chances[0][..., None] * chances[1][..., None, :],
-            self._shares + _AGAIN * (self._prior - self._shares),
+    def _stakes(self, hits: Floats, alarms: Floats) -> Floats:
+        """Return the stakes that grow fastest at the rates of the earlier pairs, with half a run more of each kind."""
+        hit, alarm = (hits + 0.5) / (self.pairs + 1), (alarms + 0.5) / (self.pairs + 1)
+        least = self._cost + self._slack
+        stake = _STAKES[:, None] / least
+        tried = stake[:, None]
+        growth = (
+            hit * (1 - alarm) * np.log1p(tried * (1 - self._slack))
+            + (1 - hit) * alarm * np.log1p(-tried * least)
+            + hit * alarm * np.log1p(tried * (1 - least))
+            + (1 - hit) * (1 - alarm) * np.log1p(-tried * self._slack)
         )
+        return np.asarray(stake[np.argmax(growth, axis=0), np.arange(least.size)])
+
+
+def _called(with_canary: Floats, without: Floats, *, of: int) -> Floats:
+    """Return the hits and the alarms of each bet and of its mirror, from the scores at or below their thresholds."""
+    low = np.array([with_canary[..., 0, :], without[..., 0, :]])
+    high = of - np.array([without[..., 1, :], with_canary[..., 1, :]])
+    return np.stack([low, high], axis=-2)
+
+
+def _of_both(log_won: Floats) -> Floats:
+    """Return the log of the mean of each bet and its mirror."""
+    return np.asarray(np.logaddexp(log_won[..., 0, :], log_won[..., 1, :]) - math.log(2))
+
+
+class _Portfolio:
+    """Shares of cash and of all bets, each at its largest stake, as one bet on each pair."""
+
+    def __init__(self, lines: Lines, payoffs: Floats) -> None:
+        self._gains = _MOST / (np.exp(lines.slopes) + lines.slack) * payoffs
+        self._first = np.concatenate([[1.0], lines.weights, lines.weights]) / 3
+        self._log_won, self._shares, self._bet = 0.0, self._first, 0 * self._first
+
+    def settle(self, outcomes: npt.NDArray[np.int_]) -> Floats:
+        """Return the log of the wealth after each pair, of which each bet sees one of four outcomes."""
+        growth = np.log1p(np.sum(self._of(outcomes) * self._bet[1:], axis=-1))
+        growth[0] += self._log_won
+        won = np.cumsum(growth)
+        self._log_won = float(won[-1])
+        return np.asarray(won)
+
+    def move(self, outcomes: npt.NDArray[np.int_], chances: Floats) -> None:
+        """Multiply each share by what it returns on average over what all return, a few times (after Cover 1984)."""
+        returns = 1 + np.insert(self._of(outcomes), 0, 0.0, axis=1)
+        shares = self._shares + _AGAIN * (self._first - self._shares)
         for _ in range(_STEPS):
-            paid = 0.5 + np.einsum("w...cb,...b->w...c", pays, shares)
-            seen = both / (paid[0][..., None] + paid[1][..., None, :])
-            ends = np.array([seen.sum(axis=-1), seen.sum(axis=-2)])
-            shares = shares * (
-                ends[0].sum(axis=-1, keepdims=True) + np.einsum("w...c,w...cb->...b", ends, pays)
-            )
-        return shares
+            shares = shares * (chances / (returns @ shares) @ returns) ** _POWER
+            shares /= shares.sum()
+        self._shares = self._bet = shares
+
+    def _of(self, outcomes: npt.NDArray[np.int_]) -> Floats:
+        return np.take_along_axis(self._gains, outcomes, axis=0).reshape(len(outcomes), -1)
 
 
 # --- A bound on epsilon that holds at any time: the last epsilon of a fixed grid before the first that is not refuted ---
@@ -198,16 +245,16 @@ _STEP, _LARGEST = 1 / 16, 12.0
 
 
 def grid_lines(delta: float) -> Lines:
-    """Return the line of each (epsilon, delta) of the grid; a portfolio of its own is the evidence against each."""
-    slopes = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)[:, None]
-    return Lines(slopes, np.full(slopes.shape, delta))
+    """Return the line of each (epsilon, delta) of the grid; ``Bets.log_of_each`` is then the evidence against each."""
+    slopes = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)
+    return Lines(slopes, np.full(slopes.size, delta))
 
 
 def epsilon_bound(most: Floats, *, alpha: float) -> float:
     """Return the largest epsilon before which the bets on `grid_lines` refuted all, 0 if none.
 
     Args:
-        most: Shape (k,), the largest log that the evidence against each line ever had, ``Bets.most``.
+        most: Shape (k,), the largest log that the evidence against each line ever had.
         alpha: In (0, 1).
     """
     standing = np.flatnonzero(most < -math.log(alpha))
@@ -220,9 +267,9 @@ def epsilon_bound(most: Floats, *, alpha: float) -> float:
 
 def epsilon_ceiling(pairs: int, *, delta: float, alpha: float) -> float:
     """Return the bound for pairs of a perfect attack."""
-    bets = Bets(grid_lines(delta))
+    bets = Bets(grid_lines(delta), together=False)
     bets.add(np.zeros(pairs), np.ones(pairs))
-    return epsilon_bound(bets.log_evidence, alpha=alpha)
+    return epsilon_bound(bets.log_of_each, alpha=alpha)
 
 
 _MOST_PAIRS, _AT_ONCE = 10_000, 100

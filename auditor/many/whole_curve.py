@@ -87,12 +87,12 @@ class Watch:
     def add(self, with_canary: float, without: float) -> bool:
         """Add one pair, and return whether the claim is refuted."""
         self._bets.add(with_canary, without)
-        return bool(self._bets.most >= self._needed)
+        return self._bets.most >= self._needed
 
     @property
     def evidence(self) -> float:
         """The largest evidence so far: 1 over it is a p-value of the claim at any time."""
-        return math.exp(min(float(self._bets.most), 700.0))
+        return math.exp(min(self._bets.most, 700.0))
 
     def in_words(self) -> str:
         """Return how far the evidence has grown, as a phrase."""
@@ -190,7 +190,7 @@ def _decided(*, rejected: bool, possible: bool, p_value: float, bets: Bets) -> d
         "rejected": rejected,
         "could_have_been": possible,
         "p_value": p_value,
-        "e_value": math.exp(min(float(bets.log_evidence), 700.0)),
+        "e_value": math.exp(min(bets.log_evidence, 700.0)),
     }
 
 
@@ -210,10 +210,10 @@ _KEPT = 300  # points of the evidence as it grew
 
 def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
     pairs = _pairs_in_order(losses)
-    grid = Bets(betting.grid_lines(delta))
+    grid = Bets(betting.grid_lines(delta), together=False)
     grid.add(losses.member, losses.nonmember)
     bound: dict[str, Any] = {
-        "value": betting.epsilon_bound(grid.most, alpha=alpha),
+        "value": betting.epsilon_bound(grid.most_of_each, alpha=alpha),
         "pairs": pairs,
         "ceiling": betting.epsilon_ceiling(pairs, delta=delta, alpha=alpha),
     }

@@ -154,6 +154,7 @@ def test_pairs_one_by_one_or_all_at_once(rng, decimals):
     np.testing.assert_allclose(whole.add(*pairs), grown, rtol=1e-12, atol=1e-12)
     for bets in (single, parts):
         assert (bets.pairs, bets.most) == (400, pytest.approx(whole.most))
+        np.testing.assert_allclose(bets.most_of_each, whole.most_of_each, rtol=1e-12, atol=1e-12)
 
 
 def test_scores_of_any_size():
@@ -175,7 +176,7 @@ def test_a_block_is_fixed_before_its_first_pair(rng):
 # --- Power, bounds and what is needed ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("mu", "most"), [(4.0, 32), (2.0, 74)])
+@pytest.mark.parametrize(("mu", "most"), [(4.0, 100), (2.0, 148)])
 def test_how_many_runs_refute_a_noise_bug(mu, most):
     """Claim mu = 1: half of the collections end before so many runs of both worlds at a noise 4 and 2 times too small."""
     ends, lines = [], Lines.of_curve(GAUSSIAN)
@@ -193,9 +194,9 @@ def test_the_bound_at_any_time_stays_below_a_known_epsilon(request):
     rng, lines = np.random.default_rng(56), grid_lines(0.0)
     bounds = []
     for _ in range(runs):
-        bets = Bets(lines)
+        bets = Bets(lines, together=False)
         bets.add(rng.random(pairs) > ODDS, rng.random(pairs) > 1 - ODDS)
-        bounds.append(epsilon_bound(bets.most, alpha=0.05))
+        bounds.append(epsilon_bound(bets.most_of_each, alpha=0.05))
     assert stats.binom.sf(np.sum(np.array(bounds) > 1) - 1, runs, 0.05) > 1e-3
     assert np.mean(bounds) > 0.2
 
