@@ -41,8 +41,8 @@ _EVERY, _GROWTH = 16, 1.1  # pairs up to which every one ends a block, and the g
 _RANKS = (
     np.unique(np.geomspace(1, 1e9, 2000).astype(np.int64)) - 1
 )  # that a threshold may have from either end
-# What a pair can be: with the canary at or below the threshold, and without it.
-_ANSWERS = np.broadcast_to([[[[0]], [[1]], [[0]], [[1]]], [[[0]], [[0]], [[1]], [[1]]]], (2, 4, 2, 1))
+# What a pair can be: whether the run with the canary, and the one without it, is at or below the threshold.
+_ANSWERS = np.array([[0, 1, 0, 1], [0, 0, 1, 1]])[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +106,9 @@ class Bets:
         # Members low, and the mirror: non-members high. Nothing is bet on the first pair.
         self._log_won, self._thresholds = np.zeros((2, 2, lines.slopes.size))
         self._moves, self._growth = 1, np.zeros((4, 2, lines.slopes.size))
-        hit, alarm = _called(*_ANSWERS, of=1)
-        self._payoffs = hit - self._cost * alarm - self._slack
+        low_with, low_without = _ANSWERS
+        low, high = low_with - self._cost * low_without, 1 - low_without - self._cost * (1 - low_with)
+        self._payoffs = np.stack([low, high], axis=1) - self._slack
         self._portfolio = _Portfolio(lines, self._payoffs) if together else None
 
     @property
@@ -152,16 +153,13 @@ class Bets:
         self._ordered = np.sort(np.concatenate([self._ordered, *self._since], axis=1), axis=1, kind="stable")
         self._since, self._thresholds = [], self._best_thresholds()
         self._moves = self.pairs + 1 if self.pairs < _EVERY else math.ceil(self.pairs * _GROWTH)
-        stakes = self._stakes(*_called(*self._below(self._thresholds), of=self.pairs))
-        self._growth = np.log1p(stakes * self._payoffs)
+        self._growth = np.log1p(self._stakes() * self._payoffs)
         if self._portfolio:
-            # Cells between the thresholds, with half a run more in the first and in the last.
+            # The runs of either world that lie between two neighbouring thresholds.
             cuts = np.sort(self._thresholds, axis=None)
-            chances = np.diff((self._below(cuts) + 0.5) / (self.pairs + 1), prepend=0, append=1)
-            cells = np.append(cuts, np.inf)[:, None, None] <= self._thresholds
-            low_with, low_without = (cells[chance > 0] for chance in chances)
-            outcomes = (low_with[:, None] + 2 * low_without).reshape(-1, *cells.shape[1:])
-            self._portfolio.move(outcomes, np.outer(*(chance[chance > 0] for chance in chances)).ravel())
+            chances = np.outer(*np.diff(self._at_or_below(cuts), prepend=0, append=1))
+            low = np.append(cuts, np.inf)[:, None, None] <= self._thresholds
+            self._portfolio.move((low[:, None] + 2 * low)[chances > 0], chances[chances > 0])
 
     def _below(self, thresholds: Floats) -> Floats:
         """Return the numbers of ordered scores at or below each threshold, with the canary and without."""
@@ -183,26 +181,18 @@ class Bets:
         high = np.argmax(self._cost[:, None] * with_canary - without, axis=1)
         return np.asarray(between[[low, high]])
 
-    def _stakes(self, hits: Floats, alarms: Floats) -> Floats:
-        """Return the stakes that grow fastest at the rates of the earlier pairs, with half a run more of each kind."""
-        hit, alarm = (hits + 0.5) / (self.pairs + 1), (alarms + 0.5) / (self.pairs + 1)
-        least = self._cost + self._slack
-        stake = _STAKES[:, None] / least
-        tried = stake[:, None]
-        growth = (
-            hit * (1 - alarm) * np.log1p(tried * (1 - self._slack))
-            + (1 - hit) * alarm * np.log1p(-tried * least)
-            + hit * alarm * np.log1p(tried * (1 - least))
-            + (1 - hit) * (1 - alarm) * np.log1p(-tried * self._slack)
-        )
-        return np.asarray(stake[np.argmax(growth, axis=0), np.arange(least.size)])
+    def _at_or_below(self, thresholds: Floats) -> Floats:
+        """Return the rates of the earlier pairs at or below each threshold, with half a run more on either side."""
+        return np.asarray((self._below(thresholds) + 0.5) / (self.pairs + 1))
 
-
-def _called(with_canary: Floats, without: Floats, *, of: int) -> Floats:
-    """Return the hits and the alarms of each bet and of its mirror, from the scores at or below their thresholds."""
-    low = np.array([with_canary[..., 0, :], without[..., 0, :]])
-    high = of - np.array([without[..., 1, :], with_canary[..., 1, :]])
-    return np.stack([low, high], axis=-2)
+    def _stakes(self) -> Floats:
+        """Return the stakes that grow fastest at the rates of the earlier pairs."""
+        low_with, low_without = self._at_or_below(self._thresholds)
+        neither, both = (1 - low_with) * (1 - low_without), low_with * low_without
+        chances = np.array([neither, low_with * (1 - low_without), (1 - low_with) * low_without, both])
+        stakes = _STAKES[:, None] / (self._cost + self._slack)
+        growth = np.sum(chances * np.log1p(stakes[:, None, None] * self._payoffs), axis=1)
+        return np.asarray(stakes[np.argmax(growth, axis=0), np.arange(self._cost.size)])
 
 
 def _of_both(log_won: Floats) -> Floats:
