@@ -210,7 +210,7 @@ _KEPT = 300  # points of the evidence as it grew
 
 def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
     pairs = _pairs_in_order(losses)
-    grid = Bets(betting.grid_lines(delta))
+    grid = Bets(betting.grid_lines(delta), together=False)
     grid.add(losses.member, losses.nonmember)
     bound: dict[str, Any] = {
         "value": betting.epsilon_bound(grid.most_of_each, alpha=alpha),

@@ -14,11 +14,13 @@ import pytest
 from scipy import special, stats
 from simulation import ALPHA, seldom
 
-from auditor import audit_runs
+from auditor import DPSGD, audit_runs
 from auditor.core import Losses, Sample, Split
+from auditor.curves import TradeoffCurve
 from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
+from auditor.estimators.betting import Bets, Lines
 from auditor.many.runs import _mu
-from auditor.theory import gaussian_epsilon
+from auditor.theory import claimed_curve, gaussian_epsilon
 
 N = 40  # runs of each world, where all counts are gone through
 
@@ -142,3 +144,39 @@ def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(simulated):
     same, other = simulated(above, seed=31, runs=(120, 3000)).T
     assert seldom(other)
     assert not seldom(same)
+
+
+# --- Bets on all lines together, looked at after each pair -----------------------------------------------
+
+
+def atoms(with_canary, without):
+    """Scores 0, 1, 2, ... with these chances in either world."""
+    return lambda rng, pairs: tuple(
+        rng.choice(len(law), pairs, p=law).astype(float) for law in (with_canary, without)
+    )
+
+
+CLAIMED, ODDS = claimed_curve(DPSGD(1.0, 1.0, 1)).curve, math.e / (1 + math.e)
+RESPONSE = [0.1, 0.9 * ODDS, 0.9 * (1 - ODDS), 0.0]
+EXACTLY_TRUE = {
+    "gaussian": (CLAIMED, lambda rng, pairs: (rng.normal(-1, 1, pairs), rng.normal(0, 1, pairs))),
+    "epsilon and delta": (
+        TradeoffCurve.from_epsilon_delta(1.0, delta=0.1),
+        atoms(RESPONSE, RESPONSE[::-1]),
+    ),
+    "one point": (TradeoffCurve(np.array([0, 0.2, 1]), np.array([0, 0.6, 1])), atoms([0.6, 0.4], [0.2, 0.8])),
+}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("claim", EXACTLY_TRUE)
+def test_bets_on_all_lines_refute_a_true_claim_seldom(simulated, claim, sign):
+    """A claim that the scores attain exactly is refuted within 60 pairs in at most 5% of collections, in either direction."""
+    curve, draw = EXACTLY_TRUE[claim]
+    lines = Lines.of_curve(curve)
+
+    def refuted(rng):
+        pairs = tuple(sign * scores for scores in draw(rng, 60))[::sign]
+        return Bets(lines).add(*pairs).max() >= -math.log(ALPHA)
+
+    assert seldom(simulated(refuted, seed=23, runs=(30, 4000)))
