@@ -277,7 +277,7 @@ def _coins(evidence: Evidence) -> Coins:
 
 
 def _learners(evidence: Evidence, coins: Coins) -> dict[str, Learner]:
-    """Return what the bets go by: each score of the records, and if there are several, or features, classifiers of all of them."""
+    """Return the learners of the bets: of each score of the records, and if there are several, or features, classifiers of all of them."""
     losses, features = evidence.inputs.units.losses, evidence.inputs.options.features
     scores = {OutputPolicy.FULL: PerGroup(losses.member, losses.nonmember), **losses.policies}
     result: dict[str, Learner] = {name: Shares(np.concatenate(pair)) for name, pair in scores.items()}
