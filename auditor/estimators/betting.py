@@ -12,9 +12,9 @@ pairs fixed, and stays above 0 if sum_i lambda_i (e^s_i + delta_i) < 1. What is 
 has a mean of at most 1 too, and so has an average of such products by weights that were fixed before the first pair. By
 Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
 
-Most of the wealth is divided among bets on one line each, by fixed weights: it loses little to lines that show nothing. The
+Three quarters of the wealth are divided among bets on one line each, by fixed weights: lines that show nothing cost little. The
 rest is one portfolio of all bets. Its shares move towards those that would have grown fastest on the earlier pairs; what
-several bets lose by chance partly cancels, so that it grows faster. The log of all the evidence is at most 0.51, -log 0.6,
+several bets lose by chance partly cancels, so that it grows faster. The log of all the evidence is at most 0.29, -log 0.75,
 behind that of the first part alone.
 
 Thresholds, stakes and shares may follow *earlier* pairs, and past winnings are never recomputed. All stay for a block of
@@ -35,7 +35,7 @@ from auditor.curves.tradeoff import TradeoffCurve
 _DECAY = 0.5  # of the weights: a line that is steeper by 1 has e^-1/2 of the weight
 _CORNERS = 8  # of a claim of a few points: their own lines are bet on too
 _STAKES = np.linspace(0.0, 0.9, 19)  # shares of the stake that can lose everything
-_TOGETHER, _MOST = 0.4, 0.75  # of the wealth in the portfolio, and how much of it one pair can lose
+_TOGETHER, _MOST = 0.25, 0.75  # of the wealth in the portfolio, and how much of it one pair can lose
 _STEPS, _POWER, _AGAIN = 6, 6, 0.02  # towards the best shares; how much of the first ones a move brings back
 _EVERY, _GROWTH = 16, 1.1  # pairs up to which every one ends a block, and the growth after
 _RANKS = (
@@ -97,7 +97,7 @@ class Bets:
     """
 
     def __init__(self, lines: Lines, *, together: bool = True) -> None:
-        """Divide the wealth among the lines and their mirrors; a portfolio of all, if there is one, gets 40%."""
+        """Divide the wealth among the lines and their mirrors; a portfolio of all, if there is one, gets a quarter."""
         self._weights, self._cost, self._slack = np.log(lines.weights), np.exp(lines.slopes), lines.slack
         self.pairs, self.log_evidence, self.most = 0, 0.0, 0.0
         self.most_of_each = np.zeros(lines.slopes.size)
