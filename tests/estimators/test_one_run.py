@@ -209,7 +209,7 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
     lowest, highest = rows["lowest losses", 250], rows["highest losses", 125]
     assert lowest["correct"] == is_member[:250].sum()
     assert highest["correct"] == (~is_member[375:]).sum()
-    prior, sets = np.log([0.8 / 0.2, 0.2 / 0.8]), len(rows)
+    prior = np.log([0.8 / 0.2, 0.2 / 0.8])
 
     def scaled(epsilon, row):
         """Chernoff's exponent of a row, as if its variance were that of equal coins, and the factor that makes it so."""
@@ -225,7 +225,7 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
         return 1.001 * sum(math.exp(-exponent / scaled(epsilon, other)[1]) for other in rows.values()) - 0.05
 
     least = max(
-        optimize.brentq(below_sum, 0, 50, args=(row,)) for row in rows.values() if below_sum(0, row) < 0
+        optimize.brentq(below_sum, 0, 20, args=(row,)) for row in rows.values() if below_sum(0, row) < 0
     )
     assert math.floor(32 * least) / 32 <= found.value
     # More right guesses in the most informative set are more extreme, whatever the others.
