@@ -242,7 +242,7 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
         return 1.001 * sum(math.exp(-exponent / scaled(epsilon, other)[1]) for other in rows.values()) - 0.05
 
     least = max(
-        optimize.brentq(below_sum, 0, 50, args=(row,)) for row in rows.values() if below_sum(0, row) < 0
+        optimize.brentq(below_sum, 0, 20, args=(row,)) for row in rows.values() if below_sum(0, row) < 0
     )
     assert math.floor(32 * least) / 32 <= found.value
     # More right guesses in the most informative set are more extreme, whatever the others.
