@@ -344,6 +344,7 @@ class RowDetails(TypedDict, total=False):
 
     reason: str
     ceiling: float
+    ceiling_of_score: float
     rate: float
     fpr: float
     fpr_upper: float

@@ -42,8 +42,8 @@ _LEFT_OUT = re.compile(
 _LEFT_OUT_BESIDE = {"mean": "sd", "accuracy": "accuracy_baseline", "largest": "median"}
 # Chosen, not measured: they stay as they are.
 _CHOSEN = re.compile(r"rate|delta|alpha|level.*|confidence.*|inclusion|clip|off|share|overlap|prior|claimed")
-_DOWN = re.compile(r"(.*_)?lower|certified|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
-_UP = re.compile(r"(.*_)?upper|largest|errors|variances|(.*_)?p_value|(.*_)?p_values")
+_DOWN = re.compile(r"(.*_)?lower|certified|shown|hits|e_value|reversed|mu|bound_.*|(.*_)?ceiling")
+_UP = re.compile(r"(.*_)?upper|ceiling_of_score|largest|errors|variances|(.*_)?p_value|(.*_)?p_values")
 
 
 def shared_rows(rows: tuple[Estimate, ...], partition: Partition | None = None) -> tuple[Estimate, ...]:
