@@ -266,7 +266,7 @@ _DECLARED = (
     "given all features the labels are independent of each other, and D was made without these labels",
 )
 _METHOD = (
-    "fair coins between real labels and labels drawn from D; Poisson-binomial law of right guesses [own]"
+    "fair coins between real labels and labels drawn from D; every order and number of guesses, calibrated together [own]"
 )
 _NOT_PRIVATE = "D is sure of every label that is shown, so no label is private and there is nothing to guess"
 
