@@ -108,8 +108,9 @@ class Scoring(Options, title="The model"):
             without labels, by its largest probability (also confidence:entropy and confidence:margin).
         classes: Label of each output column, separated by commas; default: the labels of the model, or 0, 1, ...
         output: Kind of the model outputs; default: inferred.
-        policies: Alternative output policies, separated by commas: digits=N, topK, label. The same outputs are also scored
-            under each policy, without further requests, and the audit states the effect.
+        policies: Alternative output policies, separated by commas: digits=N, topK, label; or other scores: score=entropy,
+            score=largest, score=margin. The same outputs are also scored under each, without further requests, and the
+            audit states the effect.
         repeats: Number of queries for each record, whose outputs are averaged, for a randomised model; default: 1.
         batch_size: Most records in each call of the model, and their number in each checkpoint.
         released: MODEL is a released synthetic table, made from the members: the losses are distances of the records to its

@@ -251,7 +251,7 @@ def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessS
 # that is accepted. T falls with eps: below where that sum over the sets is under the level, all is rejected.
 
 
-PURE_STEP = 1 / 32  # of the grid for up to 2,000 coins; half of it for four times as many, down to an eighth
+PURE_STEP = 1 / 32  # of the grid for up to 20,000 coins; half of it for four times as many, down to an eighth
 # More of them only where the p-value is near the level, and at last about 600 that are beyond it, or 120,000.
 _PURE_DRAWS, _PURE_TAIL, _MOST_PURE = (2_000, 12_000), 600, 120_000
 _PURE_BATCH = 12_000
@@ -263,10 +263,10 @@ _TIES, _HAIR, _NONE = 1e-4, 1e-9, 1e-300
 def pure_step(bits: int) -> float:
     """Return the step of the grid of pure epsilons for so many coins.
 
-    >>> PURE_STEP / pure_step(1_000), PURE_STEP / pure_step(4_000), PURE_STEP / pure_step(1_000_000)
+    >>> PURE_STEP / pure_step(10_000), PURE_STEP / pure_step(40_000), PURE_STEP / pure_step(1_000_000)
     (1.0, 2.0, 8.0)
     """
-    return PURE_STEP * 0.5 ** min(3, max(0, round(math.log2(bits / 1_000) / 2)))
+    return PURE_STEP * 0.5 ** min(3, max(0, round(math.log2(bits / 10_000) / 2)))
 
 
 def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, alpha: float) -> float:

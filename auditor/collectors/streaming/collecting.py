@@ -101,8 +101,9 @@ def collect(
             batches of a loader. A function that gets each group at once is not tried on a few records before, and is
             called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
-        policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``: the same
-            outputs are scored under each too, without further requests, and `auditor.audit` reports their effect.
+        policies: Restricted answers in place of the full outputs, such as ``"digits=2,top1,label"``, or other scores of
+            them, ``"score=entropy"``, ``score=largest`` and ``score=margin``: the same outputs are scored under each too,
+            without further requests, and `auditor.audit` reports their effect.
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
