@@ -266,7 +266,9 @@ def test_verdict_and_gates_go_by_the_published_number():
     claim = auditor.StatedClaim(between, 0.0)
     judged = auditor.audit(losses, claim=claim, **asked)
     assert str(judged.verdict) == "not_refuted"
-    assert judged.comparisons[0].p_value > 0.04  # the error of this test: bets on learnt guesses have the rest
+    assert (
+        judged.comparisons[0].p_value > 0.04
+    )  # the error of this test: bets on learnt guesses have the rest
     assert str(auditor.audit(losses, claim=claim, disclosure="insiders", **asked).verdict) == "refuted"
     (gate,) = auditor.check_gates(judged, f"epsilon_bound.one_run > {between}")
     assert gate.code == 0

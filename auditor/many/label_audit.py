@@ -265,9 +265,7 @@ _DECLARED = (
     "the audited records are training records with the labels that they were trained with (declared, not checked)",
     "given all features the labels are independent of each other, and D was made without these labels",
 )
-_METHOD = (
-    "fair coins between real labels and labels drawn from D; every order and number of guesses, calibrated together [own]"
-)
+_METHOD = "fair coins between real labels and labels drawn from D; every order and number of guesses, calibrated together [own]"
 _NOT_PRIVATE = "D is sure of every label that is shown, so no label is private and there is nothing to guess"
 
 

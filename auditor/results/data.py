@@ -34,6 +34,7 @@ LimitsData = TypedDict(
         "auc": Rate,
         "epsilon_bound.clopper_pearson": NotNegative,
         "epsilon_bound.one_run": NotNegative,
+        "epsilon_bound.adaptive": NotNegative,
     },
     total=False,
 )
