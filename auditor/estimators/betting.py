@@ -12,15 +12,15 @@ pairs fixed, and stays above 0 if sum_i lambda_i (e^s_i + delta_i) < 1. What is 
 has a mean of at most 1 too, and so has an average of such products by weights that were fixed before the first pair. By
 Ville's inequality that average ever reaches 1/alpha with probability at most alpha, however often it is looked at.
 
-Three quarters of the wealth are divided among bets on one line each, by fixed weights: lines that show nothing cost little. The
-rest is one portfolio of all bets. Its shares move towards those that would have grown fastest on the earlier pairs; what
-several bets lose by chance partly cancels, so that it grows faster. The log of all the evidence is at most 0.29, -log 0.75,
-behind that of the first part alone.
+Three quarters of the wealth are divided among bets on one line each, by fixed weights: lines that show nothing cost
+little. The rest is one portfolio of all bets. Its shares move towards those that would have grown fastest on the earlier
+pairs; what several bets lose by chance partly cancels, so that it grows faster. The log of all the evidence is at most
+0.29, -log 0.75, behind that of the first part alone.
 
 Thresholds, stakes and shares may follow *earlier* pairs, and past winnings are never recomputed. All stay for a block of
 pairs, about 10% of those before it: the evidence then holds after any pair, in a block too, since what is bet on each was
-fixed before the first of the block. The pairs come in the order of their numbers: in the order of completion, runs that end
-sooner for some scores would choose what is seen.
+fixed before the first of the block. The pairs come in the order of their numbers: in the order of completion, runs that
+end sooner for some scores would choose what is seen.
 """
 
 import math

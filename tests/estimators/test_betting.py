@@ -157,6 +157,14 @@ def test_pairs_one_by_one_or_all_at_once(rng, decimals):
         np.testing.assert_allclose(bets.most_of_each, whole.most_of_each, rtol=1e-12, atol=1e-12)
 
 
+def test_the_portfolio_costs_little(rng):
+    """The evidence is never below that of the bets on each line by more than log 4/3."""
+    lines = Lines.of_curve(GAUSSIAN)
+    pairs = rng.normal([[-1.1], [0]], 1, (2, 1000))
+    beside, alone = (Bets(lines, together=together).add(*pairs) for together in (True, False))
+    assert np.min(beside - alone) >= -math.log(4 / 3) - 1e-12
+
+
 def test_scores_of_any_size():
     """The largest doubles are compared without overflow."""
     largest = np.finfo(float).max * np.array([-1.0, 1.0])
