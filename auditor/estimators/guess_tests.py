@@ -369,16 +369,18 @@ class _Law(NamedTuple):
 
     def statistic(self, right: npt.NDArray[Any]) -> Floats:
         """Return T above; shape that of the right guesses without the last axis."""
-        every = self.exponents(right)
-        most = every.max(axis=-1, keepdims=True)
-        return np.asarray(
-            (most + _TIES * (most + np.log(np.exp(every - most).sum(axis=-1, keepdims=True))))[..., 0]
-        )
+        return joint(self.exponents(right))
 
     def by_sum(self, statistic: float) -> float:
         """Return the limit above of the chance of so large a statistic, by the sum over the sets."""
         most = (statistic - _TIES * math.log(len(self.sets))) / (1 + _TIES)
         return float(np.exp(-most / self.scale).sum())
+
+
+def joint(every: Floats) -> Floats:
+    """Return T above from the exponents of all sets, shape (..., sets)."""
+    most = every.max(axis=-1)
+    return np.asarray(most + _TIES * (most + np.log(np.exp(every - most[..., None]).sum(axis=-1))))
 
 
 def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], log_odds: float | Floats) -> Floats:

@@ -275,7 +275,9 @@ class OneRunAudit:
         at_claim = self._right(bits, attack, rates=rates, draws=_NULL_DRAWS)
         kinds = np.array([self._kinds(item) for item in sets], dtype=np.float64)
         means = special.logit(kinds @ rates / kinds.sum(axis=1))
-        statistic, null = (guess_tests.exponents(x.T, sets, means).max(axis=1) for x in (right, at_claim))
+        statistic, null = (
+            guess_tests.joint(guess_tests.exponents(x.T, sets, means)) for x in (right, at_claim)
+        )
         clear = len(sets) * np.exp(-statistic) <= self.alpha
         return np.asarray(_significant(statistic, null, _LEFT * self.alpha) | clear)
 
