@@ -142,9 +142,12 @@ class Row:
         top = ceiling(self.estimate)
         if top is None:
             return ""
+        return f"ceiling {numbers.number(top, toward='down')}{self._of_score}"
+
+    @property
+    def _of_score(self) -> str:
         score = ceiling_of_score(self.estimate)
-        beside = "" if score is None else f", of this score {numbers.number(score, toward='up')}"
-        return f"ceiling {numbers.number(top, toward='down')}{beside}"
+        return "" if score is None else f", of this score {numbers.number(score, toward='up')}"
 
     @property
     def delta(self) -> str:

@@ -45,6 +45,10 @@ class _EpsilonRow(Row):
 
     claim: Claim | None = None
 
+    @property
+    def _of_score(self) -> str:
+        return ""  # a line of the figure has no room
+
     @cached_property
     def kind(self) -> Kind:
         """How much it can be relied on."""
