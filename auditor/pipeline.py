@@ -119,8 +119,8 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     Members count as draws, whether or not all of them were scored. ``differs`` has "lower" if members have lower losses than
     others at some threshold, and "higher" if they have higher ones: by `omnibus`, without which nothing else is shown.
     ``names`` are those of estimates whose lower limit is beyond the values of guessing (``auc.upper``: whose upper one is),
-    each at a seventh of the error or by bets at a tenth, and ``limits`` are some of those limits. ``point`` is the point of a band at every threshold
-    at once that is furthest from guessing, or None. ``reversed`` is the lower limit of the advantage of an attacker who
+    each at a seventh of the error or by bets at a tenth, and ``limits`` are some of those limits. ``point`` is the point of
+    a band at every threshold at once that is furthest from guessing, or None. ``reversed`` is the lower limit of the advantage of an attacker who
     accuses at high losses, or 0.
     """
     alpha, losses = 1 - evidence.setting.confidence, evidence.losses

@@ -47,10 +47,7 @@ _STEP, _LARGEST = 1 / 32, 16.0
 _GRID = np.arange(0.0, _LARGEST + _STEP / 2, _STEP)  # of epsilon, in nats
 _FINE = 1 / 16  # of prior log-odds, in nats
 _CELLS = (8, 32, 128)  # into which the pooled ranks of a score are cut, each into parts of the one before
-_FIRST, _GROWTH = (
-    32,
-    1.25,
-)  # coins of the first block, on which nothing is bet, and the growth of the revealed ones
+_FIRST, _GROWTH = 32, 1.25  # coins of the first block, and the growth of the revealed ones
 # Growth of the revealed coins between two fits, coins of one fit, coins before the last fit and that fits score.
 _AGAIN, _LEARNT, _MOST, _SCORED = 2, 5_000, 20_000, 40_000
 
@@ -246,7 +243,7 @@ def adaptive_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     if claim is not None and claim.value is not None and claim.value <= _LARGEST:
         # Of the next epsilon of the grid.
         log_value = wealth[0, math.ceil(claim.value / _STEP - _HAIR)]
-        details["p_value"] = min(1.0, math.exp(-log_value))
+        details["p_value"] = math.exp(-max(0.0, log_value))
     row = Estimate.at_least(
         ADAPTIVE,
         bounds[0],

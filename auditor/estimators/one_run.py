@@ -56,7 +56,9 @@ def errors_at_delta_0(evidence: Evidence) -> tuple[float, float]:
     much evidence anyway, have a fifth of the error.
     """
     alpha = 1 - evidence.setting.confidence
-    if not isinstance(_chosen(evidence), options.AnyGuesses):
+    # By the recursion too, if it was chosen for a claim at delta 0.
+    at_none = isinstance(evidence.setting.one_run_test, options.FDP) and stated_delta(evidence) == 0
+    if not (at_none or isinstance(_chosen(evidence), options.AnyGuesses)):
         return alpha, alpha
     return (1 - OF_BETS) * alpha, OF_BETS * alpha
 
