@@ -163,12 +163,12 @@ def log_wealth(coins: Coins, learners: Sequence[Learner], *, least: int = 1) -> 
     Args:
         coins: In the order in which they are revealed.
         learners: What the bets go by. Each has as much to bet as the others, and each of its ways too.
-        least: Right guesses before which no wealth counts.
+        least: Right guesses by one way before which no wealth counts, of a learner or of all.
     """
     ways = [learner.ways for learner in learners]
     wealth, right = np.zeros((sum(ways), _GRID.size)), np.zeros(sum(ways), dtype=np.int64)
     shares = -np.log(np.repeat(ways, ways) * len(ways))[:, None]
-    most = np.full((1 + len(ways), _GRID.size), -np.inf)
+    most, firsts = np.full((1 + len(ways), _GRID.size), -np.inf), np.cumsum([0, *ways[:-1]])
     start, size = 0, coins.heads.size
     while start < size:
         block = slice(start, min(size, max(_FIRST, math.ceil(start * _GROWTH))))
@@ -178,9 +178,11 @@ def log_wealth(coins: Coins, learners: Sequence[Learner], *, least: int = 1) -> 
             is_right = (gap > 0) == coins.heads[block]
             wealth[way] += _growth(np.abs(gap), is_right, np.where(gap > 0, 1, -1) * coins.prior[block])
             right[way] += np.count_nonzero(is_right & (gap != 0))
-        if right.max() >= least:
-            own = np.logaddexp.reduceat(wealth + shares, np.cumsum([0, *ways[:-1]]), axis=0)
-            most = np.maximum(most, np.vstack([np.logaddexp.reduce(own, axis=0), own]))
+        enough = np.maximum.reduceat(right, firsts) >= least
+        if enough.any():
+            own = np.logaddexp.reduceat(wealth + shares, firsts, axis=0)
+            most[0] = np.maximum(most[0], np.logaddexp.reduce(own, axis=0))
+            most[1:][enough] = np.maximum(most[1:], own)[enough]
         for learner in learners:
             learner.learn(coins, block)
         start = block.stop

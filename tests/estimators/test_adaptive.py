@@ -200,6 +200,17 @@ def test_scores_of_other_records_are_refused():
         losses.with_scores(entropy=Losses(member=[1.0, 2.0, 3.0], nonmember=[3.0, 4.0]))
 
 
+def test_few_right_guesses_by_one_score_show_nothing_of_it():
+    """A score with five right guesses has no bound of its own beside one with sixty, however much was bet on them."""
+    size = 60
+    coins = Coins(np.arange(size)[None], np.ones(size, dtype=bool), np.zeros(size))
+    few, many = np.where(np.arange(size) < 5, 10.0, 0.0), np.full(size, 0.1)
+    wealth = log_wealth(coins, [Known(few), Known(many)], least=10)
+    assert np.all(wealth[1] == -np.inf)
+    assert np.isfinite(wealth[[0, 2]]).all()
+    assert wealth[0, 0] >= 5 * math.log(special.expit(10) / 0.5) - math.log(2)
+
+
 def test_scores_are_kept_in_files(rng, tmp_path):
     """A column loss.score=NAME is written and read."""
     losses = xor(rng, 50)
