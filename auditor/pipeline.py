@@ -18,7 +18,7 @@ from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.fixed_ranks import rank_curves
 from auditor.estimators.gap import advantage
-from auditor.estimators.omnibus import omnibus
+from auditor.estimators.omnibus import LEAST_ERROR, SHARES, omnibus
 from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.rates import empirical, interval
 from auditor.estimators.registry import ESTIMATORS
@@ -107,9 +107,6 @@ def audit(inputs: Inputs) -> AuditResult:
 # So no law lets a false statement appear with more than the error, whichever statement is chosen. An epsilon of 0 of the
 # training makes members and others exchangeable where they were drawn alike, so its bound needs the tests too.
 _HALF = 0.5
-_SHARES = {"lower": 0.6, "higher": 0.3}
-# Of the tests by draws, which have no smaller p-values: below, the limits alone decide, whose errors sum to .89 at most.
-_LEAST_ERROR = 0.0075
 _CERTIFIED, _ONE_RUN = "epsilon_bound.clopper_pearson", "epsilon_bound.one_run"
 
 
@@ -124,10 +121,10 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     accuses at high losses, or 0.
     """
     alpha, losses = 1 - evidence.setting.confidence, evidence.losses
-    differs, names = list(_SHARES), list[str]()
-    if alpha >= _LEAST_ERROR:
+    differs, names = list(SHARES), list[str]()
+    if alpha >= LEAST_ERROR:
         p_values = omnibus(losses, rng=evidence.rng("omnibus"))
-        differs = [name for name, p in zip(differs, p_values, strict=True) if p <= _SHARES[name] * alpha]
+        differs = [name for name, p in zip(differs, p_values, strict=True) if p <= SHARES[name] * alpha]
     found: dict[str, Any] = {"looks": evidence.looks, "differs": differs, "names": names, "limits": {}}
     found |= {"point": None, "reversed": 0.0}
     learnt = next((row.details.get("shown", 0.0) for row in evidence.estimates if row.name == ADAPTIVE), 0.0)
@@ -155,12 +152,12 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     found["limits"] |= {ADAPTIVE: learnt} if learnt > 0 else {}
     if "higher" in differs and found["point"] is None and {*names} <= {"auc.upper", ADAPTIVE}:
         found["reversed"] = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
-    if alpha < _LEAST_ERROR:
+    if alpha < LEAST_ERROR:
         lower, higher = (
             found["point"] or {*names} - {"auc.upper", _ONE_RUN, ADAPTIVE},
             found["reversed"] or "auc.upper" in names,
         )
-        found["differs"] = [name for name, shown in zip(_SHARES, (lower, higher), strict=True) if shown]
+        found["differs"] = [name for name, shown in zip(SHARES, (lower, higher), strict=True) if shown]
     return found
 
 

@@ -77,8 +77,8 @@ def test_the_power_to_reject_a_curve_counts():
     assert judge(CLAIM, able).verdict is Verdict.NOT_REFUTED
     unable = dataclasses.replace(able, details={"ceiling": 0.8, "claimed_curve": {"rejected": False}})
     assert judge(CLAIM, unable).verdict is Verdict.INCONCLUSIVE
-    assert power(CERTIFIED, able, CLAIM, sizes=(1000, 1000), looks=1).status is Status.OK
-    assert power(CERTIFIED, unable, CLAIM, sizes=(1000, 1000), looks=1).status is Status.WARN
+    assert power(CERTIFIED, able, CLAIM, sizes=(1000, 1000), error=0.05).status is Status.OK
+    assert power(CERTIFIED, unable, CLAIM, sizes=(1000, 1000), error=0.05).status is Status.WARN
 
 
 @pytest.mark.parametrize(

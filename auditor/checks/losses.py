@@ -258,15 +258,15 @@ _OFTEN = 0.8
 def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
     """Return from which mu on the AUC of normal losses, ``mu`` standard deviations apart, is found in 80% of audits.
 
-    The AUC is found where its interval lies above a half. Its standard errors are those of two groups that are alike, and
+    The AUC is found where it is above a half by a test at this error, or its interval lies above a half. Its standard errors are those of two groups that are alike, and
     hardly larger than those of groups that are not. With mu the AUC is Phi(mu / sqrt(2)).
 
     Args:
         sizes: Numbers of members and of non-members.
-        alpha: Error of the two-sided interval, in (0, 1).
+        alpha: Two-sided error, in (0, 1).
 
-    >>> round(smallest_mu((1000, 1000), alpha=0.05 / 6), 3)
-    0.16
+    >>> round(smallest_mu((1000, 1000), alpha=0.03), 3)
+    0.138
     """
     from scipy import special
 
@@ -287,7 +287,7 @@ def found_from(mu: float) -> str:
 
 
 def power(
-    certified: Estimate, mechanism: Estimate, claim: Claim | None, *, sizes: tuple[int, int], looks: int
+    certified: Estimate, mechanism: Estimate, claim: Claim | None, *, sizes: tuple[int, int], error: float
 ) -> Check:
     """State the leak that the audit could have detected: the smallest one in 4 of 5 cases, or the ceiling beside the claim.
 
@@ -296,10 +296,10 @@ def power(
         mechanism: The mechanism-level bound; may have no value.
         claim: The claimed epsilon in the form in which it is audited, if any.
         sizes: Numbers of members and of non-members.
-        looks: Number of findings that share the error.
+        error: Two-sided error at which an AUC above a half is a finding.
     """
     ceiling = certified.details["ceiling"]
-    mu = smallest_mu(sizes, alpha=(1 - (certified.confidence or 0.0)) / looks)
+    mu = smallest_mu(sizes, alpha=error)
     top = mechanism.details.get("ceiling")
     details = {"model_ceiling": ceiling, "mechanism_ceiling": top, "smallest_mu": mu}
     judged = mechanism.value is not None and "not_for_claim" not in mechanism.details

@@ -7,6 +7,7 @@ from auditor.checks import copies, losses, populations
 from auditor.checks.answers import SPECS, answer
 from auditor.checks.carried import contents
 from auditor.core import DPSGD, BernoulliSplit, Check, CheckSpec, Registry, TrainingClaim
+from auditor.estimators.omnibus import LEAST_ERROR, SHARES
 
 
 def sampler_check(claim: TrainingClaim | None) -> Check | None:
@@ -23,6 +24,12 @@ def sampler_check(claim: TrainingClaim | None) -> Check | None:
     """
     shuffled = isinstance(claim, DPSGD) and claim.shuffled
     return answer("sampler", "warn", {"sampling": "shuffled"}) if shuffled else None
+
+
+def _error_of_area(alpha: float, looks: int) -> float:
+    """Return the two-sided error at which an AUC above a half is a finding, of an audit with so much error."""
+    # Of one direction, and of the two statistics of its test, one is the area.
+    return SHARES["lower"] * alpha if alpha >= LEAST_ERROR else alpha / looks
 
 
 def _null_audits() -> Any:
@@ -68,7 +75,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         evidence.estimate("epsilon_bound.one_run"),
         evidence.audited,
         sizes=(evidence.losses.n_member, evidence.losses.n_nonmember),
-        looks=evidence.looks,
+        error=_error_of_area(1 - evidence.setting.confidence, evidence.looks),
     ),
     "control": lambda evidence: _null_audits().control(evidence),
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),

@@ -21,6 +21,10 @@ from auditor.core.values import Floats, Integers, Losses, weighted
 from auditor.estimators.epsilon_star import relabelled
 from auditor.estimators.joint_test import ranks_below_half
 
+# Of the error of a headline: see `auditor.pipeline.shown_together`.
+SHARES = {"lower": 0.6, "higher": 0.3}
+# Of a headline by these tests, which have no smaller p-values: below, its limits alone decide, whose errors sum to .89 at most.
+LEAST_ERROR = 0.0075
 _DRAWS = 1999
 _GROWTH = 1.2  # of neighbouring ranks: about 150 cells for a million records
 

@@ -178,7 +178,7 @@ def test_power_against_a_claim(rng, n, split, claim, status):
     """A ceiling above the claim has power, one below does not; without a claim it only states the ceiling."""
     losses = losses_of(rng, 1.0, n=n)
     mechanism = one_run_bound(losses, split=split, delta=1e-5, rng=rng)
-    found = checks.power(clopper_pearson(losses, delta=1e-5), mechanism, claim, sizes=(n, n), looks=6)
+    found = checks.power(clopper_pearson(losses, delta=1e-5), mechanism, claim, sizes=(n, n), error=0.03)
     assert found.status is status
     # What to do is said once, in the advice that stands beside the message.
     said = f"{found.message} {advice(found, {})}".lower()

@@ -48,7 +48,7 @@ def test_a_leak_is_found_in_a_census(simulated):
 @pytest.mark.parametrize("sizes", [(15, 15), (30, 30), (400, 100), (1000, 1000)])
 def test_the_stated_leak_is_found_in_four_of_five(simulated, sizes):
     """Normal losses that are the stated mu apart are found in at least 80% of the audits."""
-    mu = smallest_mu(sizes, alpha=0.05 / 6)
+    mu = smallest_mu(sizes, alpha=0.6 * 0.05)
 
     def missed(rng):
         losses = Losses(member=rng.normal(-mu, 1, sizes[0]), nonmember=rng.normal(size=sizes[1]))
