@@ -17,7 +17,7 @@ from auditor.core import (
     Subject,
     Verdict,
 )
-from auditor.verdicts import judge
+from auditor.verdicts import compare, judge
 
 CLAIM = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
 
@@ -98,16 +98,30 @@ def test_a_score_that_could_not_refute_says_so(epsilon, curve, beyond):
         dataclasses.replace(BOUND, value=0.5, lower=0.5, details=details),
     )
     assert found.verdict is Verdict.NOT_REFUTED
-    assert ("with any number of records: it shows at most 1.3." in found.reason) is beyond
+    assert ("with any number of records: they show at most 1.3." in found.reason) is beyond
+
+
+def test_of_two_equal_verdicts_the_larger_bound_is_quoted():
+    """Two bounds at delta 0 judge one claim: the sentence has the one that shows more, whatever their order."""
+    claim = dataclasses.replace(CLAIM, delta=0.0, value=4.0)
+    low, high = (
+        dataclasses.replace(BOUND, name=name, delta=0.0, value=value, lower=value, details={"ceiling": 6.0})
+        for name, value in (("epsilon_bound.one_run", 0.2), ("epsilon_bound.adaptive", 1.8))
+    )
+    for values in ((low, high), (dataclasses.replace(low, value=2.5, lower=2.5), high)):
+        [row, *_] = compare([claim], values, [], audited=claim)
+        best = max(values, key=lambda item: item.value)
+        assert (row.verdict, row.estimate) == (Verdict.NOT_REFUTED, best.name)
+        assert f"at least {best.value}" in row.reason
 
 
 def test_a_small_audit_says_what_its_score_shows():
     """Beside a ceiling below the claim stands that of the score, if it is lower still."""
     details = {"ceiling": 0.9, "ceiling_of_score": 0.2}
     reason = judge(CLAIM, dataclasses.replace(BOUND, value=0.0, lower=0.0, details=details)).reason
-    assert "; this score, however many records it had, at most 0.2." in reason
+    assert "; guesses like these, however many, show at most 0.2." in reason
     equal = {"ceiling": 0.9, "ceiling_of_score": 0.9}
     assert (
-        "this score"
+        "guesses like these"
         not in judge(CLAIM, dataclasses.replace(BOUND, value=0.0, lower=0.0, details=equal)).reason
     )

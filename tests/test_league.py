@@ -148,6 +148,17 @@ def test_the_league_runs(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "given", [("--draws", "0"), ("--workers", "-1"), ("--auditors", "nobody"), ("--sizes", "7")]
+)
+def test_bad_arguments_write_nothing(tmp_path, given, capsys):
+    """A number below 1, and an auditor or a size that is not there, end with code 2."""
+    with pytest.raises(SystemExit, match="2"):
+        run.main([*given, "--out", str(tmp_path / "new")])
+    assert given[0] in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_peer_that_cannot_be_installed_is_not_run(tmp_path, monkeypatch):
     """An environment that cannot be made is the reason in the list, and the league goes on."""
     peer = next(adapter for adapter in ADAPTERS if adapter.name == "riskcal")

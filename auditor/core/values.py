@@ -107,8 +107,18 @@ class OutputPolicy:
 
     @classmethod
     def columns_among(cls, names: Iterable[str]) -> dict[str, str]:
-        """Return the columns of losses under policies among these, each with the name of its policy."""
+        """Return the columns of losses under policies among these, each with the name of its policy.
+
+        Raises:
+            InputError: A column of another score whose name cannot be used.
+        """
         result = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
+        for column, kind in result.items():
+            if kind.startswith(_SCORE) and not _POLICY.fullmatch(kind):
+                raise InputError(
+                    f"a column of another score must be called {cls.COLUMN}{_SCORE}NAME with a name of 1 to 40 letters, digits, spaces"
+                    f" and dots, got {column!r}; rename it."
+                )
         return {name: kind for name, kind in result.items() if kind != cls.FULL and _POLICY.fullmatch(kind)}
 
     @property
@@ -419,13 +429,17 @@ class Losses:
             scores: The losses of another attack by its name, such as those of `auditor.scores.difficulty`.
 
         Raises:
-            InputError: Other records, by their number or their ids.
+            InputError: No losses, or other records, by their number or their ids.
 
         >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1])
         >>> losses.with_scores(entropy=Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0]))
         Losses(2 members, 2 non-members, scale unknown, with score=entropy)
         """
         for name, other in scores.items():
+            if not isinstance(other, Losses):
+                raise InputError(
+                    f"{name} must be an auditor.Losses of the same records, got {type(other).__name__}."
+                )
             if self.id and other.id and not all(map(np.array_equal, self.id, other.id)):
                 raise InputError(
                     f"{name} must score the same records in the same order, got other ids; sort both by their ids."

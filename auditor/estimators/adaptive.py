@@ -34,7 +34,7 @@ from scipy import special
 from auditor.core import options
 from auditor.core.values import Booleans, Estimate, Floats, Integers, OutputPolicy, PerGroup, Subject
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guesses import NoGuesses, positions_of_pairs
+from auditor.estimators.guesses import NoGuesses, chances, positions_of_pairs
 from auditor.estimators.one_run import errors_at_delta_0, of_units
 from auditor.records.features import CLASSIFIERS, Table, classified, encoded
 
@@ -163,10 +163,10 @@ def log_wealth(coins: Coins, learners: Sequence[Learner], *, least: int = 1) -> 
     Args:
         coins: In the order in which they are revealed.
         learners: What the bets go by. Each has as much to bet as the others, and each of its ways too.
-        least: Right guesses by one way before which no wealth counts, of a learner or of all.
+        least: Right guesses that a way has bet on, before which its wealth against an epsilon does not count.
     """
     ways = [learner.ways for learner in learners]
-    wealth, right = np.zeros((sum(ways), _GRID.size)), np.zeros(sum(ways), dtype=np.int64)
+    wealth, right = np.zeros((2, sum(ways), _GRID.size))
     shares = -np.log(np.repeat(ways, ways) * len(ways))[:, None]
     most, firsts = np.full((1 + len(ways), _GRID.size), -np.inf), np.cumsum([0, *ways[:-1]])
     start, size = 0, coins.heads.size
@@ -176,21 +176,20 @@ def log_wealth(coins: Coins, learners: Sequence[Learner], *, least: int = 1) -> 
         gaps = ratios[:, 0] - ratios[:, 1] if ratios.shape[1] > 1 else ratios[:, 0]
         for way, gap in enumerate(gaps):
             is_right = (gap > 0) == coins.heads[block]
-            wealth[way] += _growth(np.abs(gap), is_right, np.where(gap > 0, 1, -1) * coins.prior[block])
-            right[way] += np.count_nonzero(is_right & (gap != 0))
-        enough = np.maximum.reduceat(right, firsts) >= least
-        if enough.any():
-            own = np.logaddexp.reduceat(wealth + shares, firsts, axis=0)
-            most[0] = np.maximum(most[0], np.logaddexp.reduce(own, axis=0))
-            most[1:][enough] = np.maximum(most[1:], own)[enough]
+            growth, won = _growth(np.abs(gap), is_right, np.where(gap > 0, 1, -1) * coins.prior[block])
+            wealth[way] += growth
+            right[way] += won
+        counted = np.where(right >= least, wealth + shares, -np.inf)
+        own = np.logaddexp.reduceat(counted, firsts, axis=0)
+        most = np.maximum(most, np.vstack([np.logaddexp.reduce(own, axis=0), own]))
         for learner in learners:
             learner.learn(coins, block)
         start = block.stop
     return most
 
 
-def _growth(gap: Floats, is_right: Booleans, prior: Floats) -> Floats:
-    """Return the growth of the log of the wealth by a block of guesses, shape as the grid.
+def _growth(gap: Floats, is_right: Booleans, prior: Floats) -> tuple[Floats, Floats]:
+    """Return the growth of the log of the wealth by a block of guesses, and the right ones with a bet, shapes as the grid.
 
     Args:
         gap: Shape (b,), how much their log-ratios speak for the guesses, 0 or more.
@@ -207,7 +206,8 @@ def _growth(gap: Floats, is_right: Booleans, prior: Floats) -> Floats:
     # right: ln(p/q), wrong: ln((1 - p)/(1 - q)), with p = expit(ratio + prior) and q = expit(epsilon + prior)
     wrong = np.logaddexp(0, _GRID + prior[:, None]) - np.logaddexp(0, ratio + prior)[:, None]
     ahead = np.maximum(ratio[:, None] - _GRID, 0.0)
-    return np.asarray(won @ ahead + number @ np.where(ahead > 0, wrong, 0.0))
+    bet = ahead > 0
+    return np.asarray(won @ ahead + number @ np.where(bet, wrong, 0.0)), np.asarray(won @ bet)
 
 
 def largest_refuted(most: Floats, alpha: float) -> float:
@@ -235,9 +235,10 @@ def adaptive_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     named.pop(_ALL, None)
     whole = evidence.inputs.units.losses
     outside = np.arange(whole.n_member + whole.n_nonmember) >= whole.n_member
+    of_perfect = log_wealth(coins, [Shares(outside.astype(np.float64))], least=evidence.fewest_guesses)
     details: dict[str, Any] = {
         "coins": coins.heads.size,
-        "ceiling": largest_refuted(log_wealth(coins, [Shares(outside.astype(np.float64))])[0], alpha),
+        "ceiling": largest_refuted(of_perfect[0], alpha),
         "pure": True,
         "shown": largest_refuted(wealth[0], _OF_HEADLINE * (1 - evidence.setting.confidence)),
         **({"scores": named} if len(named) > 1 else {}),
@@ -263,11 +264,9 @@ def _coins(evidence: Evidence) -> Coins:
     """Return the coins that the declared split tosses, in a random order."""
     rng, split, losses = evidence.rng("adaptive"), evidence.usable_split, evidence.inputs.units.losses
     if isinstance(split, options.BernoulliSplit):
-        size = losses.n_member + losses.n_nonmember
-        common = special.logit(_FAIR if split.inclusion is None else split.inclusion)
-        order, own = rng.permutation(size), evidence.inputs.own_odds
-        prior = np.full(size, common) if own is None else own[order]
-        return Coins(order[None], order < losses.n_member, prior)
+        order = rng.permutation(losses.n_member + losses.n_nonmember)
+        chance = chances(losses, split)
+        return Coins(order[None], order < losses.n_member, special.logit(chance)[order])
     strata = losses.group if options.stratified(split) else None
     members, others, _ = positions_of_pairs(losses, strata, rng)
     heads = rng.random(members.size) < _FAIR

@@ -314,6 +314,15 @@ def fair_coins(prior: Floats, n_member: int, rng: np.random.Generator) -> _Boole
     return np.asarray(rng.random(prior.size) < np.exp(-np.maximum(away, 0.0)))
 
 
+def chances(losses: Losses, split: options.BernoulliSplit) -> Floats:
+    """Return the probability of each record's coin, the members' first: its own, or that of all."""
+    if losses.inclusion is not None:
+        return np.concatenate(losses.inclusion)
+    return np.full(
+        losses.n_member + losses.n_nonmember, _FAIR if split.inclusion is None else split.inclusion
+    )
+
+
 def of_coins(
     losses: Losses,
     split: options.BernoulliSplit,
@@ -332,9 +341,8 @@ def of_coins(
         declared: Whether the odds are exactly those, so that groups of other sizes contradict them.
     """
     words: Any = _FAIR if split.inclusion is None else split.inclusion
-    size = losses.n_member + losses.n_nonmember
-    chances = words if losses.inclusion is None else np.concatenate(losses.inclusion)
-    prior = np.broadcast_to(special.logit(chances), size)
+    size, chance = losses.n_member + losses.n_nonmember, chances(losses, split)
+    prior = special.logit(chance)
     refusal = _wrong_proportions(prior, losses.n_member) if declared else None
     if refusal is not None:
         return NoGuesses(refusal)
@@ -343,7 +351,7 @@ def of_coins(
     details: dict[str, Any] = {"records": size, "inclusion": words}
     of = f"of probability {words:g}"
     if losses.inclusion is not None:
-        least, most = float(chances.min()), float(chances.max())
+        least, most = float(chance.min()), float(chance.max())
         details |= {"inclusion": None, "inclusion_range": [least, most]}
         of = f"of its own probability, {least:g} to {most:g}"
     evidence = "inclusion coins"

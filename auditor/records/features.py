@@ -8,6 +8,7 @@ import json
 import numbers
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -220,7 +221,17 @@ def pooled(*parts: Array) -> Floats | list[str | None]:
     values = [None if is_missing(value) else value for part in parts for value in part.tolist()]
     if all(value is None or isinstance(value, int | float | np.number | np.bool_) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])
-    return [None if value is None else str(value) for value in values]
+    # Whether a blank or a text among the numbers of one file made 1 into 1.0 or "1" must not tell the groups apart.
+    shown = str if all(isinstance(value, str | None) for value in values) else _as_number
+    return [None if value is None else shown(value) for value in values]
+
+
+def _as_number(value: object) -> str:
+    with suppress(TypeError, ValueError):
+        if not isinstance(value, bool):
+            number = float(value)  # type: ignore[arg-type]  # what is no number is refused
+            return str(int(number) if number.is_integer() else number)
+    return str(value)
 
 
 def ranks_of(values: list[Any]) -> Floats:

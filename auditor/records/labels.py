@@ -12,7 +12,7 @@ import numpy as np
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import about
-from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
+from auditor.core.values import Array, Booleans, Floats, Integers, Losses, OutputPolicy, PerGroup
 
 # --- Labels of records (ids, groups, people), compared by content rather than by type ---
 #
@@ -291,7 +291,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     if largest == 1 or min(side.size for side in sizes) < _LEAST:
         return RecordsFound(losses, rows, ones, largest)
     p_value = 1.0 if all(side.alike for side in sides) else _sizes_p_value(*sizes)
-    losses = _combined(losses, sides, f"one score per id: the {by} of the losses of its rows")
+    losses = _combined(losses, sides, by, f"one score per id: the {by} of the losses of its rows")
     return RecordsFound(losses, rows, sizes, largest, p_value, combined=True)
 
 
@@ -417,7 +417,8 @@ def _per_person(units: PersonsFound) -> PersonsFound:
             )
     pairs = zip(_trained(units.by_id, units.choice), sides, strict=True)
     held = np.concatenate([np.add.reduceat(size[items.order], items.starts) for size, items in pairs])
-    combined = _combined(units.losses, sides, f"one score per person: the {units.choice.by} of their losses")
+    by = units.choice.by
+    combined = _combined(units.losses, sides, by, f"one score per person: the {by} of their losses")
     return replace(units, losses=combined, trained=(int(held.min()), int(held.max())))
 
 
@@ -611,13 +612,18 @@ def _in_units(losses: Losses, units: Codes, by: str) -> list["_PerPerson"]:
     return [_PerPerson.of(values, owner, by) for values, owner in pairs]
 
 
-def _combined(losses: Losses, sides: list["_PerPerson"], step: str) -> Losses:
+def _combined(losses: Losses, sides: list["_PerPerson"], by: str, step: str) -> Losses:
     labels: dict[str, Any] = {
         name: _one_label_each(pair, sides, mixed=name in ("group", "label"))
         for name, pair in losses.labelled.items()
     }
-    # Losses under a policy are audited like these, from the records on.
-    labels |= {"policies": {}, "history": (*losses.history, step)}
+    # Losses under a policy of outputs are audited like these, from the records on.
+    scores = {
+        name: PerGroup(*(side.again(values, by) for side, values in zip(sides, pair, strict=True)))
+        for name, pair in losses.policies.items()
+        if OutputPolicy(name).of_score
+    }
+    labels |= {"policies": scores, "history": (*losses.history, step)}
     return replace(losses, member=sides[0].scores, nonmember=sides[1].scores, **labels)
 
 
@@ -643,6 +649,14 @@ class _PerPerson:
         ordered = values[order]
         low, high = (_scores(ordered, starts, end) for end in ("min", "max"))
         return cls(order, starts, _scores(ordered, starts, by), np.array_equal(low, high))
+
+    def again(self, values: Floats, by: str) -> Floats:
+        """Return one score per person from other scores of the same records."""
+        owner = np.empty(values.size, dtype=np.int64)
+        owner[self.order] = np.repeat(
+            np.arange(self.starts.size), np.diff(np.append(self.starts, values.size))
+        )
+        return type(self).of(values, owner, by).scores
 
 
 def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:

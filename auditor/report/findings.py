@@ -181,7 +181,10 @@ def _of_training(result: document.Document, _words: Units, by: Estimate | None =
     factor = said(
         "odds_factor", factor=numbers.number(math.exp(min(outcome[1], _MOST)), toward="down", digits=2)
     )
-    return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency}). {factor}"
+    joint = outcome[1] < (outcome[0].lower or 0.0)  # with all other findings, at the confidence of the audit
+    level = _confidence(result) if joint else _level(outcome[0])
+    by_itself = f"; by itself {numbers.number(outcome[0].lower, toward='down')}" if joint else ""
+    return f"{level}, the training algorithm's epsilon is at least {bound}{by_itself} ({at}, {outcome[0].adjacency}). {factor}"
 
 
 def _of_learnt(result: document.Document, words: Units) -> str:

@@ -147,7 +147,7 @@ class Row:
     @property
     def _of_score(self) -> str:
         score = ceiling_of_score(self.estimate)
-        return "" if score is None else f", of this score {numbers.number(score, toward='up')}"
+        return "" if score is None else f", of guesses like these {numbers.number(score, toward='up')}"
 
     @property
     def delta(self) -> str:

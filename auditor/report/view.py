@@ -46,7 +46,16 @@ from auditor.report.words import (
     worded,
 )
 from auditor.results import metrics
-from auditor.results.document import CONTENT_HASH, Document, Slice, SliceKind, TopRecord, detail, find
+from auditor.results.document import (
+    CONTENT_HASH,
+    Document,
+    Slice,
+    SliceKind,
+    TopRecord,
+    detail,
+    find,
+    shown_by,
+)
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import GateOutcome
 from auditor.verdicts.judging import failed_validity
@@ -442,8 +451,9 @@ class View:
         bound, data = find(self.result, "epsilon_bound.adaptive"), self.result.data
         learnt = bound is not None and bound.value is not None
         level = numbers.percent(data.get("confidence"), toward="down")
-        values = {"level": level, "delta": numbers.as_stated(data.get("delta"))}
-        return findings.said("scores_learnt" if learnt else "scores", **values, bound=bound)
+        values = {"level": level, "delta": numbers.as_stated(data.get("delta")), "bound": bound}
+        reason = findings.said("scores_apart") if bound is None else numbers.sentence(bound.reason or "")
+        return findings.said("scores_learnt" if learnt else "scores", **values, rest=reason)
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
@@ -564,7 +574,16 @@ class View:
             return self.rows
         estimates, lead = self.result.estimates, self.headline.estimate
         judged = bool(self.result.claims or self.result.comparisons)
-        main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
+        together = shown_by(self.result)
+        stated = {
+            getattr(metrics.judging(self.result), "name", None),
+            *(together["names"] if together else ()),
+        }
+        main = [
+            item
+            for item in estimates
+            if item.name in stated or (metrics.metric(item.name).main and (judged or _tells(item)))
+        ]
         ordered = sorted(main or estimates[:_MOST], key=lambda item: item is not lead)
         return tuple(filter(None, (self.row(item.name) for item in ordered)))
 

@@ -294,12 +294,12 @@ def _scored(losses: Losses) -> dict[str, PerGroup]:
 
 
 def scores_of(evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the AUC and a certified epsilon by each score of the records, all of which hold together; empty for one score.
+    """Return the AUC and a certified epsilon by each score of the records; each column holds together. Empty for one score.
 
     Where chance decided who is a member, the epsilon is that of the training algorithm at delta 0, by guesses learnt from
     revealed coins, and the last row has that by all scores together. Else it is that of the model, at the delta of the audit.
     """
-    losses, setting = evidence.inputs.units.losses, evidence.setting
+    losses, setting = evidence.losses, evidence.setting
     if not losses.policies:
         return []
     scored, rows = _scored(losses), list[dict[str, Any]]()

@@ -60,6 +60,12 @@ def step_likelihood_ratio(
     size = validate.numbers(
         "sizes", sizes, lambda each: np.isfinite(each) & (each >= 0), "be 0 or more and finite"
     )
+    try:
+        size = np.broadcast_to(size, values.shape)
+    except ValueError:
+        raise InputError(
+            f"sizes must be one number, or as many as projections, {values.shape}, got {size.shape}."
+        ) from None
     place = np.minimum(np.arange(values.shape[-1]), claim.steps - 1)
     columns = claim.noise_multiplier, claim.sampling_rate
     noise, rate = (np.broadcast_to(column, claim.steps)[place] for column in columns)

@@ -49,7 +49,11 @@ class Projections:
             InputError: Other parameters in one of the two, or values that are not finite.
         """
         total, own = np.concatenate(_flat("noisy_sum", noisy_sum)), _flat("gradient", gradient)
-        limits = np.ravel(validate.numbers("clipping_norm", clipping_norm, lambda c: c > 0, "be above 0"))
+        limits = np.ravel(
+            validate.numbers(
+                "clipping_norm", clipping_norm, lambda c: (c > 0) & np.isfinite(c), "be above 0 and finite"
+            )
+        )
         groups = own if limits.size > 1 else [np.concatenate(own)]
         if limits.size != len(groups) or total.size != sum(each.size for each in groups):
             raise InputError(
@@ -126,4 +130,6 @@ class Projections:
 
 def _flat(name: str, tensors: Any) -> list[Floats]:
     listed = tensors if isinstance(tensors, list | tuple) else [tensors]
+    if not listed:
+        raise InputError(f"{name} must have 1 number or more, got an empty list.")
     return [np.ravel(validate.numbers(name, each, np.isfinite, "be finite")) for each in listed]

@@ -10,6 +10,6 @@ from auditor.verdicts.gates import (
     named_number,
     parse,
 )
-from auditor.verdicts.judging import judge as judge
+from auditor.verdicts.judging import compare, judge as judge
 from auditor.verdicts.limits import decision, exit_code, outcomes, parse_policy, with_limits
 from auditor.verdicts.severities import least_advantage, severity

@@ -48,7 +48,13 @@ def compare(
     # At delta 0 bets on learnt guesses judge too, with an error of their own.
     judges = [metrics.named(Role.JUDGE), *([ADAPTIVE] if audited.delta == 0 else [])]
     found = [judge(audited, by_name[name], checks=checks) for name in judges if name in by_name]
-    judged = min(found, key=lambda row: _MOST_DECISIVE_FIRST.index(row.verdict or Verdict.NOT_EVALUABLE))
+    judged = min(
+        found,
+        key=lambda row: (
+            _MOST_DECISIVE_FIRST.index(row.verdict or Verdict.NOT_EVALUABLE),
+            -(by_name[row.estimate].lower or 0.0),
+        ),
+    )
     weak = _weak(judged, by_name)
     rows = [replace(judged, reason=f"{judged.reason} {weak}") if weak else judged]
     for claim in claims:
@@ -282,13 +288,13 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
         return Verdict.INCONCLUSIVE, (
             f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
             f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at})"
-            f"{f'; this score, however many records it had, at most {shown}' if shown else ''}.{needed}"
+            f"{f'; guesses like these, however many, show at most {shown}' if shown else ''}.{needed}"
         )
     result = f"epsilon at least {least}" if bound > 0 else "no evidence of an epsilon above 0"
     within = "The guesses are not right more often than the claim allows"
     said = within if ceiling <= claimed else f"Measured: {result}"
     beyond = of_score is not None and of_score <= claimed and not curve.get("score_could")
-    unable = f" This score could not have refuted the claim with any number of {_unit(estimate)}: it shows at most {shown}."
+    unable = f" Guesses like these could not have refuted the claim with any number of {_unit(estimate)}: they show at most {shown}."
     smallest = f"{_smallest(estimate, top)}{unable if beyond else ''}"
     return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{smallest} {_NO_PROOF}"
 

@@ -227,32 +227,45 @@ def ran(
             yield adapter, rows, parts[0][1] if rows else {}
 
 
+def positive(text: str) -> int:
+    """Return a whole number above 0."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {text}")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the league and write what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="ours and one peer, 5 draws at one size")
-    parser.add_argument("--draws", type=int, default=200, help="most draws of a law at a size")
+    parser.add_argument("--draws", type=positive, default=200, help="most draws of a law at a size")
     parser.add_argument(
         "--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="default all"
     )
-    parser.add_argument("--auditors", nargs="+", help="names; default all")
-    parser.add_argument("--workers", type=int, default=2, help="processes at once")
-    parser.add_argument("--out", type=Path, default=HERE, help="folder of what is written")
+    adapters = [Adapter.read(path) for path in (HERE / "adapters").glob("*.py")]
+    adapters.sort(key=lambda adapter: adapter.name)
+    names = [adapter.name for adapter in adapters]
+    parser.add_argument("--auditors", nargs="+", choices=names, default=names, help="default all")
+    parser.add_argument("--workers", type=positive, default=2, help="processes at once")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder of what is written; default that of this file, of a quick run ./league",
+    )
     cache = Path(tempfile.gettempdir()) / "league-environments"
     parser.add_argument("--environments", type=Path, default=cache, help="folder of the peers' environments")
     given = parser.parse_args(arguments)
     if given.quick:
         given.auditors, given.sizes, given.draws = QUICK, [100], 5
-    adapters = [Adapter.read(path) for path in (HERE / "adapters").glob("*.py")]
-    adapters.sort(key=lambda adapter: adapter.name)
-    chosen = [adapter for adapter in adapters if adapter.name in (given.auditors or (adapter.name,))]
+    out = given.out or (Path("league") if given.quick else HERE)
+    chosen = [adapter for adapter in adapters if adapter.name in given.auditors]
     with tempfile.TemporaryDirectory() as scratch:
         write_draws(Path(scratch), given.sizes, given.draws)
         options = {"sizes": given.sizes, "most": given.draws, "workers": given.workers}
         found = list(ran(chosen, Path(scratch), given.environments.resolve(), **options))
     rows = [row for _, some, _ in found for row in some]
-    given.out.mkdir(parents=True, exist_ok=True)
-    with (given.out / "league.csv").open("w", encoding="utf-8", newline="") as file:
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "league.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(Row.__dataclass_fields__), lineterminator="\n")
         table.writeheader()
         table.writerows(
@@ -262,10 +275,10 @@ def main(arguments: list[str] | None = None) -> None:
             }
             for row in rows
         )
-    (given.out / "league.md").write_text(page(found, rows, delta=DELTA, sizes=given.sizes), encoding="utf-8")
-    draw_figures([adapter for adapter, some, _ in found if some], rows, given.out, level=1 - CONFIDENCE)
+    (out / "league.md").write_text(page(found, rows, delta=DELTA, sizes=given.sizes), encoding="utf-8")
+    draw_figures([adapter for adapter, some, _ in found if some], rows, out, level=1 - CONFIDENCE)
     failed = [f"{adapter.name}: {adapter.not_run}" for adapter, some, _ in found if not some]
-    print(f"{len(rows)} rows in {given.out}", *failed, sep="\n")
+    print(f"{len(rows)} rows in {out}", *failed, sep="\n")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_wealth_is_the_product_of_the_bets(rng):
     heads, prior = rng.random(size) < 0.4, rng.integers(-16, 17, size) / 16.0
     order = rng.permutation(size)
     coins = Coins(order[None], heads, prior)
-    wealth, most = np.zeros(grid.size), np.full(grid.size, -np.inf)
+    wealth, most, won = np.zeros(grid.size), np.full(grid.size, -np.inf), np.zeros(grid.size, dtype=bool)
     ends = {32, 40, 50, 63, 79, 99, 100}
     for turn in range(size):
         gap, a = ratio[order[turn]], prior[turn]
@@ -60,8 +60,9 @@ def test_wealth_is_the_product_of_the_bets(rng):
             p, q = special.expit(abs(gap) + a), special.expit(grid + a)
             right = (gap > 0) == heads[turn]
             wealth += np.where(p > q, np.log(p / q) if right else np.log((1 - p) / (1 - q)), 0.0)
-        if turn + 1 in ends:
-            most = np.maximum(most, wealth)
+            won |= (p > q) & right
+        if turn + 1 in ends:  # wealth counts once a right guess had a bet
+            most = np.where(won, np.maximum(most, wealth), most)
     found = log_wealth(coins, [Known(ratio)])
     assert found[0] == pytest.approx(most, abs=1e-9)
     assert np.array_equal(found[0], found[1])
@@ -73,7 +74,7 @@ def test_a_bet_never_gains_on_average():
     for gap in (0.1, 0.5, 2.33, 7.0):
         for prior in (-3.01, -0.3, 0.0, 0.77, 2.9):
             right, wrong = (
-                np.exp(_growth(np.array([gap]), np.array([is_right]), np.array([prior])))
+                np.exp(_growth(np.array([gap]), np.array([is_right]), np.array([prior]))[0])
                 for is_right in (True, False)
             )
             chance = special.expit(grid + prior)
@@ -90,7 +91,7 @@ def test_wealth_of_each_learner_is_part_of_the_whole(rng):
     assert (whole >= np.max(parts, axis=0) - 1e-9).all()
     assert (whole <= np.logaddexp(*parts) + 1e-9).all()
     alone = log_wealth(coins, [Shares(np.zeros(500))])[0]
-    assert alone == pytest.approx(np.zeros(alone.size))
+    assert np.all(alone <= 0)
 
 
 def test_the_bound_is_before_the_first_epsilon_that_is_kept():
@@ -178,6 +179,43 @@ def test_several_scores_are_combined_at_one_error(rng):
         assert "entropy" in text
 
 
+def test_scores_of_people_are_combined_as_their_losses_are(rng):
+    """Each person's scores are their smallest ones, as their losses are; the rows are in any order."""
+    losses = xor(rng, 300)
+    member = np.stack([losses.member, losses.policies["score=entropy"].member])
+    other = np.stack([losses.nonmember, losses.policies["score=entropy"].nonmember])
+    order = rng.permutation(600)
+
+    def rows(side):
+        larger = side + rng.exponential(size=side.shape)
+        return np.concatenate([side, larger], axis=1)[:, order]
+
+    person = np.tile(np.arange(300), 2)[order]
+    several = PerGroup(rows(member), rows(other))
+    people = PerGroup(person, 300 + person)
+    by_row = Losses(several.member[0], several.nonmember[0], person=people)
+    by_row = by_row.with_scores(entropy=Losses(several.member[1], several.nonmember[1]))
+    found = auditor.audit(by_row, split=RandomSplit(), persons=auditor.OnePerPerson("min"))
+    expected = auditor.audit(losses, split=RandomSplit())
+    parts = [[(row["score"], row["value"]) for row in result.data["scores"]] for result in (found, expected)]
+    assert parts[0] == parts[1]
+    assert found.data["scores"][2]["certified"] > 1
+
+
+def test_the_table_of_scores_has_the_area_of_the_audit(rng):
+    """With coins of their own odds both are of the records that thinning kept."""
+    size = 2000
+    hard = rng.random(size) < 0.5
+    chance = np.where(hard, 0.8, 0.2)
+    member = rng.random(size) < chance
+    loss, noise = hard * 1.5 + rng.normal(size=size), rng.normal(size=size)
+    odds = PerGroup(chance[member], chance[~member])
+    losses = Losses(loss[member], loss[~member], inclusion=odds)
+    both = losses.with_scores(noise=Losses(noise[member], noise[~member]))
+    result = auditor.audit(both, split=BernoulliSplit())
+    assert result.data["scores"][0]["value"] == pytest.approx(result.estimate("auc").value, abs=1e-9)
+
+
 def test_without_a_declared_chance_the_scores_share_the_error_of_the_model(rng):
     """Each row then has a bound on the model at half of the error, and none combines them."""
     losses = xor(rng, 300)
@@ -196,19 +234,37 @@ def test_scores_of_other_records_are_refused():
     losses = Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0], id=(["a", "b"], ["c", "d"]))
     with refused("entropy must score the same records in the same order"):
         losses.with_scores(entropy=replace(losses, id=(["b", "a"], ["c", "d"])))
+    with refused("entropy must be an auditor.Losses of the same records"):
+        losses.with_scores(entropy=np.arange(4.0))
     with pytest.raises(auditor.InputError, match="same"):
         losses.with_scores(entropy=Losses(member=[1.0, 2.0, 3.0], nonmember=[3.0, 4.0]))
 
 
 def test_few_right_guesses_by_one_score_show_nothing_of_it():
-    """A score with five right guesses has no bound of its own beside one with sixty, however much was bet on them."""
+    """Five right guesses with a bet count neither alone nor beside sixty of another score, however much was bet on them."""
     size = 60
     coins = Coins(np.arange(size)[None], np.ones(size, dtype=bool), np.zeros(size))
-    few, many = np.where(np.arange(size) < 5, 10.0, 0.0), np.full(size, 0.1)
-    wealth = log_wealth(coins, [Known(few), Known(many)], least=10)
-    assert np.all(wealth[1] == -np.inf)
-    assert np.isfinite(wealth[[0, 2]]).all()
-    assert wealth[0, 0] >= 5 * math.log(special.expit(10) / 0.5) - math.log(2)
+    few, many = np.where(np.arange(size) < 5, 10.0, 1 / 32), np.full(size, 3 / 32)
+    whole, of_few, of_many = log_wealth(coins, [Known(few), Known(many)], least=10)
+    counted = [np.flatnonzero(np.isfinite(row)).tolist() for row in (whole, of_few, of_many)]
+    assert counted == [[0, 1, 2], [0], [0, 1, 2]]  # of the grid of 1/32: below the log-ratio of ten guesses
+    assert of_many[0] == pytest.approx(60 * math.log(special.expit(3 / 32) / 0.5) - math.log(2))
+    assert whole[1:3] == pytest.approx(of_many[1:3])
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.3, 0.9])
+def test_a_column_of_equal_odds_is_the_chance_of_each_coin(rng, chance):
+    """The bets are those against coins of that chance, as where the split names it."""
+    size = 2000
+    member = rng.random(size) < chance
+    member[:2], member[-2:] = True, False
+    loss = rng.normal(size=size) - member
+    pair = {"member": loss[member], "nonmember": loss[~member]}
+    column = PerGroup(np.full(member.sum(), chance), np.full((~member).sum(), chance))
+    of_column = auditor.audit(Losses(**pair, inclusion=column), split=BernoulliSplit(), disclosure="insiders")
+    named = auditor.audit(Losses(**pair), split=BernoulliSplit(chance), disclosure="insiders")
+    found, expected = (item.estimate("epsilon_bound.adaptive") for item in (of_column, named))
+    assert (found.value, found.details["ceiling"]) == (expected.value, expected.details["ceiling"])
 
 
 def test_scores_are_kept_in_files(rng, tmp_path):
@@ -217,6 +273,13 @@ def test_scores_are_kept_in_files(rng, tmp_path):
     losses.to_frame().to_parquet(tmp_path / "losses.parquet")
     found = auditor.read_losses(tmp_path / "losses.parquet")
     assert np.array_equal(found.policies["score=entropy"].member, losses.policies["score=entropy"].member)
+
+
+def test_a_score_whose_name_cannot_be_used_is_refused(tmp_path):
+    """Its column is not left out without a word."""
+    (tmp_path / "losses.csv").write_text("loss,member,loss.score=a/b\n1,1,2\n2,0,3\n", encoding="utf-8")
+    with refused("a column of another score must be called loss.score=NAME"):
+        auditor.read_losses(tmp_path / "losses.csv")
 
 
 def test_a_classifier_is_scored_by_its_doubt_too(rng):
