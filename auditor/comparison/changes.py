@@ -169,6 +169,24 @@ def headline(differences: Iterable[Difference]) -> Headline:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RunChange:
+    """Changes from the baseline to one other audit.
+
+    Attributes:
+        run: The other audit.
+        differences: One for each quantity. All intervals of all audits of the comparison hold at once.
+    """
+
+    run: audited.Run
+    differences: tuple[Difference, ...]
+
+    @property
+    def headline(self) -> Headline:
+        """Conclusion from the quantities that decide, fixed in advance."""
+        return headline(self.differences)
+
+
 @dataclass(frozen=True)
 class _Releases:
     """The audits of two releases, and the number of newer ones that the older is compared with."""

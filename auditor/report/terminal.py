@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from auditor.comparison.compare import AuditsComparison
+    from auditor.comparison import AuditsComparison
     from auditor.theory.parameters import FoundParameter
 
 

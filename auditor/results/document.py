@@ -438,16 +438,15 @@ class Document(Saved):
         Raises:
             InputError: The figure does not exist; the message suggests the nearest name.
         """
-        from auditor.report.figures import gallery as figures
+        from auditor.report import figures
 
         return figures.figure(self, name)
 
     def figures(self) -> "dict[str, Figure]":
         """Return every figure that this audit has data for, by name, in the order of the report."""
-        from auditor.report.figures.gallery import FIGURES
+        from auditor.report.figures import FIGURES
 
-        drawn = {name: self.figure(name) for name in FIGURES}
-        return {name: result for name, result in drawn.items() if result is not None}
+        return {name: drawn for name in FIGURES if (drawn := self.figure(name)) is not None}
 
     def _repr_html_(self) -> str:
         """Return the card for a notebook."""
