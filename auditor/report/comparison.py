@@ -25,7 +25,6 @@ from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
 from auditor.verdicts.severities import CUT_POINTS, level, points_of
 
-
 # --- The sentences of a comparison: its audits, its frontier, and changes for the worse ---
 
 
