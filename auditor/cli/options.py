@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console
-from auditor.cli.parsing import Of, Options, option
+from auditor.cli.parsing import Options, Typed, option
 from auditor.cli.settings import used_file
 from auditor.core import options as choices, validate
 from auditor.core.errors import ExitCode, InputError
@@ -28,24 +28,19 @@ def is_used(value: Any) -> bool:
     return value is not None and value is not False and value not in ((), [])
 
 
-def used(group: Options, *names: str) -> list[str]:
+def used(group: Options | Typed, *names: str) -> list[str]:
     """Return the used ones among these options of a group, as a user types them."""
+    if isinstance(group, Typed):
+        there, here = [name for name in names if is_used(group.get(name))], dict(group.of.renamed)
+        return [spelled(here.get(name, name), rare=name not in group.of.common) for name in there]
     rare = {item.name for item in dataclasses.fields(group) if item.metadata.get("rare")}  # type: ignore[arg-type]  # a dataclass
     return [spelled(name, rare=name in rare) for name in names if is_used(getattr(group, name))]
 
 
-def refuse(group: Options, *names: str, goes: str) -> None:
+def refuse(group: Options | Typed, *names: str, goes: str) -> None:
     """Refuse these options of a group, which have no effect here; ``goes`` states where they belong, and why."""
     for name in used(group, *names):
         raise InputError(f"{name} goes {goes}.")
-
-
-def refuse_values(values: Mapping[str, Any], group: Of, *names: str, goes: str) -> None:
-    """Refuse these options of a dataclass of the package, which have no effect here."""
-    for name in names:
-        if is_used(values.get(name)):
-            here = dict(group.renamed).get(name, name)
-            raise InputError(f"{spelled(here, rare=name not in group.common)} goes {goes}.")
 
 
 def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:

@@ -287,11 +287,8 @@ class Document(Saved):
         if name in options:
             return self.estimate(name)
         meant = validate.did_you_mean(validate.nearest(name, [*self, *dir(type(self))]))
-        meant = (
-            f"; it could be {', '.join(map(repr, options))}, as in result[{options[0]!r}]."
-            if options
-            else meant
-        )
+        if options:
+            meant = f"; it could be {', '.join(map(repr, options))}, as in result[{options[0]!r}]."
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{meant}")
 
     def to_frame(self) -> "pd.DataFrame":
@@ -397,8 +394,7 @@ class Document(Saved):
         Raises:
             InputError: The name does not exist; the message suggests the nearest one.
         """
-        result: Estimate = self.estimate(name)
-        return result
+        return self.estimate(name)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the estimates, so that ``"auc" in result`` tests for an estimate."""

@@ -210,17 +210,12 @@ def _why_no_pass(
         return f"its ceiling is {largest}, so with these records it could not have been larger, whatever the model leaks"
     if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
         return None
-    bounds = [item for item in result.estimates if describe(item).role is Role.CERTIFIED]
-    contradict = [
-        item.lower
-        for item in bounds
-        if (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
-        and item.lower is not None
-        and holds(item.lower)
-    ]
-    if not contradict:
+    same = (Role.CERTIFIED, Subject.MODEL, estimate.delta)
+    bounds = [item for item in result.estimates if (describe(item).role, item.subject, item.delta) == same]
+    certified = max((item.lower for item in bounds if item.lower is not None), default=math.nan)
+    if not holds(certified):
         return None
-    largest = apart_from(max(contradict), bound=bound, toward="down")
+    largest = apart_from(certified, bound=bound, toward="down")
     return f"its fit is rejected and the certified bound of the same model at the same delta is {largest}"
 
 
