@@ -15,11 +15,9 @@ from typing import Annotated, Any
 
 from auditor.cli import console, options as shared, settings
 from auditor.cli.parsing import Of, Options, Typed, argument, option
-from auditor.core import options as choices
+from auditor.core import Losses, clean, options as choices
 from auditor.core.errors import AuditorError, ExitCode, InputError, without_credentials
 from auditor.core.files import sweep, temporary
-from auditor.core.numbers import clean
-from auditor.core.values import Losses
 from auditor.estimators.setting import AuditOptions
 from auditor.results.document import ALTERED, AuditResult, ceiling, content_hash, input_hash, take_hash
 

@@ -13,10 +13,8 @@ from typing import Any, Literal
 from auditor.cli import console
 from auditor.cli.parsing import Options, Typed, option
 from auditor.cli.settings import used_file
-from auditor.core import options as choices, validate
-from auditor.core.errors import ExitCode, InputError
+from auditor.core import ExitCode, InputError, Losses, Verdict, options as choices, validate
 from auditor.core.files import MEMORY, check_writable, write_all
-from auditor.core.values import Losses, Verdict
 from auditor.verdicts.limits import exit_code, limits, outcomes, with_limits
 from auditor.verdicts.severities import cut_points
 

@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers
-from auditor.core.errors import InputError
-from auditor.core.registry import Metric, Role
+from auditor.core import InputError, Metric, Role, numbers
 from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status, Subject
 from auditor.report.words import (
     ABOUT,
@@ -23,17 +21,8 @@ from auditor.report.words import (
     star_notes,
     worded,
 )
-from auditor.results import metrics
-from auditor.results.document import (
-    Document,
-    PolicyFound,
-    Slice,
-    ceiling,
-    ceiling_of_score,
-    detail,
-    find,
-    powerless,
-)
+from auditor.results import document, metrics
+from auditor.results.document import Document, PolicyFound, Slice, detail, find
 
 _POINT = "point estimate"
 # Titles in a line of numbers.
@@ -139,14 +128,14 @@ class Row:
     @cached_property
     def ceiling(self) -> str:
         """The ceiling in words; empty if the estimate has none."""
-        top = ceiling(self.estimate)
+        top = document.ceiling(self.estimate)
         if top is None:
             return ""
         return f"ceiling {numbers.number(top, toward='down')}{self._of_score}"
 
     @property
     def _of_score(self) -> str:
-        score = ceiling_of_score(self.estimate)
+        score = document.ceiling_of_score(self.estimate)
         return "" if score is None else f", of this score {numbers.number(score, toward='up')}"
 
     @property
@@ -206,7 +195,7 @@ class Row:
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
-            if powerless(item):
+            if document.powerless(item):
                 return f"too few {self._counted} to certify anything at this delta"
             result = f"no evidence {level}"
         else:
@@ -220,12 +209,9 @@ class Row:
     @property
     def brief(self) -> str:
         """The number with its interval, in short form."""
-        of_model = self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL
-        title = (
-            f"epsilon of the {self.subject}"
-            if of_model
-            else _BRIEF.get(self.name) or self.metric.short or self.title
-        )
+        title = _BRIEF.get(self.name) or self.metric.short or self.title
+        if self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL:
+            title = f"epsilon of the {self.subject}"
         delta = "" if self.estimate.delta is None else f"delta {self.delta}"
         if self.metric.lower_bound:
             least = f"at least {self.value}" if self.estimate.value else "not shown"
@@ -273,7 +259,7 @@ class Row:
             few = f"There are too few {self._counted} to certify anything at this delta."
             none = "There is no evidence above 0, which is not proof of privacy."
             none = none if detail(item, "off") is None else "No evidence remains if D is off by this factor."
-            return few if powerless(item) else none
+            return few if document.powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval: do not rely on this number."
         finite = f"It {self._by_chance}." if self._by_chance else ""
@@ -389,9 +375,7 @@ class PolicyRow:
 def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     """Return a row for each policy, full outputs first, with the TPR at 1% FPR or else the first available rate."""
     outcome: tuple[PolicyFound, ...] = getattr(result, "policies", ())
-    names = (
-        [item.name for item in outcome[0].estimates if metrics.rate_of(item) is not None] if outcome else []
-    )
+    names = [item.name for one in outcome[:1] for item in one.estimates if metrics.rate_of(item) is not None]
     rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
     return tuple(PolicyRow(item, rate) for item in outcome)
 

@@ -85,9 +85,7 @@ class View:
     @cached_property
     def model(self) -> str:
         """Name of the model."""
-        return (
-            " ".join(str(self.result.data["model"]).split()) if self.is_named else f"Unnamed {self.subject}"
-        )
+        return " ".join(str(self.result.data.get("model") or "").split()) or f"Unnamed {self.subject}"
 
     @property
     def heading(self) -> str:

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.files import table_content, write_all
-from auditor.core.numbers import clean
+from auditor.core import InputError, clean, table_content, validate, write_all
 from auditor.core.values import Array, Booleans, Check, Floats, Integers, Losses, PerGroup, Status
 from auditor.estimators.extraction import are_chances, written
 from auditor.records.labels import PersonsFound, per_record, text

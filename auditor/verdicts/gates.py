@@ -29,10 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers, validate
-from auditor.core.errors import ExitCode, InputError
-from auditor.core.facts import Basis
-from auditor.core.registry import Role, Unit
+from auditor.core import Basis, ExitCode, InputError, Role, Unit, numbers, validate
 from auditor.core.values import WORST_FIRST, Check, Estimate, Status, Subject, Verdict
 from auditor.report.rows import Row
 from auditor.report.words import ABOUT

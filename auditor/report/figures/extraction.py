@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.core import numbers
-from auditor.core.values import Estimate
+from auditor.core import Estimate, numbers
 from auditor.report.figures import canvas
 from auditor.report.rows import extracted, extraction_rows
 from auditor.results.document import Document, detail
