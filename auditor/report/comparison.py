@@ -18,7 +18,7 @@ from auditor.report.decision import Bar
 from auditor.report.figures import landscape
 from auditor.report.rows import Row, condition
 from auditor.report.view import texts
-from auditor.report.words import VERDICT, Sign, shown_value
+from auditor.report.words import VERDICT, Sign, shown_value, signs
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import with_role
@@ -28,12 +28,7 @@ from auditor.verdicts.severities import CUT_POINTS, level, points_of
 # --- The sentences of a comparison: its audits, its frontier, and changes for the worse ---
 
 
-_CHANGE = {
-    Change.WORSE: Sign("More leakage", "✕", "bad"),
-    Change.BETTER: Sign("Less leakage", "✓", "good"),
-    Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
-    Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
-}
+_CHANGE = signs("change", Change)
 _NO_ORDER = Sign("No ranking shown", "≈", "plain")
 _PART = Sign("Partial ranking", "≈", "plain")
 # The gravest first: it sets the sign of the comparison.
@@ -481,11 +476,7 @@ def _severity(comparison: AuditsComparison) -> Bar | None:
 
 def _mean_words(row: Row) -> str:
     """Return a sentence on a mean over the audits, with their spread."""
-    spread = numbers.percent(detail(row.estimate, "i_squared"))
-    return (
-        f"{row.title}: {row.value} ({row.interval}); {spread} of the spread between the audits is beyond their errors (I^2)."
-        " If the audits share records this is approximate; it judges nothing."
-    )
+    return _said("mean", row=row, spread=numbers.percent(detail(row.estimate, "i_squared")))
 
 
 def _history(comparison: AuditsComparison) -> list[str]:

@@ -55,9 +55,7 @@ def finding(result: document.Document) -> Statement:
     """
     failed = failed_validity(result.checks)
     if result.altered:
-        return Statement(
-            _ALTERED, "Do not rely on this result: its SHA-256 is missing or does not match its content."
-        )
+        return Statement(_ALTERED, said("altered"))
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
         odds = document.find(result, PROPENSITY)
@@ -250,10 +248,8 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
     elif document.powerless(row):
         sentence.append(f"There are too few {words.many} to certify anything at this delta.")
     else:
-        most = f"{numbers.number(top, toward='down')} (delta {numbers.as_stated(row.delta)})"
-        sentence.append(
-            f"With this many {words.many}, the audit could have certified an epsilon of up to {most}."
-        )
+        most, delta = numbers.number(top, toward="down"), numbers.as_stated(row.delta)
+        sentence.append(said("could_have", words=words, most=most, delta=delta))
     few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
     return Statement(_SMALL if few else _NONE, " ".join(sentence))
 
@@ -443,10 +439,7 @@ def _evidence(result: document.Document) -> list[str]:
             outcome.append(f"The claim's p-value is at most {p_value}{e_value}.")
     looks = result.data.get("looks", 1)
     if looks > 1:
-        level = result.data["confidence"]
-        together = numbers.percent(1 - looks * (1 - level))
-        outcome.append(
-            f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')} confidence, all"
-            f" of them together at {together}."
-        )
+        level, together = result.data["confidence"], 1 - looks * (1 - result.data["confidence"])
+        words = {"level": numbers.percent(level, toward="down"), "together": numbers.percent(together)}
+        outcome.append(said("looks", looks=looks, **words))
     return outcome

@@ -111,15 +111,13 @@ class TrainingView(View):
             chosen = f"chosen on {words[0]} other runs with it and {words[1]} without"
         # Scores that are larger with the canary were negated when they were read, and so is the threshold.
         higher = bool(data.get("higher_is_member"))
-        threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
+        values = {"threshold": numbers.number(-data["threshold"] if higher else data["threshold"])}
         counts = zip(
             ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None), strict=False
         )
         hits, alarms = (f"{whole(data.get(name))} of {whole(of)}" for name, of in counts)
-        return (
-            f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
-            f" {'least' if higher else 'most'} that."
-        )
+        values |= {"judged": judged, "chosen": chosen, "hits": hits, "alarms": alarms}
+        return findings.said("at_threshold", end="least" if higher else "most", **values)
 
 
 class StepsView(TrainingView):

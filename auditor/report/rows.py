@@ -11,6 +11,7 @@ from auditor.core import InputError, Metric, Role, numbers
 from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status, Subject
 from auditor.report.words import (
     ABOUT,
+    FIT,
     STATUS,
     VERDICT,
     Sign,
@@ -272,23 +273,17 @@ class Row:
         clip = detail(self.estimate, "clip") if self.metric.role is Role.OBSERVED else None
         if clip is None or not 0 < clip < 1 / 2:
             return ""
-        return (
-            f"It uses only error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}. The certified bound"
-            " uses all of them and can be higher."
-        )
+        return FIT["reach"].format(low=numbers.percent(clip), high=numbers.percent(1 - clip))
 
     @property
     def notes(self) -> list[str]:
         """Notes on the computation of the value, in sentences."""
         item = self.estimate
         result = star_notes(item) if self.metric.curve else []
-        place = detail(item, "at")
-        if place:
-            on = ", on the edge of the allowed range" if place.get("on_clip") else ""
-            result.append(
-                f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
-                f" {numbers.percent(place.get('fnr'))}{on}."
-            )
+        if place := detail(item, "at"):
+            rates = {"alarms": numbers.percent(place.get("fpr")), "misses": numbers.percent(place.get("fnr"))}
+            edge = ", on the edge of the allowed range" if place.get("on_clip") else ""
+            result.append(FIT["attained"].format(edge=edge, **rates))
         ends = _ENDS if self._counted == "records" else {}
         end = ends.get(str(detail(item, "branch") or detail(item, "tail")))
         pairs = (

@@ -141,10 +141,7 @@ class View:
         if self.result.data.get("disclosure") != Disclosure.INSIDERS:
             names = getattr(self.result, "top_records", ())
             return "It names records by id: share it with the data owner only." if names else ""
-        return (
-            "Every digit is kept, so records of the audit can be recognised in these numbers. To share the result, audit without"
-            " disclosure insiders."
-        )
+        return findings.said("insiders")
 
     @property
     def is_small(self) -> bool:
@@ -413,10 +410,7 @@ class View:
         bound = item.bound
         if bound is None or not metrics.beyond_guessing(bound.estimate):
             return ""
-        return (
-            f", and such answers still show an epsilon of the training algorithm of at least {bound.value} ({bound.adjacency}, delta"
-            f" {bound.delta})"
-        )
+        return findings.said("still_shown", bound=bound)
 
     @property
     def policy_notes(self) -> tuple[str, ...]:

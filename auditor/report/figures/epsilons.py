@@ -370,8 +370,4 @@ def estimated_odds_words(result: AuditResult) -> str:
     row, odds = estimated
     bound = numbers.number(row.value, toward="down")
     share = numbers.percent(odds["kept"] / max(1, odds["held"]))
-    return (
-        f"Estimated probabilities of membership of both groups: {share} of the held records have estimates within the limits and"
-        f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
-        f" e to the {bound}."
-    )
+    return canvas.WORDS["odds"].format(share=share, bound=bound)
