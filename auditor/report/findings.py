@@ -176,9 +176,7 @@ def _of_training(result: document.Document, _words: Units, by: Estimate | None =
     if outcome is None:
         return ""
     bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.as_stated(outcome[0].delta)}"
-    factor = said(
-        "odds_factor", factor=numbers.number(math.exp(min(outcome[1], _MOST)), toward="down", digits=2)
-    )
+    factor = said("odds_factor", factor=_factor(outcome[1], digits=2))
     return f"{_level(outcome[0])}, the training algorithm's epsilon is at least {bound} ({at}, {outcome[0].adjacency}). {factor}"
 
 
@@ -280,8 +278,7 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     level, most = _confidence(result), document.ceiling(row)
     values: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
     values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
-    values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
-    values["shift"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down", digits=2)
+    values["factor"], values["shift"] = (_factor(row.value, digits=digits) for digits in (3, 2))
     values["features"], values["losses"] = (
         f"{numbers.unit(outcome['value'])} ({numbers.unit(outcome['lower'], toward='down')} to {numbers.unit(outcome['upper'], toward='up')})"
         for outcome in (odds["by_features"], odds["by_losses"])
@@ -290,14 +287,14 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     values |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
     values |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
     values["high"] = numbers.percent(1 - odds["overlap"])
-    values["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
+    values["misfit"] = _factor(odds["misfit"], toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
     first = ("above", "factor") if row.value > 0 else ("none", "hidden")
     keys: tuple[str, ...] = (*first, "blind", "audited", "misfit", "last")
     left = document.find(result, f"{PROPENSITY}.off_estimated")
     off = document.detail(row, "odds", "error", "upper")
     if left is not None and left.value is not None and off is not None:
-        values["error"] = numbers.number(math.exp(min(off, _MOST)), toward="up")
+        values["error"] = _factor(off, toward="up")
         values["left"] = numbers.number(left.value, toward="down")
         keys = (*keys[:-1], "error", "last")
     lines = {key: str(_SAID["odds"][key]).format(**values) for key in (*keys, "columns", "copies")}
@@ -307,6 +304,13 @@ def by_estimated_odds(result: document.Document) -> list[str]:
 
 
 _MOST = 700.0  # of an exponent
+
+
+def _factor(log: float, *, toward: str = "down", digits: int = 3) -> str:
+    """Return a factor by its logarithm."""
+    return numbers.number(math.exp(min(log, _MOST)), toward=toward, digits=digits)
+
+
 PROPENSITY = "epsilon_bound.propensity"
 
 
