@@ -87,7 +87,7 @@ class Headline:
 # The losses of both contain more than the results: then `auditor.comparison.paired` compares them record by record.
 
 PAIRED = "advantage.paired"  # where the losses were given
-_TEXTS = entries("auditor.comparison", "changes.toml")
+_TEXTS = entries("auditor.comparison", "texts.toml")
 
 
 def _assumed(*names: str) -> tuple[str, ...]:

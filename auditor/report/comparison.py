@@ -162,9 +162,8 @@ def _headline(comparison: AuditsComparison) -> tuple[Sign, list[str]]:
         return sign, [*_counted(base, changes), *_beaten(comparison)]
     (change,) = changes
     if change.headline.verdict is not Change.NOT_COMPARABLE:
-        sign = replace(
-            sign, word=f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
-        )
+        word = f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
+        sign = replace(sign, word=word)
     about = f"{_called(change.run)} against the baseline, {_called(base)}."
     made, then = (made_at(run.result.provenance) for run in (base, change.run))
     if made is not None and then is not None and made > then:
@@ -312,9 +311,8 @@ def _listed_numbers(over: Sequence[Strategy], comparison: AuditsComparison) -> s
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
     if spread is None:
         return _cell(numbers.MISSING)
-    written = partial(
-        shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
-    )
+    toward = "down" if metrics.metric(name).lower_bound else "nearest"
+    written = partial(shown_value, name=name, toward=toward)
     span = "" if spread.least == spread.most else f"{written(spread.least)} to {written(spread.most)}"
     top = ""
     if ceiling is not None:

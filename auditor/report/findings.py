@@ -238,9 +238,8 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
         return Statement(_BLIND, " ".join([*sentence, numbers.sentence(blind)]))
     if top is None:
         return Statement(_NONE, " ".join(sentence))
-    mu = next(
-        (document.detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None
-    )
+    power = next((check for check in result.checks if check.name == "power"), None)
+    mu = document.detail(power, "smallest_mu")
     if mu is not None:
         sentence.append(found_from(mu))
     elif document.powerless(row):

@@ -438,10 +438,10 @@ def extraction_rows(result: Document) -> tuple[ExtractionRow, ...]:
     return tuple(
         ExtractionRow(
             f"{tries:,}",
-            _share(item.value, item.lower, item.upper),
-            _share(*(detail(item, "nonmember", name) for name in ("value", "lower", "upper"))),
+            _share(*share_of(item)),
+            _share(*share_of(item, "nonmember")),
             Row(beyond).ends if (beyond := find(result, f"extraction_beyond.{tries}")) else numbers.MISSING,
-            _share(*(detail(item, "records", name) for name in ("value", "lower", "upper"))),
+            _share(*share_of(item, "records")),
         )
         for tries, item in extracted(result)
     )
@@ -453,6 +453,12 @@ def extracted(result: Document) -> list[tuple[int, Estimate]]:
         (item.name.removeprefix("extraction."), item) for item in result.estimates if item.value is not None
     ]
     return sorted(((int(tries), item) for tries, item in rows if tries.isdecimal()), key=lambda pair: pair[0])
+
+
+def share_of(item: Estimate, group: str = "") -> tuple[float | None, float | None, float | None]:
+    """Return the share of secrets extracted and both ends of its interval: of the members, or of another group in the details."""
+    value, lower, upper = (detail(item, group, end) if group else getattr(item, end) for end in _OUTWARD)
+    return value, lower, upper
 
 
 def _share(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:

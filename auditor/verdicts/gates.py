@@ -85,9 +85,8 @@ def _of_groups(name: str, result: Document) -> "list[_Number]":
         estimate = find(one, stem)
         if one.kind is not SliceKind.PERCENTILE and estimate is not None:
             few = f"{one.kind} {numbers.quoted(one.label)} has too few records ({one.n_member:,} and {one.n_nonmember:,})"
-            numbers_of.append(
-                _Number(None, end, few, one) if estimate.value is None else _Number(estimate, end, "", one)
-            )
+            known = estimate.value is not None
+            numbers_of.append(_Number(estimate, end, "", one) if known else _Number(None, end, few, one))
     return numbers_of or [_Number(None, end, "no record of this audit has a class or a group")]
 
 
@@ -317,22 +316,14 @@ class Gate:
         of = "" if group is None else f" for {group.kind} {numbers.quoted(group.label)}"
         words = f"{self.name} is {rounded}{of} ({_terms(estimate, end)})"
         inner, outer = (estimate.lower, "upper") if self.symbol in _UPWARD else (estimate.upper, "lower")
-        why = None
+        by_outer = self.is_policy and self.symbol not in _SAME and end == outer
         if not self.is_true(actual):
             why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self.is_true)
-        elif (
-            self.is_policy
-            and self.symbol not in _SAME
-            and end == outer
-            and inner is not None
-            and not self.is_true(inner)
-        ):
-            limit = numbers.number(bound, digits=_EXACT)
-            return replace(
-                self._undecided(f"{words}, but its interval contains {limit}", actual), basis=Basis.PART
-            )
-        if why is not None:
-            return self._undecided(f"{words}, but {why}", actual)
+            if why is not None:
+                return self._undecided(f"{words}, but {why}", actual)
+        elif by_outer and inner is not None and not self.is_true(inner):
+            why = f"its interval contains {numbers.number(bound, digits=_EXACT)}"
+            return replace(self._undecided(f"{words}, but {why}", actual), basis=Basis.PART)
         return replace(self._decided(words, actual), basis=self._basis(estimate, end, outer))
 
     def _basis(self, estimate: Estimate, end: str, outer: str) -> Basis:
