@@ -18,8 +18,6 @@ from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.verdicts.limits import exit_code, limits, outcomes, with_limits
 from auditor.verdicts.severities import cut_points
 
-_RARE: dict[str, Any] = {"rare": True}
-
 
 def is_used(value: Any) -> bool:
     """Whether an option without a default was used; 0 is a value."""
@@ -93,9 +91,9 @@ class Columns(Options):
         person_column: Column of data subjects, if present.
     """
 
-    id_column: str = option(default="id", **_RARE)
-    group_column: str = option(default="group", **_RARE)
-    person_column: str = option(default="person", **_RARE)
+    id_column: str = option(default="id", rare=True)
+    group_column: str = option(default="group", rare=True)
+    person_column: str = option(default="person", rare=True)
 
 
 def _bytes(text: str) -> float:
@@ -121,7 +119,7 @@ class InMemory(Options):
             refused before it is read.
     """
 
-    memory: float = option(default=MEMORY, convert=_bytes, **_RARE)
+    memory: float = option(default=MEMORY, convert=_bytes, rare=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +201,11 @@ class Training(Options):
     noise_multiplier: float | None = None
     sampling_rate: float | None = option(convert=_rate)
     steps: int | None = None
-    sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", **_RARE)
+    sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", rare=True)
 
-    epochs: float | None = option(**_RARE)
-    schedule: Path | None = option(**_RARE)
-    records_per_person: int | None = option(**_RARE)
+    epochs: float | None = option(rare=True)
+    schedule: Path | None = option(rare=True)
+    records_per_person: int | None = option(rare=True)
 
     def sampling(self) -> choices.Sampling:
         """Return the sampling of batches."""
@@ -272,11 +270,11 @@ class ClaimOptions(Training, title="The claim: an epsilon, a curve, or DP-SGD"):
 
     claim_epsilon: float | None = None
     claim_delta: float | None = None
-    claim_mu: float | None = option(**_RARE)
-    claim_rho: float | None = option(**_RARE)
-    claim_points: str | None = option(**_RARE)
-    claim_adjacency: choices.Adjacency | None = option(default=None, **_RARE)
-    claim_unit: choices.PrivacyUnit | None = option(**_RARE)
+    claim_mu: float | None = option(rare=True)
+    claim_rho: float | None = option(rare=True)
+    claim_points: str | None = option(rare=True)
+    claim_adjacency: choices.Adjacency | None = option(default=None, rare=True)
+    claim_unit: choices.PrivacyUnit | None = option(rare=True)
 
     def unit(self) -> choices.PrivacyUnit:
         """Return the privacy unit of the claim, as stated or implied by other options."""
@@ -340,7 +338,7 @@ class Gates(Options, title="Limits that stop a pipeline"):
 
     policy: str | None = None
     fail_if: tuple[str, ...] = ()
-    severity: str | None = option(default=None, **_RARE)
+    severity: str | None = option(default=None, rare=True)
 
     def __post_init__(self) -> None:
         """Refuse conditions that cannot be parsed, before any work."""
@@ -362,7 +360,7 @@ class ClaimGates(Gates):
         allow_unjudged: Exit 0 instead of 3 if the claim could not be judged (not evaluable or inconclusive).
     """
 
-    allow_unjudged: bool = option(default=False, **_RARE)
+    allow_unjudged: bool = option(default=False, rare=True)
 
 
 # --- Output files: checked before any work, written together or not at all, with reasons for the exit code ---
@@ -502,7 +500,7 @@ class ModelFiles(AuditFiles):
         model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
     """
 
-    model_card: Path | None = option(**_RARE)
+    model_card: Path | None = option(rare=True)
 
     def cards(self, result: Any) -> dict[Path, str | bytes]:
         """Return the requested model card by its path."""
