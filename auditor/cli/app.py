@@ -30,28 +30,6 @@ _HOMES = {name: home for group in COMMANDS.values() for name, home in group.item
 _HELP = ("--help", "-h", "--help-all")
 _LONGEST = 1000  # characters of a sentence
 
-_FIRST = """\
-Usage: auditor COMMAND [OPTIONS]
-
-Measure how much a trained model leaks about its training records, and test privacy claims against it.
-
-Examples:
-  auditor demo                                  a complete audit, on bundled data
-  auditor audit losses.csv --html report.html   audit a table of losses
-  auditor help collect                          how to create this table
-  auditor help COMMAND                          examples and options
-
-Exit codes:
-  0 done; 1 a gate failed or the claim is refuted; 2 bad input;
-  3 a gate cannot be evaluated, or the claim could not be judged.
-"""
-_GENERAL = """
-General:
-  --version             Print the version and stop.
-  --install-completion  Install completion of commands and options for this shell.
-  --help, -h            Show this text; after a command, show the help of the command.
-"""
-
 
 def command_of(name: str) -> Callable[..., Any]:
     """Return the function of a command.
@@ -72,11 +50,14 @@ def command_of(name: str) -> Callable[..., Any]:
 
 def overview() -> str:
     """Return the help of `auditor`: examples, and every command by purpose."""
-    lines = [_FIRST]
+    from auditor.core import entries
+
+    words = entries("auditor.cli", "overview.toml")
+    lines = [words["before"]]
     for purpose, group in COMMANDS.items():
         rows = (f"  {name:<10} {_first_line(name, home)}" for name, home in group.items())
         lines.append("\n".join([f"{purpose}:", *rows, ""]))
-    return "\n".join(lines) + _GENERAL
+    return "\n".join([*lines, words["after"]])
 
 
 def _first_line(name: str, home: str) -> str:

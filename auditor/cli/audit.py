@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from auditor.cli import console, options as shared, settings
-from auditor.cli.parsing import Of, Options, argument, option
-from auditor.core import options as choices
+from auditor.cli.parsing import Of, Options, Typed, argument, option
+from auditor.core import Losses, clean, options as choices
 from auditor.core.errors import AuditorError, ExitCode, InputError, without_credentials
 from auditor.core.files import sweep, temporary
-from auditor.core.numbers import clean
-from auditor.core.values import Losses
 from auditor.estimators.setting import AuditOptions
 from auditor.results.document import ALTERED, AuditResult, ceiling, content_hash, input_hash, take_hash
 
@@ -358,7 +356,7 @@ _AUDIT = Of(
 def audit(
     tables: _LossTables,
     scored: _Scored,
-    chosen: Annotated[dict[str, Any], _AUDIT],
+    chosen: Annotated[Typed, _AUDIT],
     trust: _Trust,
     claimed: shared.ClaimOptions,
     context: _Context,
@@ -399,7 +397,7 @@ def audit(
     options = AuditOptions(**chosen, claim=claimed.claim(), context=context.declared())
     if isinstance(options.split, choices.UnknownSplit):
         goes = "with --split random or bernoulli: other splits have no such test"
-        shared.refuse_values(chosen, _AUDIT, "one_run_test", goes=goes)
+        shared.refuse(chosen, "one_run_test", goes=goes)
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:

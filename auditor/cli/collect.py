@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from auditor.cli import console, options as shared
 from auditor.cli.options import refuse
-from auditor.cli.parsing import Of, Options, argument, option
+from auditor.cli.parsing import Of, Options, Typed, argument, option
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.tasks import TASKS
 from auditor.collectors.served.endpoint import Endpoint
@@ -259,14 +259,14 @@ class Engines(Options, title="The run"):
 
 def collect(
     scoring: Scoring,
-    file: Annotated[dict[str, Any], _FILE],
+    file: Annotated[Typed, _FILE],
     records: RecordTables,
     losses: LossesFile,
     texts: Texts,
-    language: Annotated[dict[str, Any], _LANGUAGE],
-    sampling: Annotated[dict[str, Any], _SAMPLING],
+    language: Annotated[Typed, _LANGUAGE],
+    sampling: Annotated[Typed, _SAMPLING],
     served: Served,
-    connection: Annotated[dict[str, Any], _CONNECTION],
+    connection: Annotated[Typed, _CONNECTION],
     engines: Engines,
     common: shared.Common,
 ) -> None:
@@ -301,36 +301,26 @@ def collect(
     if scoring.released:
         goes = "without --released: distances to a table need no model and no labels; leave it out"
         refuse(scoring, "task", "classes", "output", "policies", "repeats", "batch_size", goes=goes)
-        for group, names in (
-            (records, ("label", "outputs")),
-            (texts, ("text_column", "score", "secret")),
-            (served, vars(served)),
-        ):
-            refuse(group, *names, goes=goes)
+        refuse(records, "label", "outputs", goes=goes)
+        refuse(texts, "text_column", "score", "secret", goes=goes)
+        refuse(served, *vars(served), goes=goes)
         refuse(engines, *["engine"] * (engines.engine != "local"), "workers", "ray_address", goes=goes)
-        for values, of in (
-            (file, _FILE),
-            (language, _LANGUAGE),
-            (sampling, _SAMPLING),
-            (connection, _CONNECTION),
-        ):
-            shared.refuse_values(values, of, *values, goes=goes)
+        for typed in (file, language, sampling, connection):
+            refuse(typed, *typed, goes=goes)
         _distances(scoring, records, losses, texts, common)
         return
     if texts.text_column is not None:
         why = "without --text-column: the score of a text depends on its tokens only; leave it out"
         refuse(scoring, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "request_template", "response_path", goes=why)
-        shared.refuse_values(connection, _CONNECTION, "output_name", goes=why)
+        refuse(connection, "output_name", goes=why)
     if scoring.model is None:
         refuse(texts, "text_column", goes="with a language model as MODEL; name its folder or address")
         refuse(scoring, "repeats", goes="with MODEL; leave it out")
     else:
         refuse(records, "outputs", goes=f"without MODEL, got {scoring.model!r} too; leave one out")
     if texts.secret is None:
-        shared.refuse_values(
-            sampling, _SAMPLING, *sampling, goes="with --secret, whose sampling it describes"
-        )
+        refuse(sampling, *sampling, goes="with --secret, whose sampling it describes")
     tables = records.read_with(text_column=texts.text_column, task=scoring.task)
     secret = None if texts.secret is None else Secret.from_text(texts.secret, **sampling)
     chosen = _model(scoring, file, texts, secret, language, served, connection)
@@ -397,12 +387,12 @@ def _distances(
 
 def _model(
     scoring: Scoring,
-    file: dict[str, Any],
+    file: Typed,
     texts: Texts,
     secret: Secret | None,
-    language: dict[str, Any],
+    language: Typed,
     served: Served,
-    connection: dict[str, Any],
+    connection: Typed,
 ) -> Any:
     """Return the model: a file, an endpoint, or a scorer of texts."""
     place, got = scoring.model, f", got {scoring.model!r} as MODEL; leave it out"
@@ -411,9 +401,9 @@ def _model(
     score = None if texts.text_column is None else from_text("score", texts.score or "mean", SCORES)
     if scoring.is_served or score is None:
         where = "a language model in a folder, got an address" if scoring.is_served else "--text-column"
-        shared.refuse_values(language, _LANGUAGE, *language, goes=f"with {where}; leave it out")
+        refuse(language, *language, goes=f"with {where}; leave it out")
     if place is not None and scoring.is_served:
-        shared.refuse_values(file, _FILE, *file, goes=f"with the file of a model{got}")
+        refuse(file, *file, goes=f"with the file of a model{got}")
         chosen = {**connection, **served.arguments(scoring)}
         if score is None:
             return Endpoint(place, **chosen)
@@ -427,19 +417,17 @@ def _model(
         return text_scorer(endpoint(), score=score, reference=reference, secret=secret)
     goes = f"with the address of a served model{got}"
     refuse(served, *vars(served), goes=goes)
-    shared.refuse_values(connection, _CONNECTION, *connection, goes=goes)
+    refuse(connection, *connection, goes=goes)
     if place is None:
-        shared.refuse_values(file, _FILE, *file, goes="with the file of a model as MODEL; leave it out")
+        refuse(file, *file, goes="with the file of a model as MODEL; leave it out")
         return OutputColumns()
     if score is not None:
-        shared.refuse_values(
-            file, _FILE, *file, goes="without --text-column: a language model is loaded from its folder"
-        )
+        refuse(file, *file, goes="without --text-column: a language model is loaded from its folder")
         base = None if texts.reference is None else Path(texts.reference)
         return LanguageModelFile(place, score=score, reference=base, secret=secret, **language)
     if Path(place).suffix.lower() not in _TAKE_FACTORY:
         weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
-        shared.refuse_values(file, _FILE, "factory", goes=f"with {weights}{got}")
+        refuse(file, "factory", goes=f"with {weights}{got}")
     return ModelFile(place, **file)
 
 

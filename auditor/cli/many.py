@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal
 from auditor import theory
 from auditor.cli import console, options as shared, settings
 from auditor.cli.parsing import Of, Options, argument
-from auditor.core import options as choices, validate
-from auditor.core.errors import ExitCode, InputError
-from auditor.core.values import Claim, Estimate, Losses, Subject
+from auditor.core import Claim, Estimate, ExitCode, InputError, Losses, Subject, options as choices, validate
 from auditor.results.document import ClaimResult, made_now
 
 # --- The command `auditor claim`: the promise of a training run, or the parameters that keep a promise ---

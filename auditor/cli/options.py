@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console
-from auditor.cli.parsing import Of, Options, option
+from auditor.cli.parsing import Options, Typed, option
 from auditor.cli.settings import used_file
-from auditor.core import options as choices, validate
-from auditor.core.errors import ExitCode, InputError
+from auditor.core import ExitCode, InputError, Losses, Verdict, options as choices, validate
 from auditor.core.files import MEMORY, check_writable, write_all
-from auditor.core.values import Losses, Verdict
 from auditor.verdicts.limits import exit_code, limits, outcomes, with_limits
 from auditor.verdicts.severities import cut_points
-
-_RARE: dict[str, Any] = {"rare": True}
 
 
 def is_used(value: Any) -> bool:
@@ -28,24 +24,19 @@ def is_used(value: Any) -> bool:
     return value is not None and value is not False and value not in ((), [])
 
 
-def used(group: Options, *names: str) -> list[str]:
+def used(group: Options | Typed, *names: str) -> list[str]:
     """Return the used ones among these options of a group, as a user types them."""
+    if isinstance(group, Typed):
+        there, here = [name for name in names if is_used(group.get(name))], dict(group.of.renamed)
+        return [spelled(here.get(name, name), rare=name not in group.of.common) for name in there]
     rare = {item.name for item in dataclasses.fields(group) if item.metadata.get("rare")}  # type: ignore[arg-type]  # a dataclass
     return [spelled(name, rare=name in rare) for name in names if is_used(getattr(group, name))]
 
 
-def refuse(group: Options, *names: str, goes: str) -> None:
+def refuse(group: Options | Typed, *names: str, goes: str) -> None:
     """Refuse these options of a group, which have no effect here; ``goes`` states where they belong, and why."""
     for name in used(group, *names):
         raise InputError(f"{name} goes {goes}.")
-
-
-def refuse_values(values: Mapping[str, Any], group: Of, *names: str, goes: str) -> None:
-    """Refuse these options of a dataclass of the package, which have no effect here."""
-    for name in names:
-        if is_used(values.get(name)):
-            here = dict(group.renamed).get(name, name)
-            raise InputError(f"{spelled(here, rare=name not in group.common)} goes {goes}.")
 
 
 def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:
@@ -100,9 +91,9 @@ class Columns(Options):
         person_column: Column of data subjects, if present.
     """
 
-    id_column: str = option(default="id", **_RARE)
-    group_column: str = option(default="group", **_RARE)
-    person_column: str = option(default="person", **_RARE)
+    id_column: str = option(default="id", rare=True)
+    group_column: str = option(default="group", rare=True)
+    person_column: str = option(default="person", rare=True)
 
 
 def _bytes(text: str) -> float:
@@ -128,7 +119,7 @@ class InMemory(Options):
             refused before it is read.
     """
 
-    memory: float = option(default=MEMORY, convert=_bytes, **_RARE)
+    memory: float = option(default=MEMORY, convert=_bytes, rare=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,11 +201,11 @@ class Training(Options):
     noise_multiplier: float | None = None
     sampling_rate: float | None = option(convert=_rate)
     steps: int | None = None
-    sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", **_RARE)
+    sampler: Literal["poisson", "fixed-size", "shuffled"] = option(default="poisson", rare=True)
 
-    epochs: float | None = option(**_RARE)
-    schedule: Path | None = option(**_RARE)
-    records_per_person: int | None = option(**_RARE)
+    epochs: float | None = option(rare=True)
+    schedule: Path | None = option(rare=True)
+    records_per_person: int | None = option(rare=True)
 
     def sampling(self) -> choices.Sampling:
         """Return the sampling of batches."""
@@ -279,11 +270,11 @@ class ClaimOptions(Training, title="The claim: an epsilon, a curve, or DP-SGD"):
 
     claim_epsilon: float | None = None
     claim_delta: float | None = None
-    claim_mu: float | None = option(**_RARE)
-    claim_rho: float | None = option(**_RARE)
-    claim_points: str | None = option(**_RARE)
-    claim_adjacency: choices.Adjacency | None = option(default=None, **_RARE)
-    claim_unit: choices.PrivacyUnit | None = option(**_RARE)
+    claim_mu: float | None = option(rare=True)
+    claim_rho: float | None = option(rare=True)
+    claim_points: str | None = option(rare=True)
+    claim_adjacency: choices.Adjacency | None = option(default=None, rare=True)
+    claim_unit: choices.PrivacyUnit | None = option(rare=True)
 
     def unit(self) -> choices.PrivacyUnit:
         """Return the privacy unit of the claim, as stated or implied by other options."""
@@ -347,7 +338,7 @@ class Gates(Options, title="Limits that stop a pipeline"):
 
     policy: str | None = None
     fail_if: tuple[str, ...] = ()
-    severity: str | None = option(default=None, **_RARE)
+    severity: str | None = option(default=None, rare=True)
 
     def __post_init__(self) -> None:
         """Refuse conditions that cannot be parsed, before any work."""
@@ -369,7 +360,7 @@ class ClaimGates(Gates):
         allow_unjudged: Exit 0 instead of 3 if the claim could not be judged (not evaluable or inconclusive).
     """
 
-    allow_unjudged: bool = option(default=False, **_RARE)
+    allow_unjudged: bool = option(default=False, rare=True)
 
 
 # --- Output files: checked before any work, written together or not at all, with reasons for the exit code ---
@@ -509,7 +500,7 @@ class ModelFiles(AuditFiles):
         model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
     """
 
-    model_card: Path | None = option(**_RARE)
+    model_card: Path | None = option(rare=True)
 
     def cards(self, result: Any) -> dict[Path, str | bytes]:
         """Return the requested model card by its path."""

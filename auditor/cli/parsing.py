@@ -72,6 +72,14 @@ class Of:
         return getattr(importlib.import_module(module), name)
 
 
+class Typed(dict[str, Any]):
+    """The typed options of a dataclass of the package, by the names of its fields."""
+
+    def __init__(self, of: Of, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.of = of
+
+
 @dataclass(frozen=True)
 class Option:
     """One option of a command.
@@ -142,7 +150,7 @@ def packed(command: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, 
         own = {item.name: values[item.name] for item in _of_group(group) if item.name in values}
         if isinstance(group, Of):
             former = {new: old for old, new in group.renamed}
-            result[name] = {former.get(key, key): value for key, value in own.items()}
+            result[name] = Typed(group, {former.get(key, key): value for key, value in own.items()})
         else:
             result[name] = group(**own)
     return result

@@ -383,9 +383,7 @@ def located(sentence: str) -> str:
     keys = [key for key in used.settings if key in named]
     if options and not keys:
         return sentence
-    place = (
-        f"{' and '.join(map(repr, keys))} {'is' if len(keys) == 1 else 'are'} set in"
-        if keys
-        else "with settings from"
-    )
+    place = "with settings from"
+    if keys:
+        place = f"{' and '.join(map(repr, keys))} {'is' if len(keys) == 1 else 'are'} set in"
     return f"{sentence.rstrip('.')} ({place} {used.place(keys or used.settings)})."

@@ -4,7 +4,7 @@ from auditor.comparison.changes import (
     differences as differences,
     headline,
 )
-from auditor.comparison.compare import compare_audits as compare_audits
+from auditor.comparison.compare import AuditsComparison as AuditsComparison, compare_audits as compare_audits
 from auditor.comparison.paired import (
     SameRecords,
     attack_change,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from auditor.comparison import runs as audited
-from auditor.core import Estimate, Losses, about, count, percent, rounded, unit, validate
+from auditor.core import Estimate, Losses, about, count, entries, percent, rounded, unit, validate
 from auditor.results import metrics
 from auditor.results.document import AuditResult, find
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -87,24 +87,12 @@ class Headline:
 # The losses of both contain more than the results: then `auditor.comparison.paired` compares them record by record.
 
 PAIRED = "advantage.paired"  # where the losses were given
-_WORDS = {
-    "advantage": "the advantage of the best attacker who thresholds the loss",
-    "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
-    PAIRED: "on the same records, the advantage of an attacker who thresholds the loss",
-}
-_SAME_WAY = (
-    "both audits computed the loss in the same way",
-    "only attackers who threshold the loss; stronger ones may see another change",
-)
-_ASSUMPTIONS = (
-    "both audits drew their records from the same populations: other training or hold-out data look like another model",
-    *_SAME_WAY,
-)
-_OF_PAIRS = ("records within each group are independent draws", *_SAME_WAY)
-_EXACT = (
-    "McNemar's exact test on records that fair coins draw from members and others, with its limits; the thresholds are set on"
-    " records put aside, so that the same share of the non-members lies below both"
-)
+_TEXTS = entries("auditor.comparison", "texts.toml")
+
+
+def _assumed(*names: str) -> tuple[str, ...]:
+    """Return these assumptions, and those of every comparison."""
+    return tuple(_TEXTS["assumptions"][name] for name in (*names, "same_way", "thresholds"))
 
 
 def differences(
@@ -158,7 +146,7 @@ def headline(differences: Iterable[Difference]) -> Headline:
         return Headline(verdict, words[0].sentence, None, words[0].reason)
     sentences = [item.sentence for item in words]
     if verdict is Change.NO_CHANGE_SHOWN:
-        sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in words[1:]]
+        sentences[1:] = [f"Nor does {_TEXTS['measures'][item.name]} show one." for item in words[1:]]
     options = [item for item in rows if item.confidence is not None]
     return Headline(
         verdict,
@@ -167,6 +155,24 @@ def headline(differences: Iterable[Difference]) -> Headline:
         " ".join(dict.fromkeys(item.reason for item in options)),
         tuple(dict.fromkeys(text for item in options for text in item.assumptions)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class RunChange:
+    """Changes from the baseline to one other audit.
+
+    Attributes:
+        run: The other audit.
+        differences: One for each quantity. All intervals of all audits of the comparison hold at once.
+    """
+
+    run: audited.Run
+    differences: tuple[Difference, ...]
+
+    @property
+    def headline(self) -> Headline:
+        """Conclusion from the quantities that decide, fixed in advance."""
+        return headline(self.differences)
 
 
 @dataclass(frozen=True)
@@ -195,16 +201,14 @@ class _Releases:
         )
         if first is None or second is None:
             return _not_comparable(name, old, new, "a result does not keep the data for its interval")
-        reason = (
-            f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
-            f" other end of the other: holds for all rows at once{self._for_all}, whatever the two audits share"
-        )
+        level = percent(1 - share, toward="down")
+        reason = _TEXTS["methods"]["intervals"].format(level=level, for_all=self._for_all)
         ends = second[0] - first[1], second[1] - first[0]
         judged = self._judged(name, (old.value, new.value), ends, confidence)
         # Without the assumptions of a row alone: here the members of a census count as draws.
         both = (item.details.get("as_draws", {}).get("assumptions", item.assumptions) for item in (old, new))
         own = dict.fromkeys(text for assumptions in both for text in assumptions)
-        return replace(judged, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
+        return replace(judged, reason=reason, assumptions=(*own, *_assumed("populations")))
 
     @property
     def _for_all(self) -> str:
@@ -246,11 +250,10 @@ class _Releases:
         change = attack_change(records, alpha=(1 - confidence) / self.together)
         attack = self._judged(PAIRED, (change.old, change.new), (change.lower, change.upper), confidence)
         gained, lost = map(about if audited.is_public(*self.data) else count, (change.gained, change.lost))
-        words = (
-            f"{attack.sentence} Of {count(change.drawn)} records drawn, it is right on {gained} in the newer audit"
-            f" alone and on {lost} in the older alone."
-        )
-        return replace(attack, sentence=words, reason=_EXACT, assumptions=_OF_PAIRS)
+        counts = {"drawn": count(change.drawn), "gained": gained, "lost": lost}
+        words = _TEXTS["sentences"]["paired"].format(sentence=attack.sentence, **counts)
+        method = _TEXTS["methods"]["mcnemar"]
+        return replace(attack, sentence=words, reason=method, assumptions=_assumed("independent"))
 
 
 def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:
@@ -265,20 +268,11 @@ def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reaso
 
 
 def _sentence(name: str, values: audited.Ends, at: audited.Ends, verdict: Change, *, level: str) -> str:
-    went = f"from {unit(values[0])} to {unit(values[1])}"
-    words = _WORDS[name]
-    if verdict is Change.WORSE:
-        return f"Worse: {words} rose {went}, by at least {unit(at[0], toward='down')} ({level})."
-    if verdict is Change.BETTER:
-        least = unit(-at[1], toward="down")
-        return (
-            f"Better: {words} fell {went}, by at least {least} ({level}); other attackers were not compared."
-        )
+    least = unit(at[0] if verdict is Change.WORSE else -at[1], toward="down")
     fall, rise = (unit(max(0.0, end), toward="up") for end in (-at[0], at[1]))
-    return (
-        f"No change shown: {words} went {went}, and anything from a fall of {fall} to a rise of {rise} fits both audits"
-        f" ({level})."
-    )
+    words = {"least": least, "fall": fall, "rise": rise, "measure": _TEXTS["measures"][name], "level": level}
+    went = f"from {unit(values[0])} to {unit(values[1])}"
+    return str(_TEXTS["sentences"][verdict]).format(went=went, **words)
 
 
 # --- Why two audits, or two numbers of theirs, have no difference that could be stated ---
@@ -292,10 +286,7 @@ def _row_refusal(old: Estimate | None, new: Estimate | None) -> str | None:
         if item.value is None:
             return f"the {which} audit has no value: {item.reason or 'no reason was given'}"
     if old.method != new.method:
-        return (
-            f"the method changed from {old.method!r} in the older audit to {new.method!r} in the newer, which is no change of"
-            " the model; audit the losses of the older one again with this version"
-        )
+        return str(_TEXTS["refusals"]["methods"]).format(old=old.method, new=new.method)
     ends = [getattr(item, name) for item in (old, new) for name in ("lower", "value", "upper")]
     if None in (*ends, old.confidence, new.confidence):
         return "an interval is missing"
@@ -314,8 +305,5 @@ def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
         return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
     members = [str(result.data.get("members", "sample")) for result in (old, new)]
     if members[0] != members[1]:
-        return (
-            f"the intervals are about different things: the members are a {members[0]} in the older audit and a"
-            f" {members[1]} in the newer"
-        )
+        return str(_TEXTS["refusals"]["members"]).format(old=members[0], new=members[1])
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
 from auditor.comparison import runs as audited
-from auditor.comparison.changes import Change, Difference, Headline, audits_refusal, differences, headline
+from auditor.comparison.changes import Change, RunChange, audits_refusal, differences
 from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
 from auditor.core import Disclosure, Estimate, InputError, Losses, clean, plain, quoted, saved, validate
 from auditor.estimators.pooling import POOLED, mean_of_models
@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 # --- Several audits beside each other ---
 
 _PAIR = 2
-
-
-@dataclass(frozen=True, eq=False)
-class RunChange:
-    """Changes from the baseline to one other audit.
-
-    Attributes:
-        run: The other audit.
-        differences: One for each quantity. All intervals of all audits of the comparison hold at once.
-    """
-
-    run: audited.Run
-    differences: tuple[Difference, ...]
-
-    @property
-    def headline(self) -> Headline:
-        """Conclusion from the quantities that decide, fixed in advance."""
-        return headline(self.differences)
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from auditor.comparison import runs as audited
 from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, leakage
-from auditor.core import InputError, as_stated, distinct, number, rounded
+from auditor.core import InputError, as_stated, distinct, entries, number, rounded
 from auditor.results.metrics import metric
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _is_below(first: _Point, middle: _Point, last: _Point) -> bool:
     return (last[0] - middle[0]) * (middle[1] - first[1]) > (middle[0] - first[0]) * (last[1] - middle[1])
 
 
+_TEXTS = entries("auditor.comparison", "texts.toml")
 MIXED = "mixed scales"  # a mark
 _CLAIMED, _UNCLAIMED = "Audited with a claim", "Audited without a claim"
 
@@ -266,26 +267,14 @@ def why_not_ranked(
     if span is not None:
         low, high = (number(end, toward="down") for end in (span.least, span.most))
         tops = f" with a ceiling of {low}" if low == high else f" with ceilings from {low} to {high}"
-    return (
-        f"these are lower bounds{tops}, and the truth may lie anywhere above each, so the lowest bound"
-        " is not the lowest leakage"
-    )
-
-
-_SEVERAL = {
-    "unit": "some audits count by {1} and others by {0}, so their numbers are not on one scale",
-    "adjacency": "the values are about different adjacencies ({every}), which are not on one scale",
-    "method": "the values were made by different methods ({0!r} and {1!r}), which are not on one scale; audit the older losses"
-    " again with this version",
-    "members": "the members are a {0} in some audits and a {1} in others, so their numbers are about different things",
-}
+    return str(_TEXTS["bounds"]["unranked"]).format(tops=tops)
 
 
 def _several_scales(scales: Sequence[Scale]) -> str | None:
-    for field, words in _SEVERAL.items():
+    for field, words in _TEXTS["scales"].items():
         values = sorted({str(getattr(item, field) or "none stated") for item in scales})
         if len(values) > 1:
-            return words.format(*values, every=" and ".join(values))
+            return str(words).format(*values, every=" and ".join(values))
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004
         return None

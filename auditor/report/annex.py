@@ -57,17 +57,12 @@ def annex_of(view: View) -> Annex:
     """Return the annex of an audit."""
     words, data = texts("annex"), view.result.data
     stated, states_of = data.get("context") or {}, data.get("attacks") or all_attacks({})
-    rows = [(item, AttackState(states_of.get(item) or "not run")) for item in Attack]
     own = {**_by_label(view), **_by_estimated_odds(view), **_of_the_file(view, states_of)}
     return Annex(
         [(title, stated.get(name) or "not stated") for name, title in words["context"].items()],
         [
-            AttackRow(
-                view.worded(words["attacks"][item]), AttackState.RUN, "", *own[item], item is Attack.FILE
-            )
-            if item in own and (state != AttackState.RUN or item is Attack.FILE)
-            else _attack(view, item, state)
-            for item, state in rows
+            _attack(view, item, AttackState(states_of.get(item) or "not run"), own.get(item))
+            for item in Attack
         ],
         words["residual"][states(view.result, view.finding)[-1]]
         + RELEASED["file"]["residual"].get(view.file[0], ""),
@@ -75,10 +70,12 @@ def annex_of(view: View) -> Annex:
     )
 
 
-def _attack(view: View, attack: Attack, state: AttackState) -> AttackRow:
-    """Return the row of an attack, with the finding of the audit if it was run."""
+def _attack(view: View, attack: Attack, state: AttackState, own: tuple[str, str, str] | None) -> AttackRow:
+    """Return the row of an attack: with what the audit says about it by itself, or with its finding if it was run."""
     words = texts("annex")
     name = view.worded(words["attacks"][attack])
+    if own is not None and (state != AttackState.RUN or attack is Attack.FILE):
+        return AttackRow(name, AttackState.RUN, "", *own, attack is Attack.FILE)
     if state != AttackState.RUN:
         why = words["because_of_table" if view.copies else "because"]
         return AttackRow(name, state, why if state == AttackState.NOT_APPLICABLE else "")

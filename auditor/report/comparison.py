@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from auditor.comparison import runs as audited
-from auditor.comparison.changes import Change, Difference
+from auditor.comparison import AuditsComparison, runs as audited
+from auditor.comparison.changes import Change, Difference, Headline, RunChange
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import Disclosure, Estimate, Role, Severity, Status, Subject, numbers
 from auditor.curves.cells import LEAST
@@ -18,27 +18,17 @@ from auditor.report.decision import Bar
 from auditor.report.figures import landscape
 from auditor.report.rows import Row, condition
 from auditor.report.view import texts
-from auditor.report.words import VERDICT, Sign, shown_value
+from auditor.report.words import VERDICT, Sign, shown_value, signs
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import with_role
 from auditor.verdicts.judging import failed_validity
 from auditor.verdicts.severities import CUT_POINTS, level, points_of
 
-if TYPE_CHECKING:
-    from auditor.comparison.changes import Headline
-    from auditor.comparison.compare import AuditsComparison, RunChange
-
-
 # --- The sentences of a comparison: its audits, its frontier, and changes for the worse ---
 
 
-_CHANGE = {
-    Change.WORSE: Sign("More leakage", "✕", "bad"),
-    Change.BETTER: Sign("Less leakage", "✓", "good"),
-    Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
-    Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
-}
+_CHANGE = signs("change", Change)
 _NO_ORDER = Sign("No ranking shown", "≈", "plain")
 _PART = Sign("Partial ranking", "≈", "plain")
 # The gravest first: it sets the sign of the comparison.
@@ -63,7 +53,7 @@ def _said(key: str, **words: Any) -> str:
     return str(texts("comparison")["sentences"][key]).format(**words)
 
 
-def _compared(comparison: "AuditsComparison") -> str:
+def _compared(comparison: AuditsComparison) -> str:
     """Return a sentence on the compared audits."""
     runs, counts = comparison.runs, {item.audits for item in comparison.strategies}
     what = f"by {_measure_words(comparison)}"
@@ -76,13 +66,13 @@ def _compared(comparison: "AuditsComparison") -> str:
     return f"{audits} of {of}{'' if each == '1' else f', {each} of each,'} are compared {what}."
 
 
-def _measure_words(comparison: "AuditsComparison") -> str:
+def _measure_words(comparison: AuditsComparison) -> str:
     """Return the name of the measure inside a sentence."""
     title = comparison.measure_title
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
-def _bounds(comparison: "AuditsComparison") -> str:
+def _bounds(comparison: AuditsComparison) -> str:
     """Return the kind of the lower bounds; empty if the values are none."""
     if not metrics.metric(comparison.measure).lower_bound:
         return ""
@@ -93,7 +83,7 @@ def _bounds(comparison: "AuditsComparison") -> str:
     return "certified lower bounds"
 
 
-def _frontier(comparison: "AuditsComparison") -> str:
+def _frontier(comparison: AuditsComparison) -> str:
     """Return a sentence on the strategies on the frontier, or on why there is none."""
     if comparison.no_landscape is not None:
         return _said("no_landscape", why=comparison.no_landscape)
@@ -115,13 +105,13 @@ def _frontier(comparison: "AuditsComparison") -> str:
     )
 
 
-def _hints(comparison: "AuditsComparison") -> list[str]:
+def _hints(comparison: AuditsComparison) -> list[str]:
     """Return sentences on missing utilities and baselines."""
     hints = [] if any(run.utility for run in comparison.runs) else [_said("no_utility")]
     return hints if comparison.baseline else [*hints, _said("no_baseline")]
 
 
-def _warnings(comparison: "AuditsComparison") -> list[str]:
+def _warnings(comparison: AuditsComparison) -> list[str]:
     """Return warnings before a decision by these numbers, in sentences."""
     base, warnings = comparison.baseline, []
     if comparison.disclosure is Disclosure.INSIDERS:
@@ -153,14 +143,14 @@ def _sizes(one: audited.Run, other: audited.Run) -> list[tuple[float, float]]:
     return list(zip(first, second, strict=True))
 
 
-def stopped(comparison: "AuditsComparison") -> list[str]:
+def stopped(comparison: AuditsComparison) -> list[str]:
     """Return why a pipeline stops: a line for each audit that is worse than the baseline, or not comparable."""
     stops = [item for item in comparison.changes if item.headline.verdict in _GRAVEST[:2]]
     stops.sort(key=lambda item: _GRAVEST.index(item.headline.verdict))
     return [f"{_called(item.run)}: {item.headline.sentence}" for item in stops]
 
 
-def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
+def _headline(comparison: AuditsComparison) -> tuple[Sign, list[str]]:
     """Return the leading sentences: changes from the baseline, or without one the ranking."""
     base, changes = comparison.baseline, comparison.changes
     if base is None:
@@ -172,9 +162,8 @@ def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
         return sign, [*_counted(base, changes), *_beaten(comparison)]
     (change,) = changes
     if change.headline.verdict is not Change.NOT_COMPARABLE:
-        sign = replace(
-            sign, word=f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
-        )
+        word = f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
+        sign = replace(sign, word=word)
     about = f"{_called(change.run)} against the baseline, {_called(base)}."
     made, then = (made_at(run.result.provenance) for run in (base, change.run))
     if made is not None and then is not None and made > then:
@@ -182,7 +171,7 @@ def _headline(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     return sign, [change.headline.sentence, about, *_beaten(comparison)]
 
 
-def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
+def _in_order(comparison: AuditsComparison) -> list[Strategy]:
     """Return the strategies, most leakage first; those without a value last."""
 
     def key(item: Strategy) -> float:
@@ -192,7 +181,7 @@ def _in_order(comparison: "AuditsComparison") -> list[Strategy]:
     return sorted(comparison.strategies, key=key)
 
 
-def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
+def _ranking(comparison: AuditsComparison) -> tuple[Sign, list[str]]:
     """Return the strategies with the most and the least leakage, if simultaneous intervals separate them."""
     if comparison.no_order is not None:
         return _NO_ORDER, [_said("no_order", why=comparison.no_order)]
@@ -213,18 +202,18 @@ def _ranking(comparison: "AuditsComparison") -> tuple[Sign, list[str]]:
     return sign, [*sentences, _said("at_once", level=_level(comparison.strategies))]
 
 
-def _level(stated: "Sequence[Strategy | Difference | Headline]") -> str:
+def _level(stated: Sequence[Strategy | Difference | Headline]) -> str:
     """Return the lowest confidence of these; empty if there is none."""
     levels = [item.confidence for item in stated if item.confidence is not None]
     return numbers.percent(min(levels), toward="down") if levels else ""
 
 
-def _interval_of(item: Strategy, comparison: "AuditsComparison") -> str:
+def _interval_of(item: Strategy, comparison: AuditsComparison) -> str:
     mean = shown_value(None if item.measure is None else item.measure.mean, name=comparison.measure)
     return f"{mean} ({_ends(item, comparison)})" if item.lower is not None else mean
 
 
-def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
+def _ends(item: Strategy, comparison: AuditsComparison) -> str:
     low, high = (
         shown_value(end, name=comparison.measure, toward=toward)
         for end, toward in ((item.lower, "down"), (item.upper, "up"))
@@ -232,13 +221,13 @@ def _ends(item: Strategy, comparison: "AuditsComparison") -> str:
     return numbers.MISSING if item.lower is None else f"{low} to {high}"
 
 
-def _usefulness(item: Strategy, comparison: "AuditsComparison") -> float:
+def _usefulness(item: Strategy, comparison: AuditsComparison) -> float:
     """Return the mean utility, with a sign by which more is better."""
     mean = math.nan if item.utility is None else item.utility.mean
     return mean if audited.higher_is_better(comparison.runs) else -mean
 
 
-def _beaten(comparison: "AuditsComparison") -> list[str]:
+def _beaten(comparison: AuditsComparison) -> list[str]:
     """Return sentences on strategies that are shown to leak more than another that is at least as useful."""
     if comparison.no_order is not None or comparison.no_landscape is not None:
         return []
@@ -260,7 +249,7 @@ def _beaten(comparison: "AuditsComparison") -> list[str]:
     return sentences
 
 
-def _counted(base: audited.Run, changes: Sequence["RunChange"]) -> list[str]:
+def _counted(base: audited.Run, changes: Sequence[RunChange]) -> list[str]:
     """Return the number of audits that got worse, then the names by verdict."""
     names: dict[Change, list[str]] = {verdict: [] for verdict in _GRAVEST}
     for item in changes:
@@ -294,7 +283,7 @@ def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
     return {"text": text, "notes": list(filter(None, notes)), "by": "" if by is None else str(by)}
 
 
-def _strategy_row(item: Strategy, comparison: "AuditsComparison") -> dict[str, Any]:
+def _strategy_row(item: Strategy, comparison: AuditsComparison) -> dict[str, Any]:
     """Return the row of a strategy: means with ranges, interval, the strategies below it, and its models."""
     used = len(item.runs)
     models = numbers.count(item.audits) if used == item.audits else f"{used} of {item.audits}"
@@ -314,7 +303,7 @@ def _strategy_row(item: Strategy, comparison: "AuditsComparison") -> dict[str, A
     }
 
 
-def _listed_numbers(over: Sequence[Strategy], comparison: "AuditsComparison") -> str:
+def _listed_numbers(over: Sequence[Strategy], comparison: AuditsComparison) -> str:
     whole = len(over) == len(comparison.strategies) - 1
     return "all others" if whole and len(over) > 1 else ", ".join(str(item.number) for item in over)
 
@@ -322,9 +311,8 @@ def _listed_numbers(over: Sequence[Strategy], comparison: "AuditsComparison") ->
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
     if spread is None:
         return _cell(numbers.MISSING)
-    written = partial(
-        shown_value, name=name, toward="down" if metrics.metric(name).lower_bound else "nearest"
-    )
+    toward = "down" if metrics.metric(name).lower_bound else "nearest"
+    written = partial(shown_value, name=name, toward=toward)
     span = "" if spread.least == spread.most else f"{written(spread.least)} to {written(spread.most)}"
     top = ""
     if ceiling is not None:
@@ -402,7 +390,7 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
 _IN_A_CELL = 20  # strategies in a notebook
 
 
-def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compared") -> str:
+def render(comparison: AuditsComparison, *, title: str = "Privacy audits compared") -> str:
     """Return a comparison as one offline HTML page.
 
     Args:
@@ -425,12 +413,12 @@ def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compa
     )
 
 
-def cell(comparison: "AuditsComparison") -> str:
+def cell(comparison: AuditsComparison) -> str:
     """Return a comparison as part of a page: the sentences and the table of strategies, without its own style."""
     return html.rendered("comparison-cell.html.jinja", most=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "AuditsComparison") -> dict[str, Any]:
+def context(comparison: AuditsComparison) -> dict[str, Any]:
     """Return all contents of the page of a comparison, as strings, lists and dictionaries."""
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
@@ -474,7 +462,7 @@ def context(comparison: "AuditsComparison") -> dict[str, Any]:
     }
 
 
-def _severity(comparison: "AuditsComparison") -> Bar | None:
+def _severity(comparison: AuditsComparison) -> Bar | None:
     """Return the severity of the largest leak, if the audits are compared by the advantage."""
     low = max((item.lower or 0.0 for item in comparison.strategies), default=0.0)
     if comparison.measure != "advantage" or comparison.no_order is not None:
@@ -486,14 +474,10 @@ def _severity(comparison: "AuditsComparison") -> Bar | None:
 
 def _mean_words(row: Row) -> str:
     """Return a sentence on a mean over the audits, with their spread."""
-    spread = numbers.percent(detail(row.estimate, "i_squared"))
-    return (
-        f"{row.title}: {row.value} ({row.interval}); {spread} of the spread between the audits is beyond their errors (I^2)."
-        " If the audits share records this is approximate; it judges nothing."
-    )
+    return _said("mean", row=row, spread=numbers.percent(detail(row.estimate, "i_squared")))
 
 
-def _history(comparison: "AuditsComparison") -> list[str]:
+def _history(comparison: AuditsComparison) -> list[str]:
     """Return sentences on the change from the first to the last audit, and a text alternative to the picture."""
     if not (audits := comparison.history):
         return []
@@ -509,7 +493,7 @@ def _history(comparison: "AuditsComparison") -> list[str]:
     return [_said("went", changed=changed, **ends, **words), _said("days", count=len(audits))]
 
 
-def _notes(comparison: "AuditsComparison") -> list[str]:
+def _notes(comparison: AuditsComparison) -> list[str]:
     """Return the caveats of the picture for a choice of strategy."""
     about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
@@ -526,7 +510,7 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
     return notes if metrics.metric(comparison.measure).more_is_worse else [*notes, about["backwards"]]
 
 
-def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
+def _left_out(comparison: AuditsComparison) -> list[tuple[str, str]]:
     """Return the results that are not plotted, and why."""
     some = comparison.no_landscape is None and any(run.utility is not None for run in comparison.runs)
     reasons = []

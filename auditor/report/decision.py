@@ -5,18 +5,14 @@ from typing import NamedTuple
 
 from auditor.core import Basis, Decision, ExitCode, Severity, Verdict, numbers
 from auditor.report.findings import said
-from auditor.report.words import SEVERITY, Sign
+from auditor.report.words import SEVERITY, Sign, signs
 from auditor.results.document import Document, Slice, find
 from auditor.results.metrics import describe
 from auditor.verdicts.gates import GateOutcome, apart_from, rounded_toward
 from auditor.verdicts.judging import failed_validity
 
-SIGNS = {
-    Decision.RELEASE: Sign("Release", "✓", "good"),
-    Decision.REVISE: Sign("Revise before release", "?", "caution"),
-    Decision.REFUSE: Sign("Do not release", "✕", "bad"),
-    None: Sign("No limit was set: not decided", "–", "plain"),  # noqa: RUF001 a dash is meant
-}
+_UNDECIDED = Sign("No limit was set: not decided", "–", "plain")  # noqa: RUF001 a dash is meant
+SIGNS = signs("decision", Decision) | {None: _UNDECIDED}
 
 
 def decision_sentence(result: Document, decided: Decision | None, outcomes: Sequence[GateOutcome]) -> str:

@@ -55,9 +55,7 @@ def finding(result: document.Document) -> Statement:
     """
     failed = failed_validity(result.checks)
     if result.altered:
-        return Statement(
-            _ALTERED, "Do not rely on this result: its SHA-256 is missing or does not match its content."
-        )
+        return Statement(_ALTERED, said("altered"))
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
         odds = document.find(result, PROPENSITY)
@@ -178,13 +176,12 @@ def _of_training(result: document.Document, _words: Units, by: Estimate | None =
     if outcome is None:
         return ""
     bound, at = numbers.number(outcome[1], toward="down"), f"delta {numbers.as_stated(outcome[0].delta)}"
-    factor = said(
-        "odds_factor", factor=numbers.number(math.exp(min(outcome[1], _MOST)), toward="down", digits=2)
-    )
-    joint = outcome[1] < (outcome[0].lower or 0.0)  # with all other findings, at the confidence of the audit
-    level = _confidence(result) if joint else _level(outcome[0])
-    by_itself = f"; by itself {numbers.number(outcome[0].lower, toward='down')}" if joint else ""
-    return f"{level}, the training algorithm's epsilon is at least {bound}{by_itself} ({at}, {outcome[0].adjacency}). {factor}"
+    row, least = outcome
+    factor = said("odds_factor", factor=_factor(least, digits=2))
+    joint = least < (row.lower or 0.0)  # together with all other findings, at the confidence of the audit
+    level = _confidence(result) if joint else _level(row)
+    alone = f"{numbers.number(row.lower, toward='down')} if taken alone; " if joint else ""
+    return f"{level}, the training algorithm's epsilon is at least {bound} ({alone}{at}, {row.adjacency}). {factor}"
 
 
 def _of_learnt(result: document.Document, words: Units) -> str:
@@ -245,18 +242,15 @@ def _of_nothing(result: document.Document, words: Units) -> Statement:
         return Statement(_BLIND, " ".join([*sentence, numbers.sentence(blind)]))
     if top is None:
         return Statement(_NONE, " ".join(sentence))
-    mu = next(
-        (document.detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None
-    )
+    power = next((check for check in result.checks if check.name == "power"), None)
+    mu = document.detail(power, "smallest_mu")
     if mu is not None:
         sentence.append(found_from(mu))
     elif document.powerless(row):
         sentence.append(f"There are too few {words.many} to certify anything at this delta.")
     else:
-        most = f"{numbers.number(top, toward='down')} (delta {numbers.as_stated(row.delta)})"
-        sentence.append(
-            f"With this many {words.many}, the audit could have certified an epsilon of up to {most}."
-        )
+        most, delta = numbers.number(top, toward="down"), numbers.as_stated(row.delta)
+        sentence.append(said("could_have", words=words, most=most, delta=delta))
     few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
     return Statement(_SMALL if few else _NONE, " ".join(sentence))
 
@@ -287,8 +281,7 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     level, most = _confidence(result), document.ceiling(row)
     values: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
     values["most"], values["bound"] = (numbers.number(x, toward="down") for x in (most, row.value))
-    values["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
-    values["shift"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down", digits=2)
+    values["factor"], values["shift"] = (_factor(row.value, digits=digits) for digits in (3, 2))
     values["features"], values["losses"] = (
         f"{numbers.unit(outcome['value'])} ({numbers.unit(outcome['lower'], toward='down')} to {numbers.unit(outcome['upper'], toward='up')})"
         for outcome in (odds["by_features"], odds["by_losses"])
@@ -297,14 +290,14 @@ def by_estimated_odds(result: document.Document) -> list[str]:
     values |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
     values |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
     values["high"] = numbers.percent(1 - odds["overlap"])
-    values["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
+    values["misfit"] = _factor(odds["misfit"], toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
     first = ("above", "factor") if row.value > 0 else ("none", "hidden")
     keys: tuple[str, ...] = (*first, "blind", "audited", "misfit", "last")
     left = document.find(result, f"{PROPENSITY}.off_estimated")
     off = document.detail(row, "odds", "error", "upper")
     if left is not None and left.value is not None and off is not None:
-        values["error"] = numbers.number(math.exp(min(off, _MOST)), toward="up")
+        values["error"] = _factor(off, toward="up")
         values["left"] = numbers.number(left.value, toward="down")
         keys = (*keys[:-1], "error", "last")
     lines = {key: str(_SAID["odds"][key]).format(**values) for key in (*keys, "columns", "copies")}
@@ -314,6 +307,13 @@ def by_estimated_odds(result: document.Document) -> list[str]:
 
 
 _MOST = 700.0  # of an exponent
+
+
+def _factor(log: float, *, toward: str = "down", digits: int = 3) -> str:
+    """Return a factor by its logarithm."""
+    return numbers.number(math.exp(min(log, _MOST)), toward=toward, digits=digits)
+
+
 PROPENSITY = "epsilon_bound.propensity"
 
 
@@ -446,10 +446,7 @@ def _evidence(result: document.Document) -> list[str]:
             outcome.append(f"The claim's p-value is at most {p_value}{e_value}.")
     looks = result.data.get("looks", 1)
     if looks > 1:
-        level = result.data["confidence"]
-        together = numbers.percent(1 - looks * (1 - level))
-        outcome.append(
-            f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')} confidence, all"
-            f" of them together at {together}."
-        )
+        level, together = result.data["confidence"], 1 - looks * (1 - result.data["confidence"])
+        words = {"level": numbers.percent(level, toward="down"), "together": numbers.percent(together)}
+        outcome.append(said("looks", looks=looks, **words))
     return outcome

@@ -111,15 +111,12 @@ class TrainingView(View):
             chosen = f"chosen on {words[0]} other runs with it and {words[1]} without"
         # Scores that are larger with the canary were negated when they were read, and so is the threshold.
         higher = bool(data.get("higher_is_member"))
-        threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
-        counts = zip(
-            ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None), strict=False
-        )
+        values = {"threshold": numbers.number(-data["threshold"] if higher else data["threshold"])}
+        names, sizes = ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None)
+        counts = zip(names, sizes, strict=False)
         hits, alarms = (f"{whole(data.get(name))} of {whole(of)}" for name, of in counts)
-        return (
-            f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
-            f" {'least' if higher else 'most'} that."
-        )
+        values |= {"judged": judged, "chosen": chosen, "hits": hits, "alarms": alarms}
+        return findings.said("at_threshold", end="least" if higher else "most", **values)
 
 
 class StepsView(TrainingView):
@@ -214,10 +211,8 @@ class StepsView(TrainingView):
     @property
     def who(self) -> str:
         """The people whom the result is about."""
-        key = {Verdict.REFUTED: "training", Verdict.NOT_REFUTED: "nothing"}.get(
-            self.result.verdict, "untested"
-        )
-        return str(texts("findings")["who"][key])
+        keys = {Verdict.REFUTED: "training", Verdict.NOT_REFUTED: "nothing"}
+        return str(texts("findings")["who"][keys.get(self.result.verdict, "untested")])
 
     @cached_property
     def headline(self) -> Headline:
@@ -295,15 +290,11 @@ class LabelsView(View):
         data, whole = self.result.data, numbers.count
         other = data.get("n_reference")
         law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
-        words = [
-            findings.said(
-                "predicts",
-                who=who,
-                accuracy=numbers.percent(result.get("accuracy")),
-                log_loss=numbers.number(result.get("log_loss")),
-            )
-            for who, result in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
-        ]
+        words = []
+        for who, name in (("D", "of_law"), ("the model", "of_model")):
+            result = data.get(name) or {}
+            accuracy, loss = numbers.percent(result.get("accuracy")), numbers.number(result.get("log_loss"))
+            words.append(findings.said("predicts", who=who, accuracy=accuracy, log_loss=loss))
         counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
         return findings.said("counted_labels", law=law, who=" and ".join(words), **counts)
 

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers
-from auditor.core.errors import InputError
-from auditor.core.registry import Metric, Role
+from auditor.core import InputError, Metric, Role, numbers
 from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, OutputPolicy, Status, Subject
 from auditor.report.words import (
     ABOUT,
+    FIT,
     STATUS,
     VERDICT,
     Sign,
@@ -23,17 +22,8 @@ from auditor.report.words import (
     star_notes,
     worded,
 )
-from auditor.results import metrics
-from auditor.results.document import (
-    Document,
-    PolicyFound,
-    Slice,
-    ceiling,
-    ceiling_of_score,
-    detail,
-    find,
-    powerless,
-)
+from auditor.results import document, metrics
+from auditor.results.document import Document, PolicyFound, Slice, detail, find
 
 _POINT = "point estimate"
 # Titles in a line of numbers.
@@ -139,14 +129,14 @@ class Row:
     @cached_property
     def ceiling(self) -> str:
         """The ceiling in words; empty if the estimate has none."""
-        top = ceiling(self.estimate)
+        top = document.ceiling(self.estimate)
         if top is None:
             return ""
         return f"ceiling {numbers.number(top, toward='down')}{self._of_score}"
 
     @property
     def _of_score(self) -> str:
-        score = ceiling_of_score(self.estimate)
+        score = document.ceiling_of_score(self.estimate)
         return "" if score is None else f", of guesses like these {numbers.number(score, toward='up')}"
 
     @property
@@ -206,7 +196,7 @@ class Row:
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
-            if powerless(item):
+            if document.powerless(item):
                 return f"too few {self._counted} to certify anything at this delta"
             result = f"no evidence {level}"
         else:
@@ -220,12 +210,9 @@ class Row:
     @property
     def brief(self) -> str:
         """The number with its interval, in short form."""
-        of_model = self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL
-        title = (
-            f"epsilon of the {self.subject}"
-            if of_model
-            else _BRIEF.get(self.name) or self.metric.short or self.title
-        )
+        title = _BRIEF.get(self.name) or self.metric.short or self.title
+        if self.metric.role is Role.CERTIFIED and self.estimate.subject is Subject.MODEL:
+            title = f"epsilon of the {self.subject}"
         delta = "" if self.estimate.delta is None else f"delta {self.delta}"
         if self.metric.lower_bound:
             least = f"at least {self.value}" if self.estimate.value else "not shown"
@@ -273,7 +260,7 @@ class Row:
             few = f"There are too few {self._counted} to certify anything at this delta."
             none = "There is no evidence above 0, which is not proof of privacy."
             none = none if detail(item, "off") is None else "No evidence remains if D is off by this factor."
-            return few if powerless(item) else none
+            return few if document.powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval: do not rely on this number."
         finite = f"It {self._by_chance}." if self._by_chance else ""
@@ -286,23 +273,17 @@ class Row:
         clip = detail(self.estimate, "clip") if self.metric.role is Role.OBSERVED else None
         if clip is None or not 0 < clip < 1 / 2:
             return ""
-        return (
-            f"It uses only error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}. The certified bound"
-            " uses all of them and can be higher."
-        )
+        return FIT["reach"].format(low=numbers.percent(clip), high=numbers.percent(1 - clip))
 
     @property
     def notes(self) -> list[str]:
         """Notes on the computation of the value, in sentences."""
         item = self.estimate
         result = star_notes(item) if self.metric.curve else []
-        place = detail(item, "at")
-        if place:
-            on = ", on the edge of the allowed range" if place.get("on_clip") else ""
-            result.append(
-                f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
-                f" {numbers.percent(place.get('fnr'))}{on}."
-            )
+        if place := detail(item, "at"):
+            rates = {"alarms": numbers.percent(place.get("fpr")), "misses": numbers.percent(place.get("fnr"))}
+            edge = ", on the edge of the allowed range" if place.get("on_clip") else ""
+            result.append(FIT["attained"].format(edge=edge, **rates))
         ends = _ENDS if self._counted == "records" else {}
         end = ends.get(str(detail(item, "branch") or detail(item, "tail")))
         pairs = (
@@ -389,9 +370,7 @@ class PolicyRow:
 def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
     """Return a row for each policy, full outputs first, with the TPR at 1% FPR or else the first available rate."""
     outcome: tuple[PolicyFound, ...] = getattr(result, "policies", ())
-    names = (
-        [item.name for item in outcome[0].estimates if metrics.rate_of(item) is not None] if outcome else []
-    )
+    names = [item.name for one in outcome[:1] for item in one.estimates if metrics.rate_of(item) is not None]
     rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
     return tuple(PolicyRow(item, rate) for item in outcome)
 
@@ -459,10 +438,10 @@ def extraction_rows(result: Document) -> tuple[ExtractionRow, ...]:
     return tuple(
         ExtractionRow(
             f"{tries:,}",
-            _share(item.value, item.lower, item.upper),
-            _share(*(detail(item, "nonmember", name) for name in ("value", "lower", "upper"))),
+            _share(*share_of(item)),
+            _share(*share_of(item, "nonmember")),
             Row(beyond).ends if (beyond := find(result, f"extraction_beyond.{tries}")) else numbers.MISSING,
-            _share(*(detail(item, "records", name) for name in ("value", "lower", "upper"))),
+            _share(*share_of(item, "records")),
         )
         for tries, item in extracted(result)
     )
@@ -474,6 +453,12 @@ def extracted(result: Document) -> list[tuple[int, Estimate]]:
         (item.name.removeprefix("extraction."), item) for item in result.estimates if item.value is not None
     ]
     return sorted(((int(tries), item) for tries, item in rows if tries.isdecimal()), key=lambda pair: pair[0])
+
+
+def share_of(item: Estimate, group: str = "") -> tuple[float | None, float | None, float | None]:
+    """Return the share of secrets extracted and both ends of its interval: of the members, or of another group in the details."""
+    value, lower, upper = (detail(item, group, end) if group else getattr(item, end) for end in _OUTWARD)
+    return value, lower, upper
 
 
 def _share(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:

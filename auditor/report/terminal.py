@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import DPSGD, SAMPLERS, Claim, Decision, Status, Subject, numbers
@@ -16,13 +16,10 @@ from auditor.report.words import GATE, VERDICT, Sign, claim_name, claim_value, n
 from auditor.results.document import SCHEMA_VERSION, Document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from auditor.comparison.compare import AuditsComparison
+    from auditor.comparison import AuditsComparison
     from auditor.theory.parameters import FoundParameter
 
 
@@ -45,33 +42,34 @@ def plan_text(plan: Plan) -> str:
 _TONES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
 
 
-def _printed(draw: "Callable[[Console], None]", *, width: int, color: bool) -> str:
-    r"""Return the text drawn on a console of this width, without trailing blanks.
+def _printed(lines: Iterable[Any], *, width: int, color: bool, soft_wrap: bool = False) -> str:
+    r"""Return the text of lines and tables on a console of this width, without trailing blanks.
 
     Args:
-        draw: Prints to a console.
+        lines: Texts and tables.
         width: Columns of the terminal.
         color: Whether to add colour codes.
+        soft_wrap: Whether lines stay as they are, however long.
 
-    >>> _printed(lambda console: console.print("one"), width=20, color=False)
+    >>> _printed(["one"], width=20, color=False)
     'one\n'
     """
     from rich.console import Console
 
     buffer = io.StringIO()
-    draw(
-        Console(
-            file=buffer,
-            width=width,
-            force_terminal=color,
-            color_system="standard" if color else None,
-            no_color=not color,
-            highlight=False,
-            emoji=False,
-            markup=False,
-            legacy_windows=False,
-        )
+    console = Console(
+        file=buffer,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
     )
+    for line in lines:
+        console.print(line, soft_wrap=soft_wrap)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -88,19 +86,15 @@ def comparison_text(comparison: "AuditsComparison", *, width: int = 100, color: 
     """
     parts = context_comparison(comparison)
 
-    def draw(console: "Console") -> None:
-        console.print(_signed(parts["sign"]))
-        for words in (*parts["changes"], parts["compared"], parts["frontier"], *parts["warnings"]):
-            console.print(_text(words))
-        console.print()
-        console.print(_audits(parts))
-        if parts["several_instances"]:
-            console.print(_strategies(parts))
-        left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in parts["left_out"])
-        for words in (*left_out, *parts["notes"][: 2 if parts["bounds_what"] else 1], *parts["hints"]):
-            console.print(_text(words))
-
-    return _printed(draw, width=width, color=color)
+    left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in parts["left_out"])
+    lines = [
+        _signed(parts["sign"]),
+        *map(_text, (*parts["changes"], parts["compared"], parts["frontier"], *parts["warnings"], "")),
+        _audits(parts),
+        *([_strategies(parts)] if parts["several_instances"] else []),
+        *map(_text, (*left_out, *parts["notes"][: 2 if parts["bounds_what"] else 1], *parts["hints"])),
+    ]
+    return _printed(lines, width=width, color=color)
 
 
 def _table(*columns: str, title: str | None = None) -> "Table":
@@ -202,38 +196,30 @@ def claims_text(
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-
-    def draw(console: "Console") -> None:
-        console.print(description.in_words(), markup=False)
-        console.print("Against an attacker who sees every iterate.", markup=False)
-        notes: list[str] = []
-        for title, words in (("", claims), ("Other methods. ", more)):
-            for adjacency in dict.fromkeys(claim.adjacency for claim in words):
-                console.print()
-                ours = [claim for claim in words if claim.adjacency is adjacency]
-                named = neighbours(adjacency, description.records_per_person)
-                _print_table(console, ours, notes, title=title + named)
-        for index, note in enumerate(notes, start=1):
-            console.print(f"({index}) {note}", markup=False)
-        if sentences:
-            console.print(f"\nIn words. {sentences[0]}", markup=False)
-            for sentence in sentences[1:]:
-                console.print(f"- {sentence}", markup=False)
-
-    return _printed(draw, width=width, color=color).removesuffix("\n")
+    lines: list[Any] = [description.in_words(), "Against an attacker who sees every iterate."]
+    notes: list[str] = []
+    for title, words in (("", claims), ("Other methods. ", more)):
+        for adjacency in dict.fromkeys(claim.adjacency for claim in words):
+            ours = [claim for claim in words if claim.adjacency is adjacency]
+            named = neighbours(adjacency, description.records_per_person)
+            lines += ["", _claims(ours, notes, title=title + named)]
+    lines += [f"({index}) {note}" for index, note in enumerate(notes, start=1)]
+    if sentences:
+        lines += [f"\nIn words. {sentences[0]}", *(f"- {sentence}" for sentence in sentences[1:])]
+    return _printed(lines, width=width, color=color).removesuffix("\n")
 
 
-def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], *, title: str) -> None:
+def _claims(claims: Sequence[Claim], notes: list[str], *, title: str) -> "Table | str":
+    """Return the claims as a table, or a line if none has a value; their notes are added."""
     if all(claim.value is None for claim in claims):
-        console.print(f"{title}: {min((claim.note for claim in claims), key=len)}", markup=False)
-        return
+        return f"{title}: {min((claim.note for claim in claims), key=len)}"
     table = _table("Quantity", ">Value", "Status", "Method", title=title)
     table.columns[2].no_wrap = True
     for claim in claims:
         status = "not available" if claim.value is None else claim.status
         value = claim_value(claim) + _mark(notes, claim.note)
         _add(table, claim_name(claim), value, status, claim.method)
-    console.print(table)
+    return table
 
 
 def _mark(notes: list[str], note: str) -> str:
@@ -268,32 +254,14 @@ def audit_text(
     view = view_of(result)
     if not full:
         return _brief(view, width=width, color=color, places=places)
-
-    def draw(console: "Console") -> None:
-        for line in _first(view):
-            console.print(line)
-        console.print()
-        if width < _NARROW:
-            for row in view.in_order:
-                console.print(_text(row.line))
-            console.print()
-        else:
-            console.print(_numbers(view, width=width))
-            if view.policies:
-                console.print(_policies(view))
-                console.print(_text(" ".join(view.policy_notes), style="dim"))
-            if view.scores:
-                console.print(_scores(view))
-                console.print(_text(view.score_note, style="dim"))
-        for line in _last(view):
-            console.print(line)
-        console.print(_statement(view.first))
-
-    return _printed(draw, width=width, color=color)
+    lines = (*_first(view), "", *_middle(view, width=width), *_last(view), _statement(view.first))
+    return _printed(lines, width=width, color=color)
 
 
 def _brief(view: View, *, width: int, color: bool, places: str) -> str:
     """Return the short form, in at most twelve lines: each part is cut to its share."""
+    from rich.console import Console
+
     lines = [(_text(f"Privacy audit: {view.model}", style="bold"), 1)] if view.is_named else []
     lines.append((_statement(view.decision), 2))
     if view.claimed and view.decided is not Decision.REFUSE:
@@ -305,20 +273,16 @@ def _brief(view: View, *, width: int, color: bool, places: str) -> str:
     lines += [(_text(f"  Settings: {words}"), 1) for words in (settings_sentence(view.result),) if words]
     last = [_text(f"-> {view.now[0]}"), *([_text(f"   {places}")] if places else [])]
     lines += [(line, 1) for line in last]
-
-    def draw(console: "Console") -> None:
-        left = _LINES
-        for place, (words, most) in enumerate(lines):
-            wrapped = words.wrap(console, console.width)
-            cut = wrapped[: min(most, left - (len(last) if place < len(lines) - len(last) else 0))]
-            if len(cut) < len(wrapped) and cut:
-                cut[-1].truncate(console.width - 1)
-                cut[-1].append("…")
-            left -= len(cut)
-            for line in cut:
-                console.print(line, soft_wrap=True)
-
-    return _printed(draw, width=width, color=color)
+    short: list[Text] = []
+    for place, (words, most) in enumerate(lines):
+        wrapped = words.wrap(Console(), width)
+        left = _LINES - len(short) - (len(last) if place < len(lines) - len(last) else 0)
+        cut = wrapped[: min(most, left)]
+        if len(cut) < len(wrapped) and cut:
+            cut[-1].truncate(width - 1)
+            cut[-1].append("…")
+        short += cut
+    return _printed(short, width=width, color=color, soft_wrap=True)
 
 
 def limits_text(result: Document) -> str:
@@ -329,18 +293,14 @@ def limits_text(result: Document) -> str:
 def one_line(result: Document, *, width: int, color: bool) -> str:
     """Return the leading statement, the model and the number behind it, on one line of this width."""
     view = view_of(result)
-
-    def draw(console: "Console") -> None:
-        words = view.decision.sentence if view.decided else view.short.sentence
-        if view.first is view.carried:
-            words = view.carried.sentence
-        elif not view.decided and view.pair:
-            words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
-        line = _signed(view.first.sign, f": {view.model}. {words}")
-        line.truncate(console.width, overflow="ellipsis")
-        console.print(line, soft_wrap=True)
-
-    return _printed(draw, width=width, color=color)
+    words = view.decision.sentence if view.decided else view.short.sentence
+    if view.first is view.carried:
+        words = view.carried.sentence
+    elif not view.decided and view.pair:
+        words = f"An attacker is right at least {view.pair[0]} (coin: {view.pair[1]})."
+    line = _signed(view.first.sign, f": {view.model}. {words}")
+    line.truncate(width, overflow="ellipsis")
+    return _printed([line], width=width, color=color, soft_wrap=True)
 
 
 def _statement(item: Statement) -> "Text":
@@ -366,6 +326,21 @@ def _first(view: View) -> Iterator["Text"]:
     yield _text("What now", style="bold")
     for place, line in enumerate(view.now, start=1):
         yield _text(f"{place}. {line}")
+
+
+def _middle(view: View, *, width: int) -> Iterator["Text | Table"]:
+    """Yield the numbers as tables with their notes, or as paragraphs on a narrow terminal."""
+    if width < _NARROW:
+        yield from (_text(row.line) for row in view.in_order)
+        yield _text("")
+        return
+    yield _numbers(view, width=width)
+    if view.policies:
+        yield _policies(view)
+        yield _text(" ".join(view.policy_notes), style="dim")
+    if view.scores:
+        yield _scores(view)
+        yield _text(view.score_note, style="dim")
 
 
 def _last(view: View) -> Iterator["Text"]:

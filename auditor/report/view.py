@@ -94,9 +94,7 @@ class View:
     @cached_property
     def model(self) -> str:
         """Name of the model."""
-        return (
-            " ".join(str(self.result.data["model"]).split()) if self.is_named else f"Unnamed {self.subject}"
-        )
+        return " ".join(str(self.result.data.get("model") or "").split()) or f"Unnamed {self.subject}"
 
     @property
     def heading(self) -> str:
@@ -152,10 +150,7 @@ class View:
         if self.result.data.get("disclosure") != Disclosure.INSIDERS:
             names = getattr(self.result, "top_records", ())
             return "It names records by id: share it with the data owner only." if names else ""
-        return (
-            "Every digit is kept, so records of the audit can be recognised in these numbers. To share the result, audit without"
-            " disclosure insiders."
-        )
+        return findings.said("insiders")
 
     @property
     def is_small(self) -> bool:
@@ -424,10 +419,7 @@ class View:
         bound = item.bound
         if bound is None or not metrics.beyond_guessing(bound.estimate):
             return ""
-        return (
-            f", and such answers still show an epsilon of the training algorithm of at least {bound.value} ({bound.adjacency}, delta"
-            f" {bound.delta})"
-        )
+        return findings.said("still_shown", bound=bound)
 
     @property
     def policy_notes(self) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
@@ -22,31 +23,22 @@ from auditor.results.metrics import metric
 _FAR = 10  # nats between a fitted and a measured curve: how much more says nothing more
 _FEW = 50  # held-out records below which the test has no force
 _SIDES = {"member": "Members", "nonmember": "Non-members"}
+FIT: dict[str, str] = entries("auditor.report", "texts/fits.toml")
 
 
 def star_notes(star: Estimate) -> list[str]:
     """Return the caveats of a parametric Epsilon*, most important first."""
     notes, floor = [], detail(star, "noise_floor", "q95")
     if floor is not None and star.value is not None and star.value <= floor:
-        most = numbers.number(floor, toward="up")
-        notes.append(
-            f"On this many records chance alone gives an Epsilon* of up to {most} in 19 of 20 cases, so this value is no evidence."
-            if floor > 0
-            else "An Epsilon* of 0 is no evidence of leakage."
-        )
+        notes.append(FIT["chance" if floor > 0 else "zero"].format(most=numbers.number(floor, toward="up")))
     if detail(star, "saturated"):
-        notes.append(
-            "The two groups do not overlap: this is the largest value that can be reported at this delta."
-        )
+        notes.append(FIT["saturated"])
     elif detail(star, "at", "reached_by_data") is False:
-        supported = detail(star, "supported", "value")
-        notes.append("It extrapolates the fitted curves beyond the records.")
+        supported, heavier = (detail(star, "supported", name) for name in ("value", "logistic"))
+        notes.append(FIT["extrapolated"])
         if supported is not None:
-            heavier = detail(star, "supported", "logistic")
             tails = "" if heavier is None else f", and {numbers.number(heavier)} with logistic tails"
-            notes.append(
-                f"At error rates that the records support, it is {numbers.number(supported)}{tails}."
-            )
+            notes.append(FIT["supported"].format(value=numbers.number(supported), tails=tails))
     return notes
 
 
@@ -57,8 +49,8 @@ def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> 
         return sentences
     members, others = (detail(mixture, "fit", side, "components") for side in _SIDES)
     if members is not None and others is not None:
-        counted = f"{numbers.count(int(members))} normals for the members, {numbers.count(int(others))} for the others"
-        sentences.append(f"Mixtures were fitted too: {counted}.")
+        counts = {"members": numbers.count(int(members)), "others": numbers.count(int(others))}
+        sentences.append(FIT["mixtures"].format(**counts))
     return [*sentences, *_one_fit(mixture, "mixture")]
 
 
@@ -69,10 +61,7 @@ def gap_words(star: Estimate | None) -> str:
         return ""
     place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
     most = f"up to {numbers.number(abs(gap))} nats" if abs(gap) <= _FAR else f"more than {_FAR} nats"
-    return (
-        f"Over the range of the records, the fitted trade-off curve lies {most} of epsilon"
-        f" {'above' if gap > 0 else 'below'} the measured one{place}."
-    )
+    return FIT["gap"].format(most=most, side="above" if gap > 0 else "below", place=place)
 
 
 def _one_fit(star: Estimate | None, kind: str) -> list[str]:
@@ -83,16 +72,11 @@ def _one_fit(star: Estimate | None, kind: str) -> list[str]:
     sentences = [text for side, result in sides.items() if (text := _fit_of(_SIDES[side], result))]
     sentences += [text for text in (gap_words(star),) if text]
     if fit.get("rejected"):
-        sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
+        sentences.append(FIT["rejected"].format(kind=kind))
     elif any(n is not None and n < _FEW for n in (result.get("ks_n") for result in sides.values())):
-        sentences.append(
-            "So few held-out records cannot reject any fit, so the goodness of fit is unknown. The certified bound needs no"
-            " fit."
-        )
+        sentences.append(FIT["few"])
     elif fit.get("rejected") is False:
-        sentences.append(
-            f"The {kind} fit is not rejected. This does not prove the fit, least of all in the tails."
-        )
+        sentences.append(FIT["not_rejected"].format(kind=kind))
     return sentences
 
 
@@ -103,15 +87,11 @@ def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
     held = "the records"
     if records is not None:
         held = f"{numbers.count(records)} held-out record{'' if records == 1 else 's'}"
-    apart = f"{who}: the fitted curve and {held} differ by at most {numbers.percent(distance)} of the records"
-    name = "Kolmogorov–Smirnov"  # noqa: RUF001 two names are joined by an en dash
+    values = {"who": who, "held": held, "distance": numbers.percent(distance), "p": _p(p)}
     alone, against = fit.get("distance_p_value"), fit.get("likelihood_p_value")
-    if alone is not None and against is not None:
-        return (
-            f"{apart} ({name} test, {_p(alone)}); the likelihood ratio against more components has {_p(against)}. The two"
-            f" decide together: {_p(p)}, twice the smaller (at most 1)."
-        )
-    return f"{apart} ({name} test, {_p(p)})."
+    if alone is None or against is None:
+        return FIT["test"].format(**values)
+    return FIT["two_tests"].format(alone=_p(alone), against=_p(against), **values)
 
 
 def _p(p: float) -> str:
@@ -313,6 +293,9 @@ def shown_value(x: float | None, *, name: str, toward: str = "nearest") -> str:
 # --- The signs of verdicts and checks, and the subjects of numbers ---
 
 
+Kind = TypeVar("Kind", bound=Enum)
+
+
 @dataclass(frozen=True)
 class Sign:
     """A status as a word, a symbol and a tone, so that colour is never its only carrier."""
@@ -322,38 +305,23 @@ class Sign:
     tone: str
 
 
-VERDICT = {
-    Verdict.REFUTED: Sign("Claim refuted", "✕", "bad"),
-    Verdict.NOT_REFUTED: Sign("Claim not refuted", "≤", "plain"),
-    Verdict.INCONCLUSIVE: Sign("Inconclusive", "≈", "caution"),
-    Verdict.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-    None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
-}
+_SIGNS = entries("auditor.report", "texts/signs.toml")
+
+
+def signs(name: str, kinds: type[Kind]) -> dict[Kind | None, Sign]:
+    """Return the sign of each of these kinds, from ``texts/signs.toml``."""
+    return {kinds[kind]: Sign(*parts) for kind, parts in _SIGNS[name].items()}
+
+
+VERDICT = signs("verdict", Verdict) | {None: Sign("No claim to judge", "–", "plain")}  # noqa: RUF001 a dash is meant
+STATUS = signs("check", Status)
+GATE = signs("gate", ExitCode)
+SEVERITY = signs("severity", Severity)
 
 PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
 LESS_PRIVATE = Sign("Less private than claimed", "!", "bad")
 NOT_REACHED = Sign("The canaries hardly reach the sum", "?", "caution")
 NOT_SHOWN = Sign("Not refuted", "–", "plain")  # noqa: RUF001 a dash is meant
-
-STATUS = {
-    Status.OK: Sign("OK", "✓", "good"),
-    Status.WARN: Sign("Warning", "!", "caution"),
-    Status.FAIL: Sign("Failed", "✕", "bad"),
-    Status.UNKNOWN: Sign("Unknown", "?", "plain"),
-}
-
-GATE = {
-    ExitCode.DONE: Sign("Passed", "✓", "good"),
-    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
-    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-}
-
-SEVERITY = {
-    Severity.NONE: Sign("No leakage shown", "–", "plain"),  # noqa: RUF001 a dash is meant
-    Severity.SLIGHT: Sign("Leakage: slight", "!", "caution"),
-    Severity.MARKED: Sign("Leakage: marked", "!", "caution"),
-    Severity.SEVERE: Sign("Leakage: severe", "!", "bad"),
-}
 
 CARRIED = {
     "records": Sign("Training records in the file", "✕", "bad"),

@@ -287,11 +287,8 @@ class Document(Saved):
         if name in options:
             return self.estimate(name)
         meant = validate.did_you_mean(validate.nearest(name, [*self, *dir(type(self))]))
-        meant = (
-            f"; it could be {', '.join(map(repr, options))}, as in result[{options[0]!r}]."
-            if options
-            else meant
-        )
+        if options:
+            meant = f"; it could be {', '.join(map(repr, options))}, as in result[{options[0]!r}]."
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{meant}")
 
     def to_frame(self) -> "pd.DataFrame":
@@ -397,8 +394,7 @@ class Document(Saved):
         Raises:
             InputError: The name does not exist; the message suggests the nearest one.
         """
-        result: Estimate = self.estimate(name)
-        return result
+        return self.estimate(name)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the estimates, so that ``"auc" in result`` tests for an estimate."""
@@ -438,16 +434,15 @@ class Document(Saved):
         Raises:
             InputError: The figure does not exist; the message suggests the nearest name.
         """
-        from auditor.report.figures import gallery as figures
+        from auditor.report import figures
 
         return figures.figure(self, name)
 
     def figures(self) -> "dict[str, Figure]":
         """Return every figure that this audit has data for, by name, in the order of the report."""
-        from auditor.report.figures.gallery import FIGURES
+        from auditor.report.figures import FIGURES
 
-        drawn = {name: self.figure(name) for name in FIGURES}
-        return {name: result for name, result in drawn.items() if result is not None}
+        return {name: drawn for name in FIGURES if (drawn := self.figure(name)) is not None}
 
     def _repr_html_(self) -> str:
         """Return the card for a notebook."""

@@ -149,8 +149,7 @@ def _tidied(made: Any) -> Any:
 
 def _part(made: Schema, cls: type) -> Schema:
     result = _closed(made, cls)
-    examples = _examples(cls)
-    if examples:
+    if examples := _examples(cls):
         result["properties"]["name"]["examples"] = examples
     return {**result, **({"allOf": _RULES[cls]} if cls in _RULES else {})}
 
@@ -164,15 +163,12 @@ def _closed(made: Schema, cls: type) -> Schema:
 
 def _examples(cls: type) -> list[str]:
     """Return the names that this version gives to estimates or to checks; results of others may have more."""
-    if cls is Estimate:
-        names = [
-            item.name
-            for item in (*METRICS, *METRICS_OF_RUNS, *METRICS_OF_STEPS)
-            if not item.name.endswith("*")
-        ]
-    else:
-        names = [item.name for item in (*CHECKS, *RUN_CHECKS)] if cls is Check else []
-    return list(dict.fromkeys(names))
+    registries: dict[type, Any] = {
+        Estimate: (METRICS, METRICS_OF_RUNS, METRICS_OF_STEPS),
+        Check: (CHECKS, RUN_CHECKS),
+    }
+    names = (item.name for item in chain(*registries.get(cls, ())))
+    return list(dict.fromkeys(name for name in names if not name.endswith("*")))
 
 
 # --- Reading a result back, from anyone: nothing is executed, and every part has the type that the report relies on ---
@@ -200,8 +196,7 @@ def json_value(content: bytes, *, named: str) -> Any:
     auditor.core.errors.InputError: file 'x' is not valid JSON: the key 'a' stands twice in one object.
     """
     value = _parsed(content, named=named)
-    too_large = validate.problem({"value": value})
-    if too_large is not None:
+    if (too_large := validate.problem({"value": value})) is not None:
         raise InputError(f"{named} is larger than it may be: {too_large}.")
     return value
 
@@ -248,14 +243,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _LARGEST_FILE = 64_000_000
 _DISCLOSED = (document.AuditResult, document.InstancesResult, document.LabelsResult)
-KINDS = (
-    document.AuditResult,
-    document.InstancesResult,
-    document.RunsResult,
-    document.TrainingResult,
-    document.LabelsResult,
-    document.ClaimResult,
-)
+KINDS = (*(cls for cls, _ in _SCHEMAS.values()), document.ClaimResult)
 _OTHER_KINDS = {
     "instances": "the audit of several models",
     "runs": "the audit of many runs",
@@ -285,8 +273,7 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
     if not isinstance(raw, dict) or "schema_version" not in raw:
         raise InputError(f"{named} is not an audit result: it has no schema_version.")
     _check_version(named, raw["schema_version"])
-    too_large = validate.problem(raw)
-    if too_large is not None:
+    if (too_large := validate.problem(raw)) is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     return named, raw, content
 

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.files import table_content, write_all
-from auditor.core.numbers import clean
+from auditor.core import InputError, clean, table_content, validate, write_all
 from auditor.core.values import Array, Booleans, Check, Floats, Integers, Losses, PerGroup, Status
 from auditor.estimators.extraction import are_chances, written
 from auditor.records.labels import PersonsFound, per_record, text
@@ -77,10 +74,8 @@ class Ranking:
         side = self.losses.member[chosen] * (1 if self.low_is_member else -1)
         first = chosen[np.lexsort((side, rank[chosen]))][:most]
         columns: dict[str, Any] = {"rank": rank[first].tolist(), "row": first.tolist()}
-        for name in _LABELS:
-            if (pair := getattr(self.losses, name)) is not None:
-                labels = (str(label) for label in pair.member[first])
-                columns[name] = [validate.shortened(label, most=_LONGEST) for label in labels]
+        for name, labels in _labels(self.losses).items():
+            columns[name] = [validate.shortened(str(label), most=_LONGEST) for label in labels[first]]
         columns["odds"] = self.odds.member[first].tolist()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -88,9 +83,8 @@ class Ranking:
         """Return the members, first ones first, as a table; the name of its column of odds states that they are no certificate."""
         import pandas as pd
 
-        labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
         columns: dict[str, Any] = {"rank": self.rank.member, "row": np.arange(self.rank.member.size)}
-        columns |= {name: _encodable(column) for name, column in labels.items()}
+        columns |= {name: _encodable(column) for name, column in _labels(self.losses).items()}
         frame = pd.DataFrame({**columns, COLUMN: self.odds.member})
         frame = frame.sort_values("rank", kind="stable", ignore_index=True)
         frame.attrs["note"] = self.note
@@ -174,6 +168,11 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
         losses=losses,
         told=ratio.informative,
     )
+
+
+def _labels(losses: Losses) -> dict[str, Array]:
+    """Return the ids, groups and people of the members, as far as the losses have them."""
+    return {name: pair.member for name in _LABELS if (pair := getattr(losses, name)) is not None}
 
 
 def _encodable(column: Array) -> Array:
@@ -270,10 +269,9 @@ def _why_none(units: PersonsFound, checks: Iterable[Check], most: int) -> str | 
 def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ...]:
     first, ranks = ranking.top(most), ranking.rank.member
     rows = np.array([item["row"] for item in first])
-    for name in _LABELS:
-        if (pair := getattr(ranking.losses, name)) is not None:
-            for item, missing in zip(first, text(pair.member[rows])[1].tolist(), strict=True):
-                item[name] = None if missing else item[name]
+    for name, labels in _labels(ranking.losses).items():
+        for item, missing in zip(first, text(labels[rows])[1].tolist(), strict=True):
+            item[name] = None if missing else item[name]
     shared = {rank: int((ranks == rank).sum()) for rank in {item["rank"] for item in first}}
     return tuple(
         TopRecord(
@@ -492,7 +490,7 @@ def extractable(losses: Losses, *, tries: int = 100, probability: float = 0.5) -
     chance = written(losses.member, tries)[0]
     order = np.argsort(-chance, kind="stable")
     order = order[chance[order] >= probability]
-    labels = {name: pair.member[order] for name in _LABELS if (pair := getattr(losses, name)) is not None}
+    labels = {name: column[order] for name, column in _labels(losses).items()}
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.ceil(np.log1p(-probability) / np.log1p(-np.exp(-losses.member[order])))
     # A chance of 1 needs one try; where the probability is 1, another chance has rounded to it within the tries.

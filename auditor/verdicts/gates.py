@@ -29,10 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from auditor.checks.registry import CHECKS
-from auditor.core import numbers, validate
-from auditor.core.errors import ExitCode, InputError
-from auditor.core.facts import Basis
-from auditor.core.registry import Role, Unit
+from auditor.core import Basis, ExitCode, InputError, Role, Unit, numbers, validate
 from auditor.core.values import WORST_FIRST, Check, Estimate, Status, Subject, Verdict
 from auditor.report.rows import Row
 from auditor.report.words import ABOUT
@@ -88,9 +85,8 @@ def _of_groups(name: str, result: Document) -> "list[_Number]":
         estimate = find(one, stem)
         if one.kind is not SliceKind.PERCENTILE and estimate is not None:
             few = f"{one.kind} {numbers.quoted(one.label)} has too few records ({one.n_member:,} and {one.n_nonmember:,})"
-            numbers_of.append(
-                _Number(None, end, few, one) if estimate.value is None else _Number(estimate, end, "", one)
-            )
+            known = estimate.value is not None
+            numbers_of.append(_Number(estimate, end, "", one) if known else _Number(None, end, few, one))
     return numbers_of or [_Number(None, end, "no record of this audit has a class or a group")]
 
 
@@ -210,17 +206,12 @@ def _why_no_pass(
         return f"its ceiling is {largest}, so with these records it could not have been larger, whatever the model leaks"
     if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
         return None
-    bounds = [item for item in result.estimates if describe(item).role is Role.CERTIFIED]
-    contradict = [
-        item.lower
-        for item in bounds
-        if (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
-        and item.lower is not None
-        and holds(item.lower)
-    ]
-    if not contradict:
+    same = (Role.CERTIFIED, Subject.MODEL, estimate.delta)
+    bounds = [item for item in result.estimates if (describe(item).role, item.subject, item.delta) == same]
+    certified = max((item.lower for item in bounds if item.lower is not None), default=math.nan)
+    if not holds(certified):
         return None
-    largest = apart_from(max(contradict), bound=bound, toward="down")
+    largest = apart_from(certified, bound=bound, toward="down")
     return f"its fit is rejected and the certified bound of the same model at the same delta is {largest}"
 
 
@@ -325,22 +316,14 @@ class Gate:
         of = "" if group is None else f" for {group.kind} {numbers.quoted(group.label)}"
         words = f"{self.name} is {rounded}{of} ({_terms(estimate, end)})"
         inner, outer = (estimate.lower, "upper") if self.symbol in _UPWARD else (estimate.upper, "lower")
-        why = None
+        by_outer = self.is_policy and self.symbol not in _SAME and end == outer
         if not self.is_true(actual):
             why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self.is_true)
-        elif (
-            self.is_policy
-            and self.symbol not in _SAME
-            and end == outer
-            and inner is not None
-            and not self.is_true(inner)
-        ):
-            limit = numbers.number(bound, digits=_EXACT)
-            return replace(
-                self._undecided(f"{words}, but its interval contains {limit}", actual), basis=Basis.PART
-            )
-        if why is not None:
-            return self._undecided(f"{words}, but {why}", actual)
+            if why is not None:
+                return self._undecided(f"{words}, but {why}", actual)
+        elif by_outer and inner is not None and not self.is_true(inner):
+            why = f"its interval contains {numbers.number(bound, digits=_EXACT)}"
+            return replace(self._undecided(f"{words}, but {why}", actual), basis=Basis.PART)
         return replace(self._decided(words, actual), basis=self._basis(estimate, end, outer))
 
     def _basis(self, estimate: Estimate, end: str, outer: str) -> Basis:

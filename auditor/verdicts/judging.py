@@ -17,7 +17,7 @@ from auditor.core.errors import InputError
 from auditor.core.facts import Tail
 from auditor.core.numbers import apart, as_stated, number, percent
 from auditor.core.options import Adjacency
-from auditor.core.registry import Role
+from auditor.core.registry import Role, entries
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 from auditor.estimators.adaptive import ADAPTIVE
 from auditor.results import metrics
@@ -25,10 +25,12 @@ from auditor.results.document import ceiling_of_score
 
 _LEAST_P, _NEARLY_ONE = 1e-300, 1e-6  # of a p-value, and of the log of one that is nearly 1
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
-_ABOUT_THE_MODEL = (
-    "The measurement describes this model, the claim the training algorithm: a larger value does not refute the claim,"
-    " and a smaller one does not support it."
-)
+_REASONS = entries("auditor.verdicts", "reasons.toml")
+
+
+def _because(key: str, **words: Any) -> str:
+    """Return a reason of ``reasons.toml`` with these words in their places."""
+    return str(_REASONS[key]).format(**words)
 
 
 def compare(
@@ -61,7 +63,7 @@ def compare(
         # Only the claim as it was made stands beside the model's epsilon; its other forms would repeat it.
         if claim.value is not None and (claim.metric != "epsilon" or claim is claims[0]):
             rows += [
-                Comparison(claim, item.name, None, _ABOUT_THE_MODEL)
+                Comparison(claim, item.name, None, _because("about_the_model"))
                 for item in metrics.METRICS
                 if item.claim == claim.metric and item.name in by_name
             ]
@@ -79,11 +81,8 @@ def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
         return ""
     if model.lower <= judged.claim.value or model.lower <= (mechanism.lower or 0.0) + _FAR:
         return ""
-    return (
-        f"This audit is a weak test of the claim: the losses of this model alone certify {number(model.lower, toward='down')}"
-        f" at {percent(model.confidence, toward='down')} confidence (delta {as_stated(model.delta)}), far more than the guesses"
-        " show of the training algorithm."
-    )
+    least, level = number(model.lower, toward="down"), percent(model.confidence, toward="down")
+    return _because("weak", least=least, level=level, delta=as_stated(model.delta))
 
 
 def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> Comparison:
@@ -168,14 +167,11 @@ def why_blind(checks: Iterable[Check]) -> str | None:
 
 def _why_no_judge(estimate: Estimate) -> str | None:
     if estimate.subject is not Subject.MECHANISM:
-        return (
-            "it is about the model, and the claim is about the training algorithm; declare how membership was decided"
-            f" and use {metrics.named(Role.JUDGE)}"
-        )
+        return _because("of_the_model", judge=metrics.named(Role.JUDGE))
     if estimate.details.get("conditional"):
-        return f"it holds only under a condition that no audit can check; use {metrics.named(Role.JUDGE)}"
+        return _because("conditional", judge=metrics.named(Role.JUDGE))
     if estimate.value is not None and estimate.lower is None and "lower_reason" not in estimate.details:
-        return "it is no lower bound, and only a lower bound can refute a claim"
+        return _because("no_lower_bound")
     return None
 
 
@@ -229,22 +225,18 @@ def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]
 
 def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tuple[Verdict, str]:
     """Return the verdict of runs, which the whole claimed curve decides."""
-    level = f"at {percent(estimate.confidence, toward='down')} confidence"
+    words = {
+        "level": f"at {percent(estimate.confidence, toward='down')} confidence",
+        "adjacency": claim.adjacency,
+    }
     if curve["rejected"]:
-        pairs = curve.get("refuted_at_pair", 0)
-        place = f"The bets against the claim reached the threshold after {pairs:,} pairs of runs"
-        place = _place(curve["point"]) if "point" in curve else place
-        text = f"the claimed trade-off curve is refuted {level} ({claim.adjacency})"
-        return Verdict.REFUTED, f"{place}: {text}."
+        bets = _because("bets", pairs=curve.get("refuted_at_pair", 0))
+        place = _place(curve["point"]) if "point" in curve else bets
+        return Verdict.REFUTED, _because("curve_refuted", place=place, **words)
     if not curve["could_have_been"]:
-        return Verdict.INCONCLUSIVE, (
-            "This audit could not have refuted the claim: on these runs even a perfect attack would not have contradicted"
-            f" the claimed trade-off curve {level}.{_needed(curve, 'runs')}"
-        )
-    return Verdict.NOT_REFUTED, (
-        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). auditor power --runs"
-        f" computes the separation of scores that would. {_NO_PROOF}"
-    )
+        needed = _needed(curve, "runs")
+        return Verdict.INCONCLUSIVE, _because("curve_out_of_reach", needed=needed, **words)
+    return Verdict.NOT_REFUTED, _because("curve_not_refuted", no_proof=_because("no_proof"), **words)
 
 
 def _place(point: Mapping[str, Any]) -> str:
@@ -252,18 +244,22 @@ def _place(point: Mapping[str, Any]) -> str:
     hits, alarms = (f"{point[name]:,} of {point[f'{name}_of']:,}" for name in ("hits", "alarms"))
     below = point["tail"] == Tail.LOWER
     more, fewer = ("with the canary", "without it") if below else ("without the canary", "with it")
-    return (
-        f"{hits} runs {more} score {'below' if below else 'above'} a threshold that at most {alarms} runs {fewer} pass, where the"
-        f" claim allows about {percent(point['allowed'], toward='up')}"
-    )
+    words = {
+        "hits": hits,
+        "alarms": alarms,
+        "more": more,
+        "fewer": fewer,
+        "side": "below" if below else "above",
+    }
+    return _because("point", allowed=percent(point["allowed"], toward="up"), **words)
 
 
 def _needed(curve: Mapping[str, Any], unit: str) -> str:
     """Return the number of records or runs that would suffice, as a sentence; empty if unknown."""
     needed = curve.get("needed", 0)
     if needed is None:
-        return f" No practical number of {unit} could."
-    return f" With a perfect attack, about {needed:,} {unit} could." if "needed" in curve else ""
+        return _because("never", unit=unit)
+    return _because("needed", needed=needed, unit=unit) if "needed" in curve else ""
 
 
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
@@ -277,40 +273,29 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
         return Verdict.REFUTED, f"Measured: epsilon at least {least} {level} ({at})."
     curve = estimate.details.get("claimed_curve") or {}
     if curve.get("rejected"):
-        return Verdict.REFUTED, (
-            f"The guesses are right more often than the claim allows: its whole trade-off curve is rejected {level}. By"
-            f" itself the bound on epsilon, {least} ({at}), would not refute it."
-        )
+        return Verdict.REFUTED, _because("guesses", level=level, least=least, at=at)
     of_score = ceiling_of_score(estimate)
     shown = "" if of_score is None else number(of_score, toward="up")
     if ceiling <= claimed and not curve.get("could_have_been"):
-        needed = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
-        return Verdict.INCONCLUSIVE, (
-            f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
-            f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at})"
-            f"{f'; guesses like these, however many, show at most {shown}' if shown else ''}.{needed}"
-        )
+        words = {"unit": _unit(estimate), "most": f"only {top}" if ceiling > 0 else "nothing"}
+        words["of_score"] = _because("of_score", shown=shown) if shown else ""
+        words["needed"] = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
+        return Verdict.INCONCLUSIVE, _because("out_of_reach", level=level, at=at, **words)
     result = f"epsilon at least {least}" if bound > 0 else "no evidence of an epsilon above 0"
     within = "The guesses are not right more often than the claim allows"
     said = within if ceiling <= claimed else f"Measured: {result}"
     beyond = of_score is not None and of_score <= claimed and not curve.get("score_could")
-    unable = f" Guesses like these could not have refuted the claim with any number of {_unit(estimate)}: they show at most {shown}."
-    smallest = f"{_smallest(estimate, top)}{unable if beyond else ''}"
-    return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{smallest} {_NO_PROOF}"
+    unable = _because("score_out_of_reach", unit=_unit(estimate), shown=shown) if beyond else ""
+    smallest = f"{_smallest(estimate, top)}{unable}"
+    return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{smallest} {_because('no_proof')}"
 
 
 def _smallest(estimate: Estimate, top: str) -> str:
     """Return the separation of the groups that would refute the claim, as a sentence; else the ceiling."""
     mu = estimate.details.get("smallest_mu")
     if mu is None:
-        return f" The most that these {_unit(estimate)} can show is {top}."
-    return (
-        f" Audits of this size refute it in 4 of 5 cases if the groups are mu = {number(mu, toward='up', digits=2)} standard"
-        " deviations apart (normal losses)."
-    )
-
-
-_NO_PROOF = "This does not prove the claim."
+        return _because("largest", unit=_unit(estimate), top=top)
+    return _because("smallest", mu=number(mu, toward="up", digits=2))
 
 
 def _unit(estimate: Estimate) -> str:
@@ -321,18 +306,9 @@ def _unit(estimate: Estimate) -> str:
 def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
     """Return why the bound does not apply to this form of the claim, or None."""
     if claim.adjacency != estimate.adjacency:
-        if estimate.adjacency is Adjacency.REPLACE_ONE:
-            return "A random split audits the replace-one adjacency; this claim is for add-remove."
-        return "Inclusion coins audit the add-remove adjacency; this claim is for replace-one."
+        return _because(str(estimate.adjacency))
     # (epsilon, d)-DP implies DP at every larger delta, so a bound there refutes; a bound at a smaller one does not.
     if claim.delta is not None and estimate.delta is not None and estimate.delta < claim.delta:
-        if estimate.delta == 0:
-            return (
-                f"A bound stated at delta 0 judges no claim at delta {as_stated(claim.delta)}: leave one_run_test"
-                " (one_run_test) out, or take FDP(), whose bound has the claim's delta."
-            )
-        return (
-            f"The bound is stated at delta {as_stated(estimate.delta)}, this form of the claim at the larger"
-            f" {as_stated(claim.delta)}; state the bound at a delta that is at least as large."
-        )
+        key = "delta_of_0" if estimate.delta == 0 else "smaller_delta"
+        return _because(key, stated=as_stated(estimate.delta), claimed=as_stated(claim.delta))
     return None

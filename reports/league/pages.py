@@ -17,13 +17,14 @@ and gives one number at 95% confidence. `python reports/league/run.py` wrote thi
 * The truth is the smallest epsilon for which the law of members and that of non-members are indistinguishable in both
   directions, by any event. It is the same for the two subjects: the model, whose records have these scores, and the
   mechanism that gives a record a score of one law or the other (add/remove).
-* "Above" counts numbers above the truth, at the delta of the number: for a bound at 95% confidence at most 5% are
-  promised. Intervals are exact binomial, 95%.
+* "Above" counts numbers above the truth, at the delta of the number: for a bound at 95% confidence at most 5% are expected.
+  The row says where the number is the largest of several such bounds, which promise this each by itself. Intervals are exact binomial, 95%.
 * "Share" is the mean number over the truth, and the mean number itself under noise, where the truth is 0.
 * CPU is processor time a number, with what is computed once in a process; it is comparable on one machine only.
 * A dash: the law is outside what the number is for (an auditor by fair coins under "unequal sizes" and "clustered records").
   Under "clustered records" each person has ten rows with one score; auditors that take people's ids get them.
-* Peers run with their defaults, each in an environment of its own. A point estimate promises no error rate.
+* Peers run in an environment of their own, with their defaults or the method that their row names. A point estimate promises
+  no error rate.
 
 ![For each auditor the share of numbers above the truth, under noise and under the law with the most](violations.png)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 Floats = npt.NDArray[np.float64]
+WORDS: dict[str, str] = entries("auditor.report", "texts/figures.toml")
 
 _BETWEEN = 160  # points that make a straight line bend on a logarithmic scale
 FARTHEST = 1e306  # beyond, the span of an axis would overflow

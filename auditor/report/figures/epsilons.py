@@ -233,9 +233,8 @@ def epsilons_figure(result: AuditResult) -> "Figure | None":
             for place, row in enumerate(group):
                 _draw_row(panel, place, row, most=most)
             panel.set(ylim=(len(group) - 0.45, -0.5), yticks=[])
-            panel.set_title(
-                worded(_heading(subject, group), result.data), loc="left", fontweight="bold", pad=9
-            )
+            heading = worded(_heading(subject, group), result.data)
+            panel.set_title(heading, loc="left", fontweight="bold", pad=9)
             panel.spines["left"].set_visible(False)
             panel.axvline(0, color=MUTED, linewidth=0.9, zorder=1)
         beyond = ", evenly spaced to 1 and logarithmic beyond" if panels[0].get_xscale() == "symlog" else ""
@@ -370,8 +369,4 @@ def estimated_odds_words(result: AuditResult) -> str:
     row, odds = estimated
     bound = numbers.number(row.value, toward="down")
     share = numbers.percent(odds["kept"] / max(1, odds["held"]))
-    return (
-        f"Estimated probabilities of membership of both groups: {share} of the held records have estimates within the limits and"
-        f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
-        f" e to the {bound}."
-    )
+    return canvas.WORDS["odds"].format(share=share, bound=bound)

@@ -5,21 +5,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from auditor.core import numbers
-from auditor.core.values import Estimate
 from auditor.report.figures import canvas
-from auditor.report.rows import extracted, extraction_rows
-from auditor.results.document import Document, detail
+from auditor.report.rows import extracted, extraction_rows, share_of
+from auditor.results.document import Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_ENDS = ("value", "lower", "upper")
 
 
 def extraction_figure(result: Document) -> "Figure | None":
     """Return the shares of secrets extracted with their intervals; None if the losses are not of secrets."""
     rows = extracted(result)
-    members, others = ([_ends(item, group) for _, item in rows] for group in ("member", "nonmember"))
+    members, others = ([share_of(item, group) for _, item in rows] for group in ("", "nonmember"))
     if not rows or None in (value for row in (*members, *others) for value in row):
         return None
     tries = np.array([n for n, _ in rows], dtype=np.float64)
@@ -43,20 +40,12 @@ def extraction_figure(result: Document) -> "Figure | None":
 _APART = 1.06  # factor between the marks of the groups and their number of tries
 
 
-def _ends(item: Estimate, group: str) -> tuple[float | None, ...]:
-    if group == "nonmember":
-        return tuple(detail(item, group, name) for name in _ENDS)
-    return item.value, item.lower, item.upper
-
-
 def extraction_words(result: Document) -> str:
     """Return the same in words."""
     words = [
         f"within {row.tries} tries: {row.members[0]} ({row.members[1]}), of others {row.others[0]} ({row.others[1]})"
         for row in extraction_rows(result)
     ]
-    return (
-        f"Secrets extracted. {'; '.join(words)}."
-        if words
-        else "Secrets extracted: the losses are not of secrets."
-    )
+    if not words:
+        return "Secrets extracted: the losses are not of secrets."
+    return f"Secrets extracted. {'; '.join(words)}."

@@ -303,8 +303,6 @@ def _words(name: str, side: _Side) -> str:
     if side.low is None or side.high is None:
         return f"{_NAMES[name]}: {side.fitted.size} points, no band."
     outside = (side.observed < side.low) | (side.observed > side.high)
-    low_end, high_end = (int(part.sum()) for part in np.array_split(outside, 2))
-    return (
-        f"{_NAMES[name]}: {int(outside.sum())} of {outside.size} points lie outside the band,"
-        f" {low_end} in the lower half and {high_end} in the upper half."
-    )
+    lower, upper = (int(part.sum()) for part in np.array_split(outside, 2))
+    counts = {"outside": lower + upper, "points": outside.size, "lower": lower, "upper": upper}
+    return canvas.WORDS["outside"].format(group=_NAMES[name], **counts)

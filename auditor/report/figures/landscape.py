@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from auditor.comparison import AuditsComparison
 from auditor.comparison.runs import COMPARED, higher_is_better
 from auditor.comparison.strategies import Spread, Strategy
 from auditor.core import numbers
@@ -19,8 +20,6 @@ from auditor.results.metrics import metric
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from auditor.comparison.compare import AuditsComparison
 
 
 # --- Labels beside the points of a figure, kept apart from each other ---
@@ -103,7 +102,7 @@ def _shared(boxes: canvas.Floats, others: canvas.Floats) -> canvas.Floats:
 _SHOWN = 20  # strategies named with their numbers before the rest are left to the table
 
 
-def _axis_words(comparison: "AuditsComparison") -> str:
+def _axis_words(comparison: AuditsComparison) -> str:
     """Return the title of the axis of the measure."""
     title = canvas.one_line(comparison.measure_title)
     if metric(comparison.measure).lower_bound:
@@ -112,18 +111,18 @@ def _axis_words(comparison: "AuditsComparison") -> str:
     return f"{title}\n(larger: {worse})"
 
 
-def _utility_words(comparison: "AuditsComparison") -> str:
+def _utility_words(comparison: AuditsComparison) -> str:
     """Return the title of the axis of the utility."""
     name = canvas.one_line(comparison.utility_title)
     return f"{name[:1].upper()}{name[1:]}\n({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
-def _value(x: float, comparison: "AuditsComparison") -> str:
+def _value(x: float, comparison: AuditsComparison) -> str:
     """A value of the measure; a lower bound is never rounded up."""
     return numbers.number(x, toward="down" if metric(comparison.measure).lower_bound else "nearest")
 
 
-def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
+def tip_words(item: "_Point", comparison: AuditsComparison) -> str:
     """Return the tooltip of a point."""
     one = metric(comparison.measure).lower_bound and len(item.strategy.runs) == 1
     parts = (
@@ -135,7 +134,7 @@ def tip_words(item: "_Point", comparison: "AuditsComparison") -> str:
     return ", ".join(parts)
 
 
-def alt(comparison: "AuditsComparison") -> str:
+def alt(comparison: AuditsComparison) -> str:
     """Describe the picture."""
     points = _points(comparison)
     values, useful = _centres(points)
@@ -148,7 +147,7 @@ def alt(comparison: "AuditsComparison") -> str:
     )
 
 
-def _frontier(comparison: "AuditsComparison") -> str:
+def _frontier(comparison: AuditsComparison) -> str:
     if comparison.no_frontier is not None:
         return "No frontier is drawn."
     corners = ", ".join(
@@ -177,7 +176,7 @@ class _Point(NamedTuple):
     y: Spread
 
 
-def _points(comparison: "AuditsComparison") -> list[_Point]:
+def _points(comparison: AuditsComparison) -> list[_Point]:
     if comparison.no_landscape is not None:
         return []
     named = categories(comparison.strategies)
@@ -194,7 +193,7 @@ def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
     return tuple(names if len(names) <= len(_STYLES) else [*names[: len(_STYLES) - 1], _OTHERS])
 
 
-def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
+def landscape_figure(comparison: AuditsComparison) -> "Figure | None":
     """Return the privacy-utility landscape; None if no audit has a utility."""
     points = _points(comparison)
     if not points:
@@ -216,7 +215,7 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     return figure
 
 
-def logarithmic(comparison: "AuditsComparison") -> float | None:
+def logarithmic(comparison: AuditsComparison) -> float | None:
     """Return the value from which the axis of the measure is logarithmic; None if it is linear."""
     if comparison.measure in COMPARED:
         return None  # from 0 to 1
@@ -246,7 +245,7 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
 
 
 def _draw(
-    axes: "Axes", points: Sequence[_Point], comparison: "AuditsComparison", *, place: int, named: bool
+    axes: "Axes", points: Sequence[_Point], comparison: AuditsComparison, *, place: int, named: bool
 ) -> None:
     sign, colour = _STYLES[place]
     across, up = (
@@ -289,7 +288,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     return np.stack(line, axis=1)
 
 
-def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
+def _orient(axes: "Axes", comparison: AuditsComparison) -> None:
     """Better is up and to the left."""
     if not metric(comparison.measure).more_is_worse:
         axes.invert_xaxis()
@@ -300,7 +299,7 @@ def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
 # --- The same strategies over time -------------------------------------------------------------------
 
 
-def history_figure(comparison: "AuditsComparison") -> "Figure | None":
+def history_figure(comparison: AuditsComparison) -> "Figure | None":
     """Return the measure of each audit in the order of their dates; None without dates."""
     history = comparison.history
     if not history:

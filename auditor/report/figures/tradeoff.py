@@ -63,12 +63,10 @@ def _quoted_rates(result: Document) -> list[tuple[float, Estimate]]:
 
 def _rate_words(rate: float, row: Estimate) -> str:
     """Return a quoted rate in words: what is certified there, and what was observed."""
-    sure = numbers.percent(row.confidence, toward="down")
+    least, sure = (numbers.percent(x, toward="down") for x in (row.lower, row.confidence))
     level = "" if row.confidence is None else f" at {sure} confidence"
-    return (
-        f"With false alarms certified at most {numbers.percent(rate)}: recognised at least {numbers.percent(row.lower, toward='down')}"
-        f"{level}, observed {numbers.percent(row.value)} at that rate"
-    )
+    values = {"rate": numbers.percent(rate), "observed": numbers.percent(row.value)}
+    return canvas.WORDS["quoted_rate"].format(least=least, level=level, **values)
 
 
 # --- The other end of a trade-off curve: those whom an attacker rules out, and the training records ruled out wrongly ---
@@ -109,16 +107,9 @@ class _CertifiedPoint:
     def words(self) -> str:
         """The limits in words."""
         most, least = numbers.percent(self.errors, toward="up"), numbers.percent(self.hits, toward="down")
-        bound = f"The certified bound {numbers.number(self.value, toward='down')}"
-        where = f"at most {most} are false alarms and at least {least} of the training records are recognised"
-        if self.high:
-            where = f"at most {most} of the training records are wrongly ruled out and at least {least} of the others are ruled out"
-        if not self.of_band:
-            return f"{bound} is read where {where}"
-        return (
-            f"The headline tells that {where}, which holds with all else that was looked at. {bound} tests all thresholds"
-            " together instead of limiting each rate: it is sharper, and may say more than these limits"
-        )
+        where = canvas.WORDS["high" if self.high else "low"].format(most=most, least=least)
+        bound = numbers.number(self.value, toward="down")
+        return canvas.WORDS["headline" if self.of_band else "bound"].format(where=where, bound=bound)
 
 
 def _is_high(result: Document) -> bool:
@@ -184,7 +175,7 @@ def tradeoff_high_words(result: Document) -> str:
     """Describe the figure of the other end, with the place of the certified bound."""
     if not _is_high(result):
         return "The other end of the trade-off curves: it is not what shows most in this audit."
-    about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
+    about = f"The other end of the trade-off curves on logarithmic axes. {canvas.WORDS['clears']}"
     return _log_words(result, about, high=True)
 
 
@@ -195,12 +186,6 @@ def _log_words(result: Document, about: str, *more: str, high: bool) -> str:
     end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no {units(result.data).many} to measure with."
     bound = _bound(result, high=high)
     return canvas.sentences(about, rates, _claimed(result), *more, bound, end if least < finest else "")
-
-
-_CLEARS = (
-    "They show the share of other records that an attacker rightly says were not in the training data against the share"
-    " of training records of which this is wrongly said."
-)
 
 
 def _reads(result: Document) -> str:
@@ -488,10 +473,8 @@ def growth_words(result: Document) -> str:
     if grown is None:
         return "No evidence against a claim was gathered as it grew."
     most, last, needed = (_e_value(float(power)) for power in (grown[1].max(), grown[1][-1], grown[2]))
-    return (
-        f"The evidence against the claim, an e-value, over {numbers.count(grown[0][-1])} {_looks(result)}: largest {most}, last"
-        f" {last}. Evidence of {needed} at any time refutes the claim."
-    )
+    values = {"count": numbers.count(grown[0][-1]), "looks": _looks(result), "needed": needed}
+    return canvas.WORDS["growth"].format(largest=most, last=last, **values)
 
 
 def growth_figure(result: Document) -> "Figure | None":

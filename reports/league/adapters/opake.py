@@ -7,7 +7,7 @@ from opake.auditing.types import CoinFlip
 ABOUT = {
     "name": "opake-auditing",
     "requirements": ("opake-auditing==0.16.1", "torch==2.13.0", "scipy==1.17.1", "numpy==2.4.6"),
-    "claims": "Lower bound on epsilon from fair coins of one run.",
+    "claims": "Lower bound on epsilon from fair coins of one run, by `eps_delta()`; the default, `gdp()`, takes 20 s a number.",
     "quote": "Epsilon lower bound at the given (δ, significance).",
     "source": "opake/api/auditing/one_run/_eps_delta.py, EpsDeltaMethod.epsilon_at",
     "subject": "mechanism",

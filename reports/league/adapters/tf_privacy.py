@@ -12,7 +12,7 @@ ABOUT = {
     ),
     "without": ("tensorflow", "tensorflow-privacy", "tf-models-official"),
     "python": "3.11",
-    "claims": "Lower bounds on epsilon at delta 0, one for each threshold; here the largest.",
+    "claims": "Lower bounds on epsilon at delta 0, one for each threshold and method; here the largest by Clopper-Pearson limits.",
     "quote": "This class computes a statistical epsilon lower bound by looking at the log ratio of tpr and fpr.",
     "source": "tensorflow_privacy/privacy/privacy_tests/epsilon_lower_bound.py, EpsilonLowerBound",
     "delta": 0.0,
