@@ -122,6 +122,21 @@ def test_too_few_records_are_unknown(rng, n):
     assert "too few" in found.message
 
 
+def test_one_blank_and_one_text_do_not_tell_groups_apart(rng):
+    """A blank makes a column of codes floats, and a text makes it texts: each record has the same code in both."""
+    codes = [rng.integers(0, 3, 400).astype(float) for _ in range(2)]
+    codes[0][0] = np.nan
+    texts = codes[1].astype(int).astype(str).astype(object)
+    texts[0] = "A1"
+    assert (
+        shift(Features(pd.DataFrame({"code": codes[0]}), pd.DataFrame({"code": texts})), rng=rng).status
+        is Status.OK
+    )
+    both = (codes[0].astype(object), texts)
+    both[0][1] = "B2"
+    assert shift(Features(*(pd.DataFrame({"code": item}) for item in both)), rng=rng).status is Status.OK
+
+
 def test_features_that_are_all_equal_are_fine(rng):
     """Where no column has two values there is nothing to differ by."""
     assert shift(Features(np.ones((400, 2)), np.ones((400, 2))), rng=rng).status is Status.OK
