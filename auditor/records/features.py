@@ -15,10 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
-from auditor.core.verb import alike
+from auditor.core import Array, Booleans, Floats, InputError, Integers, Losses, PerGroup, alike, validate
 from auditor.records.labels import is_missing
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import Floats, InputError
+from auditor.core import Booleans, Floats, InputError
 
 Shapes = Mapping[str, tuple[int, ...]]
 Limits = float | Mapping[str, float]  # one clipping norm, or one for each tensor
@@ -109,7 +109,7 @@ class Blocks:
         return result
 
     @cached_property
-    def _inside(self) -> npt.NDArray[np.bool_]:
+    def _inside(self) -> Booleans:
         """Whether a canary has a block in a tensor; shape (tensors, m)."""
         result = np.zeros((len(self.shapes), self.canaries), dtype=bool)
         for place, part in enumerate(self.slices.values()):

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import DPSGD, Claim, Floats, InputError, import_optional, validate
+from auditor.core import DPSGD, Array, Claim, Floats, InputError, import_optional, validate
 from auditor.theory.attributes import attribute_inference
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
 
-Batch = npt.NDArray[Any]
+Batch = Array
 _MOST = 2**22  # gradient entries held at once; a processor's cache likes them
 
 

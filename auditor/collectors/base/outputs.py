@@ -7,10 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import Named
-from auditor.core.values import Array, Floats
+from auditor.core import Array, Floats, InputError, Named, validate
 
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error

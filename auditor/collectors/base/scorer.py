@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.checks.carried import contents
 from auditor.collectors.base import tasks
@@ -18,11 +17,9 @@ from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
-from auditor.core import validate
+from auditor.core import Attack, Attacks, AttackState, CarriedRows, Released, about, validate
 from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, Attacks, AttackState, CarriedRows, Released
-from auditor.core.numbers import about
-from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
+from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")
 
@@ -403,7 +400,7 @@ def differences(
     *,
     eps: float,
     scale: LossScale,
-    saturated: npt.NDArray[np.bool_] | None = None,
+    saturated: Booleans | None = None,
 ) -> Floats:
     """Return how far the losses of two answers are apart, 0 where rounding explains it.
 

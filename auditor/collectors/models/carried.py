@@ -19,8 +19,7 @@ import numpy as np
 
 from auditor.collectors.base.records import Records, take_rows
 from auditor.collectors.models.estimators import as_fitted
-from auditor.core.facts import FEWEST_IN_LEAF, Carried, CarriedRows
-from auditor.core.values import Array
+from auditor.core import FEWEST_IN_LEAF, Array, Carried, CarriedRows
 from auditor.records.features import hashes_of
 
 _Kinds = frozenset[str]

@@ -25,9 +25,7 @@ from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor, explained, is_a
 from auditor.collectors.base.tasks import Classifier, GaussianLogLoss, MultiLabel, Task
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Array
+from auditor.core import Array, InputError, validate
 
 # --- Features in the form that an estimator was fitted on: a DataFrame with its columns by name, or a plain matrix ---
 

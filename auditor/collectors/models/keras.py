@@ -22,9 +22,7 @@ from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
-from auditor.core.errors import InputError, import_optional
-from auditor.core.registry import entries
-from auditor.core.values import Array
+from auditor.core import Array, InputError, entries, import_optional
 
 # --- A Keras model as a predictor ---
 

@@ -13,8 +13,7 @@ from auditor.collectors.models import onnx
 from auditor.collectors.models.keras import read_keras
 from auditor.collectors.models.skops import read_skops
 from auditor.collectors.models.trust import Trust, named, quietly, readable
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core import InputError, import_optional, validate
 
 # --- Pickles, where they are trusted ---
 

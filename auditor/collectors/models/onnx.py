@@ -19,8 +19,7 @@ from auditor.collectors.base.scorer import Predictor, explained, recognised_outp
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.models.carried import rows_in_graph
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
-from auditor.core.errors import InputError, MissingExtraError, import_optional
-from auditor.core.values import Array
+from auditor.core import Array, InputError, MissingExtraError, import_optional
 
 _PURPOSE = "scoring an ONNX model"
 

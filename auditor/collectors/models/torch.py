@@ -27,8 +27,7 @@ from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, typ
 from auditor.collectors.base.records import Records, is_frame, listed, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
-from auditor.core.errors import AuditorError, InputError, import_optional
-from auditor.core.values import Array
+from auditor.core import Array, AuditorError, InputError, import_optional
 
 # --- One call of a PyTorch module that leaves no trace in it, and its output ---
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from auditor.collectors.base.records import listed
 from auditor.collectors.base.scorer import explained, own_words, with_kind
-from auditor.core.errors import InputError, UntrustedError, without_credentials
-from auditor.core.numbers import clean
+from auditor.core import InputError, UntrustedError, clean, without_credentials
 
 
 def named(path: Path) -> str:

@@ -14,10 +14,7 @@ from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload, unanswered
 from auditor.collectors.served.transport import Connection, Request, StatusError, Transport, UnusableError
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import from_text
-from auditor.core.values import Array
+from auditor.core import Array, InputError, from_text, validate
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from auditor.collectors.served.payload import CLASSES, Payload, Wanted, csv_text, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
-from auditor.core.errors import InputError
-from auditor.core.values import Array
+from auditor.core import Array, InputError
 
 # --- A wire: how records are written into the requests of one model on one server, and its answers read ---
 

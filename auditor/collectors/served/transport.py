@@ -24,8 +24,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from auditor.collectors.base.records import Records
-from auditor.core import errors, validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core import InputError, errors, import_optional, validate
 
 # --- The address of a server, and all that a request needs and no number depends on ---
 

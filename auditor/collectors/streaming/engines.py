@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from auditor.collectors.base.scorer import import_optional
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core import AuditorError, InputError, validate
 
 
 class Work(Protocol):

@@ -36,10 +36,7 @@ from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.collectors.tables.sources import refuse_same
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.collectors.texts.scores import cells, is_passage
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import about
-from auditor.core.values import Losses, PerGroup
+from auditor.core import InputError, Losses, PerGroup, about, validate
 
 # --- Kinds of loaders, recognised without importing their libraries ---
 

@@ -30,10 +30,7 @@ from auditor.collectors.texts.models import LongTexts, base_folder, load_languag
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import from_text
-from auditor.core.values import OutputPolicy
+from auditor.core import InputError, OutputPolicy, from_text, validate
 
 # --- A file of a model, and the arguments to load it, also in another process ---
 

@@ -15,8 +15,7 @@ from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, batch_results, differences
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.texts.scorer import TextScorer
-from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core import Array, Floats, InputError, LossScale
 
 # --- A few records scored on trial: outputs and losses ---
 
@@ -26,7 +25,7 @@ class Answer:
     """Outputs, if any, and losses of some records."""
 
     records: Records
-    outputs: npt.NDArray[Any] | None
+    outputs: Array | None
     losses: tasks.BatchLosses
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from auditor.collectors.base.scorer import explained, is_a, with_kind
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import InputError, validate
 
 _TABLE = 2  # dimensions of an array that is all the features
 

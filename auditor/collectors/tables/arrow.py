@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc, types
 
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table, readable
-from auditor.core import validate
-from auditor.core.errors import InputError, without_credentials
+from auditor.core import Array, InputError, validate, without_credentials
 
 _TEXTS = types.is_string, types.is_large_string
 _NUMERIC = types.is_integer, types.is_floating
@@ -72,7 +70,7 @@ def plain_array(column: Any) -> Column:
     return values
 
 
-def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> npt.NDArray[Any]:
+def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> Array:
     """Return a chunked column of lists of numbers, or lists of such, as an array with one row for each.
 
     Raises:

@@ -16,10 +16,8 @@ import numpy.typing as npt
 from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
+from auditor.core import Array, Attacks, Losses, LossScale, Released, attack_states, table_content, whole
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, Released, attack_states
-from auditor.core.files import table_content, whole
-from auditor.core.values import Losses, LossScale
 
 # --- The manifest of a collection: everything that decides its numbers, so that no other model, data or setting is mixed in ---
 
@@ -272,9 +270,7 @@ class Digests(defaultdict[str, Any]):
         return {name: digest.hexdigest() for name, digest in self.items()}
 
 
-def refuse_altered(
-    columns: Mapping[str, npt.NDArray[Any]], metadata: CollectedMetadata, *, place: str
-) -> bool:
+def refuse_altered(columns: Mapping[str, Array], metadata: CollectedMetadata, *, place: str) -> bool:
     """Refuse a collected file whose losses or members are no longer those that were collected.
 
     Args:

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.scorer import is_a
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
-from auditor.core import errors, validate
-from auditor.core.errors import InputError, MissingExtraError, import_optional
-from auditor.core.files import MEMORY
+from auditor.core import MEMORY, Booleans, InputError, MissingExtraError, errors, import_optional, validate
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 
@@ -349,7 +346,7 @@ class TableSource:
                 )
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def _member(self, stretch: sources.Stretch, n: int, rows: validate.Rows) -> npt.NDArray[np.bool_]:
+    def _member(self, stretch: sources.Stretch, n: int, rows: validate.Rows) -> Booleans:
         name = self.roles.member
         if name is None:
             return np.full(n, bool(self.member))

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import explained, with_kind
@@ -26,9 +25,7 @@ from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional, shown_place
-from auditor.core.values import Floats
+from auditor.core import Booleans, Floats, InputError, import_optional, shown_place, validate
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 
@@ -465,7 +462,7 @@ class _Encoded(NamedTuple):
 
     text: str
     tokens: list[int]
-    scored: npt.NDArray[np.bool_]
+    scored: Booleans
 
 
 class _Window(NamedTuple):

@@ -18,9 +18,7 @@ import numpy as np
 
 from auditor.collectors.base.records import Records, is_frame
 from auditor.collectors.base.scorer import explained, with_kind
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core import Floats, InputError, LossScale, validate
 from auditor.records.labels import is_missing
 
 # --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
