@@ -42,9 +42,9 @@ from auditor.core.files import (
     table_content as table_content,
     take as take,
     temporary as temporary,
-    unwritable as unwritable,
     whole as whole,
     write_all as write_all,
+    writing as writing,
 )
 from auditor.core.lazy import docstring as docstring
 from auditor.core.numbers import (

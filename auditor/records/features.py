@@ -392,8 +392,7 @@ def fingerprints(features: Features) -> PerGroup:
     >>> (hashes.member[:, None] == hashes.nonmember).tolist()
     [[False, False], [True, False]]
     """
-    member, nonmember = features.tables
-    return PerGroup(_rows("member", member), _rows("nonmember", nonmember))
+    return PerGroup(*map(_rows, PerGroup._fields, features.tables))
 
 
 def hashes_of(values: Any) -> npt.NDArray[np.uint64]:

@@ -444,8 +444,7 @@ def steps_for(
 
 def _chosen(target: _Target | str) -> _Target:
     """Return the target, also one that a text names."""
-    result: _Target = options.chosen("target", target, TARGETS)
-    return result
+    return cast("_Target", options.chosen("target", target, TARGETS))
 
 
 def _base(target: _Target, noise: Any, rate: Any, steps: int | None, sampling: Sampling) -> DPSGD:

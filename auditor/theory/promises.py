@@ -172,10 +172,8 @@ def in_words(
     success = next(claim for metric, claim in by_metric.items() if metric.startswith("success_rate"))
     about, which = "one record that is", _WHICH[relation]
     if records is not None:
-        about, which = (
-            f"one person, whose up to {records:,} records are all",
-            which.removesuffix(" by another"),
-        )
+        about = f"one person, whose up to {records:,} records are all"
+        which = which.removesuffix(" by another")
     sentences = [
         f"About {about} {which}, and an attacker who sees every iterate of the training.",
         odds_in_words(by_metric["advantage"]),

@@ -68,7 +68,7 @@ def _compared(audit: Audit, tensors: dict[str, list[Any]]) -> tuple[Comparison, 
     blunt = bool(added) and max(added) < _LEAST and audit.steps >= _ENOUGH
     result = [
         _comparison(
-            Claim("noise_multiplier", None if varies else audit.largest_noise, **_AS_STATED),
+            _stated("noise_multiplier", None if varies else audit.largest_noise),
             _reason(audit, tensors, blunt=blunt),
             audit.log_evidence,
             refuted=audit.noise_refuted,
@@ -76,19 +76,15 @@ def _compared(audit: Audit, tensors: dict[str, list[Any]]) -> tuple[Comparison, 
         )
     ]
     if audit.sampler is not None:
-        rate = Claim("sampling_rate", audit.sampler.rate, **_AS_STATED)
+        rate = _stated("sampling_rate", audit.sampler.rate)
         words = _SAMPLER[audit.sampler_refuted].format(percent(1 - audit.shares[1], toward="down"))
         row = _comparison(rate, words, audit.sampler.most, refuted=audit.sampler_refuted)
         result.insert(0 if audit.sampler_refuted and not audit.noise_refuted else 1, row)
     return tuple(result)
 
 
-_AS_STATED: dict[str, Any] = {
-    "delta": None,
-    "adjacency": Adjacency.ADD_REMOVE,
-    "method": "as stated",
-    "proven": True,
-}
+def _stated(metric: str, value: float | None) -> Claim:
+    return Claim(metric, value, None, Adjacency.ADD_REMOVE, "as stated", proven=True)
 
 
 def _comparison(

@@ -33,9 +33,8 @@ class SamplerBets:
 
     def __init__(self, *, records: int, rate: float) -> None:
         self.records, self.rate = validate.at_least("records", records, least=1), rate
-        self._won = np.zeros(
-            _RATES.size + 4
-        )  # the other rates; no empty batch; the size; the last batch; half a pass
+        # The other rates; no empty batch; the size; the last batch; half a pass.
+        self._won = np.zeros(_RATES.size + 4)
         self.most, self.steps, self.empty = 0.0, 0, 0
         self.sizes: list[int] = []
         self._seen: deque[Integers] = deque(maxlen=max(1, round(0.5 / rate)))

@@ -18,7 +18,7 @@ from auditor.collectors.base.outputs import Output, Widened, in_range, sum_toler
 from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import Attack, Attacks, AttackState, CarriedRows, Released, about, validate
-from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
+from auditor.core.errors import AuditorError, InputError
 from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")

@@ -200,12 +200,8 @@ def carried_rows(model: Any, sample: Sequence[Records] = ()) -> tuple[CarriedRow
     >>> carried_rows(KNeighborsClassifier(1).fit([[0.0], [1.0], [2.0]], [0, 1, 1]))
     (CarriedRows(part='KNeighborsClassifier', form=<Carried.COPIES: 'copies'>, count=3, of=None),)
     """
-    search, waiting, seen, unknown = (
-        _table_search(model, sample),
-        [_Part(model, type(model).__name__)],
-        set[int](),
-        False,
-    )
+    search, waiting = _table_search(model, sample), [_Part(model, type(model).__name__)]
+    seen, unknown = set[int](), False
     rows, leaves = dict[tuple[str, Carried], int](), dict[str, tuple[int, int]]()
     while waiting:
         part = waiting.pop()

@@ -85,8 +85,7 @@ def _inputs(model: Any) -> list[Input]:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    dtype: np.dtype[Any] = np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
-    return dtype
+    return np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
 
 
 def _text(array: Array) -> Any:

@@ -438,10 +438,8 @@ class Template:
             # One record may come without a list around it.
             return [value] if single and not rows and named is None else value
 
-        fix, media = (
-            "let the server return a probability for each class",
-            "text/csv" if kind == "csv" else "application/json",
-        )
+        fix = "let the server return a probability for each class"
+        media = "text/csv" if kind == "csv" else "application/json"
         return Wire(target.path, body, outputs, fix, single, media=media)
 
 

@@ -441,12 +441,8 @@ class _Merging:
 
     def _metadata(self, scorer: Scorer, manifest: Manifest, content: Mapping[str, str]) -> CollectedMetadata:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
-        facts = facts_of(
-            scorer,
-            self._both,
-            saturated=(int(self._saturated[0]), int(self._saturated[1])),
-            noticed=manifest.warnings,
-        )
+        member, nonmember = self._saturated.tolist()
+        facts = facts_of(scorer, self._both, saturated=(member, nonmember), noticed=manifest.warnings)
         if self._left:
             alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
             facts["history"] = (*facts["history"], alone)

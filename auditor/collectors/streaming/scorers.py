@@ -244,8 +244,7 @@ class ScoringOptions:
             "policies": OutputPolicy.several(self.policies),
         }
         validate.instance("task", checked["task"], tuple(TASKS.values()))
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(checked)
 
     def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
         """Return the scorer of an opened model, which may be tried on a sample of each group."""
@@ -311,9 +310,8 @@ class ScorerRecipe:
         """Return the scorer, with a hash of the model's files or address."""
         model = opened_model(self.model)
         identity = _identity(model if isinstance(model, endpoint.Endpoint) else self.model)
-        scorer: Any = model
         if is_scorer(model):
-            scorer = model.of(self.sources[0].read(0, 1).records)
+            scorer: Any = model.of(self.sources[0].read(0, 1).records)
         else:
             scorer = self.options.scorer(model, [sampled(source)[0] for source in self.sources])
         result: Scorer = scorer if identity is None else replace(scorer, identity=identity)

@@ -254,11 +254,9 @@ def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterato
     """Yield warnings for readers of the losses."""
     if apart is not None:
         repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
-        then = (
-            f"each loss is that of the average of {repeats} answers"
-            if repeats > 1
-            else "average several answers (repeats), or switch the randomness off"
-        )
+        then = "average several answers (repeats), or switch the randomness off"
+        if repeats > 1:
+            then = f"each loss is that of the average of {repeats} answers"
         yield (
             f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
             f" {then}."

@@ -66,8 +66,7 @@ def plain_array(column: Any) -> Column:
     """Return a chunked column as an array, numbers without importing pandas, which takes as long as a small audit."""
     if _is(column.type, _NUMERIC) and column.num_chunks and not column.null_count:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
-    values: Column = column.to_numpy()
-    return values
+    return np.asarray(column.to_numpy())
 
 
 def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> Array:
@@ -376,8 +375,7 @@ class ArrowTable(SchemaTable):
         if hasattr(self._data, "select"):
             return iter(self._data.select(list(names)).to_batches(max_chunksize=_ROWS))
         few = {"batch_size": _ROWS, "batch_readahead": 1, "fragment_readahead": 1}
-        batches: Iterator[Any] = self._data.scanner(columns=list(names), **few).to_batches()
-        return batches
+        return iter(self._data.scanner(columns=list(names), **few).to_batches())
 
 
 class AddressTable(ArrowTable):

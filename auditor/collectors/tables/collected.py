@@ -117,9 +117,8 @@ def what_changed(old: Manifest, new: Manifest) -> str | None:
     for words in before | after:
         values = before.get(words), after.get(words)
         if values[0] != values[1]:
-            return "{} was {} and is now {}".format(
-                words, *("unknown" if value is None else f"{value!r:.{_SHOWN}}" for value in values)
-            )
+            was, now = ("unknown" if value is None else f"{value!r:.{_SHOWN}}" for value in values)
+            return f"{words} was {was} and is now {now}"
     return None if old.key == new.key else "the setting changed"
 
 

@@ -188,10 +188,8 @@ class RecordTable:
         if isinstance(self.label, str):
             object.__setattr__(self, "label", (self.label,))
         for argument in ("label", "features", *_BESIDE):
-            value, lists = (
-                getattr(self, argument),
-                "" if argument in _BESIDE else ", or a list of different names",
-            )
+            value = getattr(self, argument)
+            lists = "" if argument in _BESIDE else ", or a list of different names"
             several = lists and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
             names = tuple(value) if several else (value,)
             good = names and all(isinstance(name, str) and name.strip() for name in names)

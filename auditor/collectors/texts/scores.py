@@ -140,9 +140,8 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
             case _:
                 got = "a missing value" if is_missing(value) else type(value).__name__
                 fix = "leave that record out or name the column of the texts"
-                fix += (
-                    '; a chat is a list of {"role": ..., "content": ...}' if isinstance(value, list) else ""
-                )
+                if isinstance(value, list):
+                    fix += '; a chat is a list of {"role": ..., "content": ...}'
                 raise unread(records, row, "be strings", got=got, fix=fix)
         if validate.SURROGATE.search(item.text):
             fix = "read the file in its own encoding"
