@@ -88,12 +88,7 @@ def _stated(metric: str, value: float | None) -> Claim:
 
 
 def _comparison(
-    claim: Claim,
-    reason: str,
-    log_evidence: float,
-    *,
-    refuted: bool,
-    otherwise: Verdict = Verdict.NOT_REFUTED,
+    claim: Claim, reason: str, log_evidence: float, *, refuted: bool, otherwise: Verdict = Verdict.NOT_REFUTED
 ) -> Comparison:
     evidence = math.exp(min(log_evidence, 700.0))
     verdict = Verdict.REFUTED if refuted else otherwise

@@ -14,10 +14,7 @@ from auditor.training.watch import Watch
 
 
 def tensorflow_privacy(
-    model_or_optimizer: Any,
-    *,
-    claim: DPSGD | float,
-    **options: Unpack[Options],
+    model_or_optimizer: Any, *, claim: DPSGD | float, **options: Unpack[Options]
 ) -> "TensorFlowWatch":
     """Watch a training by TensorFlow Privacy: its noise, its clipping, and the parameters that both cover.
 

@@ -230,11 +230,7 @@ def in_batches(scorer: Scorer, groups: Iterable[Records], *, size: int | None) -
 
 
 def batch_results(
-    scorer: Scorer,
-    groups: Iterable[Records],
-    result: Callable[[Records], _Result],
-    *,
-    size: int | None,
+    scorer: Scorer, groups: Iterable[Records], result: Callable[[Records], _Result], *, size: int | None
 ) -> Generator[list[_Result]]:
     """Yield the results for the batches of each group, in order, while a server is answering about the batches after them.
 
@@ -395,12 +391,7 @@ _ROUNDINGS = 4  # of a float, that the same model may differ by in another batch
 
 
 def differences(
-    first: Floats,
-    second: Floats,
-    *,
-    eps: float,
-    scale: LossScale,
-    saturated: Booleans | None = None,
+    first: Floats, second: Floats, *, eps: float, scale: LossScale, saturated: Booleans | None = None
 ) -> Floats:
     """Return how far the losses of two answers are apart, 0 where rounding explains it.
 

@@ -129,12 +129,7 @@ _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output 
 
 
 def true_class_loss(
-    outputs: Array,
-    *,
-    codes: Codes,
-    output: Output,
-    records: Records,
-    policies: Policies = (),
+    outputs: Array, *, codes: Codes, output: Output, records: Records, policies: Policies = ()
 ) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 

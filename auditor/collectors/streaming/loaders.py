@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import (
-    Batch,
-    Records,
-    count_records,
-    joined_records,
-    labels_beside,
-)
+from auditor.collectors.base.records import Batch, Records, count_records, joined_records, labels_beside
 from auditor.collectors.base.scorer import (
     Scorer,
     explained,

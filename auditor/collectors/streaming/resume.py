@@ -447,11 +447,7 @@ class _Merging:
             alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
             facts["history"] = (*facts["history"], alone)
         return CollectedMetadata(
-            **facts,
-            counts=manifest.counts,
-            eps=self._both.eps,
-            content=content,
-            manifest=manifest,
+            **facts, counts=manifest.counts, eps=self._both.eps, content=content, manifest=manifest
         )
 
 

@@ -186,9 +186,7 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
         own = [schema.field(name).type for schema in schemas.values()]
         category = all(map(types.is_dictionary, own))
         plans[name] = ColumnPlan(
-            common.field(name).type,
-            categories={} if category else None,
-            ordered=category and own[0].ordered,
+            common.field(name).type, categories={} if category else None, ordered=category and own[0].ordered
         )
     return plans
 
