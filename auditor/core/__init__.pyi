@@ -105,6 +105,7 @@ from auditor.core.options import (
     TrainingClaim as TrainingClaim,
     UnknownSplit as UnknownSplit,
     Utility as Utility,
+    chosen as chosen,
     from_text as from_text,
 )
 from auditor.core.registry import (

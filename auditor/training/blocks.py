@@ -85,11 +85,8 @@ class Blocks:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """The coordinates of each tensor."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()]).tolist()
-        return {
-            name: slice(end - math.prod(shape), end)
-            for (name, shape), end in zip(self.shapes.items(), ends, strict=True)
-        }
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())]).tolist()
+        return dict(zip(self.shapes, itertools.starmap(slice, itertools.pairwise(ends)), strict=True))
 
     def limits(self, clipping_norm: Limits) -> Floats:
         """Return the clipping norm of each tensor, shape (tensors,).

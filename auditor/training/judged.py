@@ -154,8 +154,7 @@ def _implied(
 def _tensors(audit: Audit) -> dict[str, list[Any]]:
     """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
     blocks, (measured, draws, contribution) = audit.blocks, audit.measured
-    result: dict[str, list[Any]] = {}
-    most = audit.tensor_limits
+    rows, most = list[dict[str, Any]](), audit.tensor_limits
     for place, (name, part) in enumerate(blocks.slices.items()):
         members = blocks.tensors[place]
         ratio = math.sqrt(np.average(measured[members] ** 2))
@@ -172,9 +171,8 @@ def _tensors(audit: Audit) -> dict[str, list[Any]]:
             "at_most": None if math.isinf(most[place]) else float(most[place]),
             "contribution": float(contribution[members][both].mean()) if both.any() else None,
         }
-        for key, value in row.items():
-            result.setdefault(key, []).append(value)
-    return result
+        rows.append(row)
+    return {key: [row[key] for row in rows] for key in rows[0]}
 
 
 def _notes(audit: Audit) -> list[str]:

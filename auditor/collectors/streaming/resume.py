@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -243,7 +242,7 @@ def _words(column: Array) -> Words:
         return hashes_of(texts)
 
 
-def _content(member: Booleans, fingerprint: npt.NDArray[np.uint64] | None) -> dict[str, Words]:
+def _content(member: Booleans, fingerprint: Words | None) -> dict[str, Words]:
     """Return the names of the columns besides the losses in the tables and in the parts."""
     words = {"membership": member.astype(np.uint64)}
     return words if fingerprint is None else {**words, "features": fingerprint}

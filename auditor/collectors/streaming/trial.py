@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_outputs
-from auditor.collectors.base.records import Records, spread
+from auditor.collectors.base.records import Codes, Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, batch_results, differences
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.texts.scorer import TextScorer
@@ -209,7 +208,7 @@ def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str
     return warned
 
 
-def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
+def _of_winners(probabilities: Floats, codes: Codes) -> bool:
     """Return whether one of two classes always has the larger probability, and far fewer labels than that says.
 
     So it is with sorted probabilities, and where the probability of the predicted class is all that a server gives.
