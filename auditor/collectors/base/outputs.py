@@ -74,14 +74,10 @@ def shaped_outputs(outputs: Any, records: Records) -> Array:
     n, place = len(records), records.name
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
-    try:
+    must = f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}"
+    with validate.explained(must, reason=validate.one_line):
         raw = outputs if isinstance(outputs, Widened) else np.asarray(validate.detached(outputs))
         raw = raw.astype(np.float64) if raw.dtype.kind == "O" else raw
-    except Exception as error:
-        raise InputError(
-            f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
-            f" {validate.one_line(error)}."
-        ) from error
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{place} outputs must be numbers, got an array of type {raw.dtype}; return a probability for each"

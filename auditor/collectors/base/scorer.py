@@ -1,10 +1,9 @@
 """Scorers, which turn a batch of records into their losses; every way of collecting runs one."""
 
-import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -18,7 +17,7 @@ from auditor.collectors.base.outputs import Output, Widened, in_range, sum_toler
 from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
 from auditor.core import Attack, Attacks, AttackState, CarriedRows, Released, about, validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core.errors import InputError
 from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")
@@ -479,39 +478,3 @@ def recognised_output(
 
 
 # --- Models of others: their exceptions become one sentence ---
-
-
-def own_words(error: Exception) -> str:
-    """Return the message of an error on one line, without the places in a library's source; its class if it has none."""
-    words = re.sub(
-        r"^(\[[\d:]+\] )?\S+\.(cc|cpp|cu|h|py):\d+: |\s*Stack trace:.*", "", str(error), flags=re.DOTALL
-    )
-    return validate.one_line(Exception(words)) or type(error).__name__
-
-
-@contextmanager
-def explained(sentence: str, *, reason: Callable[[Exception], str] = own_words) -> Iterator[None]:
-    """Turn any exception of a model into one sentence that ends in its reason, and keep the cause.
-
-    Args:
-        sentence: Description of the failure: "member X must suit the model, but Net refused it".
-        reason: Function from an error to its message; default its own words, or its class if it has none.
-    """
-    try:
-        yield
-    except AuditorError:
-        raise
-    except Exception as error:
-        raise InputError(f"{sentence}: {reason(error)}.") from error
-
-
-def with_kind(error: Exception) -> str:
-    """Return the class of an error and its words, if it has any."""
-    return ": ".join(filter(None, (type(error).__name__, validate.one_line(error))))
-
-
-def is_a(model: Any, package: str, name: str) -> bool:
-    """Return whether an object's class descends from a class of that name in that package, without importing it."""
-    return any(
-        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
-    )

@@ -23,9 +23,9 @@ import numpy as np
 
 from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor, explained, is_a
+from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import Classifier, GaussianLogLoss, MultiLabel, Task
-from auditor.core import Array, InputError, validate
+from auditor.core import Array, InputError, explained, is_a, validate
 
 # --- Features in the form that an estimator was fitted on: a DataFrame with its columns by name, or a plain matrix ---
 

@@ -22,7 +22,7 @@ from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
-from auditor.core import Array, InputError, entries, import_optional
+from auditor.core import Array, InputError, entries, explained, import_optional
 
 # --- A Keras model as a predictor ---
 
@@ -64,7 +64,7 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
 
     def predict(records: Records) -> Array:
         columns = arrays(inputs, records, model=name)
-        with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
+        with explained(f"{records.name} X must suit the model, but {name} refused it"):
             features = {item: _text(array) for item, array in columns.items()}
             answer = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
         return outputs.shaped_outputs(answer, records)

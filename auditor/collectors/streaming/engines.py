@@ -19,8 +19,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from auditor.collectors.base.scorer import explained
-from auditor.core import AuditorError, InputError, import_optional, validate
+from auditor.core import AuditorError, InputError, explained, import_optional, validate
 
 
 class Work(Protocol):

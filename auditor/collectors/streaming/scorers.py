@@ -10,15 +10,7 @@ from typing import Any
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, Source, sampled
-from auditor.collectors.base.scorer import (
-    ModelScorer,
-    Predictor,
-    Scorer,
-    distinct_classes,
-    explained,
-    is_a,
-    with_kind,
-)
+from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, distinct_classes
 from auditor.collectors.base.tasks import TASKS, Task
 from auditor.collectors.models import estimators, keras, onnx, torch
 from auditor.collectors.models.carried import carried_rows
@@ -30,7 +22,7 @@ from auditor.collectors.texts.models import LongTexts, base_folder, load_languag
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import InputError, OutputPolicy, from_text, validate
+from auditor.core import InputError, OutputPolicy, explained, from_text, is_a, validate, with_kind
 
 # --- A file of a model, and the arguments to load it, also in another process ---
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.scorer import explained, is_a, with_kind
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
-from auditor.core import InputError, validate
+from auditor.core import InputError, explained, is_a, validate, with_kind
 
 _TABLE = 2  # dimensions of an array that is all the features
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base.records import Batch, Records
-from auditor.collectors.base.scorer import is_a
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import MEMORY, Booleans, InputError, MissingExtraError, errors, import_optional, validate
+from auditor.core.lazy import is_a
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 

@@ -20,12 +20,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.collectors.texts.secrets import Secret
 from auditor.core import Booleans, Floats, InputError, import_optional, shown_place, validate
+from auditor.core.validate import explained, with_kind
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base.records import Records, is_frame
-from auditor.collectors.base.scorer import explained, with_kind
-from auditor.core import Floats, InputError, LossScale, validate
+from auditor.core import Floats, InputError, LossScale, explained, validate, with_kind
 from auditor.records.labels import is_missing
 
 # --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
