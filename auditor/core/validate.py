@@ -381,19 +381,25 @@ def own_words(error: Exception) -> str:
     return one_line(Exception(words)) or type(error).__name__
 
 
+_Reason = Callable[[Exception], str]
+
+
 @contextmanager
-def explained(sentence: str, *, reason: Callable[[Exception], str] = own_words) -> Iterator[None]:
-    """Turn any exception of a model into one sentence that ends in its reason, and keep the cause.
+def explained(
+    sentence: str, *, reason: _Reason = own_words, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn an exception of a model into one sentence that ends in its reason, and keep the cause.
 
     Args:
         sentence: Description of the failure: "member X must suit the model, but Net refused it".
         reason: Function from an error to its message; default its own words, or its class if it has none.
+        kinds: Classes of the exceptions; those of this package pass.
     """
     try:
         yield
     except AuditorError:
         raise
-    except Exception as error:
+    except kinds as error:
         raise InputError(f"{sentence}: {reason(error)}.") from error
 
 
