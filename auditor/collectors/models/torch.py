@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base import scorer
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
 from auditor.collectors.base.records import Records, is_frame, listed, matrix, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor
+from auditor.collectors.base.scorer import Predictor, recognised_output
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core import Array, AuditorError, InputError, explained, import_optional, own_words
 
@@ -223,7 +222,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         kind, where = Output.LOGITS, f", the input of its last {layer}"
     else:
         values = [*map(shaped_outputs, map(partial(_values, network), answers), tried)]
-        kind, where = scorer.recognised_output(values, task=task, output=output)
+        kind, where = recognised_output(values, task=task, output=output)
     dtype = str((answers[0].logits if layer else answers[0].output).dtype).removeprefix("torch.")
     name = _name(model)
 
