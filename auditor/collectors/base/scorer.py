@@ -475,6 +475,3 @@ def recognised_output(
     if classes and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
         return Output.LOG_PROBABILITIES, ""
     return Output.LOGITS, ""
-
-
-# --- Models of others: their exceptions become one sentence ---

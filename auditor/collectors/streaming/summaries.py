@@ -57,20 +57,9 @@ from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table, tables_at
 from auditor.collectors.tables.reading import facts_of_all
-from auditor.core import (
-    SIGN_AND_EXPONENT,
-    Booleans,
-    Counted,
-    Floats,
-    InputError,
-    Integers,
-    Losses,
-    LossScale,
-    Merged,
-    validate,
-)
+from auditor.core import MEMORY, InputError, Losses, LossScale, table_content, validate, write_all
 from auditor.core.facts import Attacks, Released, attack_states, released_of
-from auditor.core.files import MEMORY, table_content, write_all
+from auditor.core.values import SIGN_AND_EXPONENT, Booleans, Counted, Floats, Integers, Merged
 from auditor.records.labels import default_units
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
