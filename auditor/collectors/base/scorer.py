@@ -16,8 +16,7 @@ from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
-from auditor.core import Attack, Attacks, AttackState, CarriedRows, Released, about, validate
-from auditor.core.errors import InputError
+from auditor.core import Attack, Attacks, AttackState, CarriedRows, InputError, Released, about, validate
 from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")
