@@ -126,6 +126,7 @@ from auditor.core.values import (
     Claim as Claim,
     Comparison as Comparison,
     Counted as Counted,
+    Density as Density,
     Estimate as Estimate,
     FittedPair as FittedPair,
     Floats as Floats,

@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core.values import (
-    Array,
-    Counted,
-    Density,
-    FittedPair,
-    Floats,
-    GoodnessOfFit,
-    KSGrid,
-    Losses,
-    weighted,
-)
+from auditor.core import Array, Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
 
 @dataclass(frozen=True)

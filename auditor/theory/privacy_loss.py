@@ -210,11 +210,11 @@ def only_a_bound(training: DPSGD) -> str:
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
     many = len(sampled) > most_kinds(fixed_size=training.fixed_size)
     if training.fixed_size and training.steps > 1 and sampled:
-        levels = ""
-        if many:
-            levels = (
-                f", and {len(sampled):,} different steps by the worse of a few levels: by several percent"
-            )
+        levels = (
+            f", and {len(sampled):,} different steps by the worse of a few levels: by several percent"
+            if many
+            else ""
+        )
         return f"Batches of a fixed size are described by a pair of laws that dominates them, which no attacker may reach{levels}."
     if many:
         return f"{len(sampled):,} different steps are described by a law that dominates theirs: by less than 1e-4 of epsilon where they are alike, by several percent, at a very small delta up to a fifth, where noise and rates differ widely."

@@ -154,7 +154,8 @@ def _implied(
 def _tensors(audit: Audit) -> dict[str, list[Any]]:
     """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
     blocks, (measured, draws, contribution) = audit.blocks, audit.measured
-    rows, most = list[dict[str, Any]](), audit.tensor_limits
+    rows: list[dict[str, Any]] = []
+    most = audit.tensor_limits
     for place, (name, part) in enumerate(blocks.slices.items()):
         members = blocks.tensors[place]
         ratio = math.sqrt(np.average(measured[members] ** 2))

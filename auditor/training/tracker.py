@@ -392,7 +392,8 @@ class ModelSteps(_Steps, ABC):
             records = self._completions.completed(features[part])
             gradients = np.zeros((0, count, parameters))
             if len(records):
-                flat, each = records.reshape(-1, *records.shape[2:]), np.repeat(labels[part], count, axis=0)
+                flat = records.reshape(-1, *records.shape[2:])
+                each = np.repeat(labels[part], count, axis=0)
                 with validate.explained(_IMPOSSIBLE, reason=validate.one_line, kinds=self._failures):
                     gradients = np.asarray(self._gradients(flat, each), dtype=np.float64)
             self._add(gradients.reshape(-1, count, parameters))
