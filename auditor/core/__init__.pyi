@@ -46,7 +46,7 @@ from auditor.core.files import (
     write_all as write_all,
     writing as writing,
 )
-from auditor.core.lazy import docstring as docstring, is_a as is_a
+from auditor.core.lazy import docstring as docstring
 from auditor.core.numbers import (
     BRIEF as BRIEF,
     COMMAND as COMMAND,
@@ -117,7 +117,12 @@ from auditor.core.registry import (
     Unit as Unit,
     entries as entries,
 )
-from auditor.core.validate import explained as explained, own_words as own_words, with_kind as with_kind
+from auditor.core.validate import (
+    explained as explained,
+    is_a as is_a,
+    own_words as own_words,
+    with_kind as with_kind,
+)
 from auditor.core.values import (
     SIGN_AND_EXPONENT as SIGN_AND_EXPONENT,
     Array as Array,

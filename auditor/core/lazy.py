@@ -89,10 +89,3 @@ def _in_source(module: str) -> dict[str, str]:
         return {}
     kinds = (ast.ClassDef, ast.FunctionDef)
     return {node.name: ast.get_docstring(node) or "" for node in tree.body if isinstance(node, kinds)}
-
-
-def is_a(model: Any, package: str, name: str) -> bool:
-    """Return whether an object's class descends from a class of that name in that package, without importing it."""
-    return any(
-        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
-    )

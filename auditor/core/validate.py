@@ -146,6 +146,13 @@ def _public(kind: type) -> str:
     return f"{home.__name__ if home else kind.__module__}.{kind.__name__}"
 
 
+def is_a(model: Any, package: str, name: str) -> bool:
+    """Return whether an object's class descends from a class of that name in that package, without importing it."""
+    return any(
+        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
+    )
+
+
 def one_of(name: str, value: object, options: Iterable[str]) -> str:
     """Return a value that is one of the options, or name the nearest."""
     listed = list(options)

@@ -13,7 +13,6 @@ from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import MEMORY, Booleans, InputError, MissingExtraError, errors, import_optional, validate
-from auditor.core.lazy import is_a
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 
@@ -83,13 +82,13 @@ def _in_memory(data: Any, name: str) -> sources.Table:
     kind = type(data).__module__.split(".")[0]
     if kind == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         return arrays.FrameTable(data, place=name)
-    if is_a(data, "polars", "LazyFrame"):
+    if validate.is_a(data, "polars", "LazyFrame"):
         data = data.collect(engine="streaming")
     if kind == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
         data, kind = data.to_arrow(), "pyarrow"
-    if is_a(data, "datasets", "Dataset"):
+    if validate.is_a(data, "datasets", "Dataset"):
         data, kind = data.with_format("arrow")[:], "pyarrow"
-    stream = hasattr(data, "__arrow_c_stream__") and not is_a(data, "pyarrow", "Table")
+    stream = hasattr(data, "__arrow_c_stream__") and not validate.is_a(data, "pyarrow", "Table")
     if stream or (kind == "pyarrow" and hasattr(data, "schema")):
         import pyarrow as pa
 
