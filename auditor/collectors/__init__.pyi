@@ -32,10 +32,7 @@ from auditor.collectors.tables.reading import (
     read_schedule as read_schedule,
 )
 from auditor.collectors.texts.endpoints import CompletionsEndpoint as CompletionsEndpoint
-from auditor.collectors.texts.models import (
-    LongTexts as LongTexts,
-    load_language_model as load_language_model,
-)
+from auditor.collectors.texts.models import LongTexts as LongTexts, load_language_model as load_language_model
 from auditor.collectors.texts.scorer import text_scorer as text_scorer
 from auditor.collectors.texts.scores import (
     MeanTokenLoss as MeanTokenLoss,

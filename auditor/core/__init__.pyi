@@ -4,17 +4,24 @@ from auditor.core.errors import (
     InputError as InputError,
     MissingExtraError as MissingExtraError,
     OutputError as OutputError,
+    UntrustedError as UntrustedError,
     import_optional as import_optional,
     shown_place as shown_place,
     without_credentials as without_credentials,
 )
 from auditor.core.facts import (
+    FEWEST_IN_LEAF as FEWEST_IN_LEAF,
     Attack as Attack,
+    Attacks as Attacks,
     AttackState as AttackState,
     Basis as Basis,
+    Carried as Carried,
+    CarriedRows as CarriedRows,
     Decision as Decision,
+    Released as Released,
     Severity as Severity,
     all_attacks as all_attacks,
+    attack_states as attack_states,
 )
 from auditor.core.fields import (
     Confidence as Confidence,
@@ -27,13 +34,17 @@ from auditor.core.fields import (
     Rate as Rate,
 )
 from auditor.core.files import (
+    MEMORY as MEMORY,
     check_writable as check_writable,
     drafts as drafts,
     read_bytes as read_bytes,
     saved as saved,
     table_content as table_content,
+    take as take,
+    temporary as temporary,
     whole as whole,
     write_all as write_all,
+    writing as writing,
 )
 from auditor.core.lazy import docstring as docstring
 from auditor.core.numbers import (
@@ -46,6 +57,7 @@ from auditor.core.numbers import (
     clean as clean,
     count as count,
     distinct as distinct,
+    enough_digits as enough_digits,
     number as number,
     percent as percent,
     plain as plain,
@@ -72,6 +84,7 @@ from auditor.core.options import (
     Melded as Melded,
     MembershipSplit as MembershipSplit,
     Mixture as Mixture,
+    Named as Named,
     OnePerPerson as OnePerPerson,
     OneRunTest as OneRunTest,
     Phase as Phase,
@@ -92,6 +105,7 @@ from auditor.core.options import (
     TrainingClaim as TrainingClaim,
     UnknownSplit as UnknownSplit,
     Utility as Utility,
+    chosen as chosen,
     from_text as from_text,
 )
 from auditor.core.registry import (
@@ -103,17 +117,30 @@ from auditor.core.registry import (
     Unit as Unit,
     entries as entries,
 )
+from auditor.core.validate import (
+    explained as explained,
+    is_a as is_a,
+    own_words as own_words,
+    with_kind as with_kind,
+)
 from auditor.core.values import (
+    SIGN_AND_EXPONENT as SIGN_AND_EXPONENT,
+    Array as Array,
+    Booleans as Booleans,
     Check as Check,
     Claim as Claim,
     Comparison as Comparison,
+    Counted as Counted,
+    Density as Density,
     Estimate as Estimate,
     FittedPair as FittedPair,
     Floats as Floats,
     GoodnessOfFit as GoodnessOfFit,
+    Integers as Integers,
     KSGrid as KSGrid,
     Losses as Losses,
     LossScale as LossScale,
+    Merged as Merged,
     OutputPolicy as OutputPolicy,
     PerGroup as PerGroup,
     Status as Status,

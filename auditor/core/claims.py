@@ -165,11 +165,10 @@ class DPSGD:
             if sampling is not None:
                 raise InputError("sampling is taken from data_loader, got both; leave one of them out.")
             sampling = PoissonSampling() if adapters.draws_coins(data_loader) else ShuffledBatches()
-        drawn = sampling or PoissonSampling()
         return cls(
             *adapters.by_step(history),
             clipping_norm=clipping_norm,
-            sampling=drawn,
+            sampling=sampling or PoissonSampling(),
             unit=PrivacyUnit.named(unit),
         )
 

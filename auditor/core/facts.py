@@ -112,10 +112,8 @@ def all_attacks(attacks: Attacks) -> dict[str, str]:
     The attack by the loss was run if no other was: a search of the file needs no losses, and chances of extraction are losses
     too. Attacks on the answers of a model are not applicable to a synthetic table.
     """
-    run = {name for name, state in attacks.items() if state == AttackState.RUN} - {
-        Attack.FILE,
-        Attack.EXTRACTION,
-    }
+    run = {name for name, state in attacks.items() if state == AttackState.RUN}
+    run -= {Attack.FILE, Attack.EXTRACTION}
     others = dict.fromkeys(_OF_ANSWERS, AttackState.NOT_APPLICABLE) if Attack.SYNTHETIC in run else {}
     states = {**others, **({} if run else {Attack.LOSS: AttackState.RUN}), **attacks}
     return {str(name): str(states.get(name, AttackState.NOT_RUN)) for name in Attack}

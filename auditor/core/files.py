@@ -39,7 +39,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     """
     draft = folder / f"{_DRAFT}{uuid.uuid4().hex}"  # which `drafts` finds if this process is killed
     try:
-        with _writing(path):
+        with writing(path):
             yield draft
             _synced(draft)
             _put(draft, path)
@@ -49,7 +49,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turn an error of the system into one sentence, with its cause."""
     try:
         yield
@@ -234,7 +234,7 @@ def write_folder(path: Path, texts: dict[str, str]) -> None:
         OutputError: The path cannot be written.
     """
     target = _resolved(path)
-    with _writing(path), scratch(target.parent) as beside:
+    with writing(path), scratch(target.parent) as beside:
         new = beside / "new"
         new.mkdir()
         for name, text in texts.items():

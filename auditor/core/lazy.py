@@ -64,8 +64,7 @@ def _offered(room: str) -> Collection[str]:
     spec = find_spec(room)
     if spec is None or spec.submodule_search_locations is None:
         return ()
-    names: Collection[str] = getattr(importlib.import_module(room), "__all__", ())
-    return names
+    return tuple(getattr(importlib.import_module(room), "__all__", ()))
 
 
 _NO_DOCSTRINGS = 2  # python -OO

@@ -513,10 +513,7 @@ UNITS: dict[str, Callable[..., Persons]] = {
     "each": partial(EachRecord, "mean"),
     **{by: partial(OnePerPerson, by) for by in ("mean", "min", "max")},
 }
-ONE_RUN_TESTS: dict[str, Callable[..., OneRunTest]] = {
-    "f-dp": FDP,
-    "any-guesses": AnyGuesses,
-}
+ONE_RUN_TESTS: dict[str, Callable[..., OneRunTest]] = {"f-dp": FDP, "any-guesses": AnyGuesses}
 TOGETHER: dict[str, Callable[..., IndependentRuns]] = {"independent-runs": IndependentRuns}
 
 

@@ -9,13 +9,14 @@ import re
 import reprlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core.errors import InputError
+from auditor.core.errors import AuditorError, InputError
 from auditor.core.numbers import LEAST_SHOWN
 
 _Floats = npt.NDArray[np.float64]
@@ -143,6 +144,13 @@ def _public(kind: type) -> str:
     rooms = [top, *(getattr(top, name) for name in dir(top) if name not in top.__all__)]
     home = next((room for room in rooms if kind.__name__ in getattr(room, "__all__", ())), None)
     return f"{home.__name__ if home else kind.__module__}.{kind.__name__}"
+
+
+def is_a(model: Any, package: str, name: str) -> bool:
+    """Return whether an object's class descends from a class of that name in that package, without importing it."""
+    return any(
+        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
+    )
 
 
 def one_of(name: str, value: object, options: Iterable[str]) -> str:
@@ -370,6 +378,41 @@ def one_line(error: Exception, *, longest: int = 300) -> str:
     """Return the message of an exception, on one printable line and without the full stop."""
     words = " ".join(str(error).split())[:longest].rstrip(".")
     return "".join(sign if sign.isprintable() else "?" for sign in words)
+
+
+def own_words(error: Exception) -> str:
+    """Return the message of an error on one line, without the places in a library's source; its class if it has none."""
+    words = re.sub(
+        r"^(\[[\d:]+\] )?\S+\.(cc|cpp|cu|h|py):\d+: |\s*Stack trace:.*", "", str(error), flags=re.DOTALL
+    )
+    return one_line(Exception(words)) or type(error).__name__
+
+
+_Reason = Callable[[Exception], str]
+
+
+@contextmanager
+def explained(
+    sentence: str, *, reason: _Reason = own_words, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn an exception of a model into one sentence that ends in its reason, and keep the cause.
+
+    Args:
+        sentence: Description of the failure: "member X must suit the model, but Net refused it".
+        reason: Function from an error to its message; default its own words, or its class if it has none.
+        kinds: Classes of the exceptions; those of this package pass.
+    """
+    try:
+        yield
+    except AuditorError:
+        raise
+    except kinds as error:
+        raise InputError(f"{sentence}: {reason(error)}.") from error
+
+
+def with_kind(error: Exception) -> str:
+    """Return the class of an error and its words, if it has any."""
+    return ": ".join(filter(None, (type(error).__name__, one_line(error))))
 
 
 # --- Size limits of results: pages of read results open, and no audit makes a result that reading would refuse ---

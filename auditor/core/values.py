@@ -326,7 +326,8 @@ class Losses:
                     f"{side} correct must be true or false for each record, got other values of type {column.dtype}."
                 )
         vars(self).update(scale=LossScale.named(self.scale), attacks=attack_states(self.attacks))
-        vars(self)["saturated"] = self._counts()
+        counts = validate.pair("saturated", self.saturated, of=" of counts")
+        vars(self)["saturated"] = tuple(validate.at_least("saturated", item, least=0) for item in counts)
         for name in ("history", "notes"):
             lines: Any = getattr(self, name)
             vars(self)[name] = (lines,) if isinstance(lines, str) else tuple(lines)
@@ -337,11 +338,6 @@ class Losses:
         having = f", with {', '.join(columns)}" if columns else ""
         counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
         return f"Losses({counts}, scale {self.scale}{having})"
-
-    def _counts(self) -> tuple[int, int]:
-        counts = validate.pair("saturated", self.saturated, of=" of counts")
-        member, nonmember = (validate.at_least("saturated", item, least=0) for item in counts)
-        return member, nonmember
 
     def _pair(self, name: str, sides: tuple[Any, Any], checked: Callable[..., Any], of: str = "") -> PerGroup:
         """Return one value for each record, of a label or of losses under a policy."""

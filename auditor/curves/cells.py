@@ -7,12 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.core import LEAST_SHOWN, FittedPair, Floats, Losses, weighted
+from auditor.core import LEAST_SHOWN, Array, FittedPair, Floats, Integers, Losses, weighted
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
-
-_Integers = npt.NDArray[np.int64]
 
 LEAST = LEAST_SHOWN  # records of a group in a cell that holds any of it
 FEWEST = 100  # records of each group from which on a distribution is shown
@@ -37,8 +34,8 @@ class Partition:
     """
 
     cuts: Floats
-    member: _Integers
-    nonmember: _Integers
+    member: Integers
+    nonmember: Integers
 
     @classmethod
     def of(cls, losses: Losses) -> "Partition | None":
@@ -68,7 +65,7 @@ class Partition:
         return cls(offered[chosen], member, nonmember)
 
     @cached_property
-    def rounded(self) -> tuple[_Integers, _Integers]:
+    def rounded(self) -> tuple[Integers, Integers]:
         """The counts of the cells, from numbers below each cut that are rounded to 5; those of a group sum to its size."""
         result = []
         for counts in (self.member, self.nonmember):
@@ -77,7 +74,7 @@ class Partition:
         return result[0], result[1]
 
     @property
-    def limits(self) -> tuple[tuple[_Integers, _Integers], tuple[_Integers, _Integers]]:
+    def limits(self) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers]]:
         """The fewest and the most members, and non-members, below each cut that the rounded counts leave open."""
         below = (counts.cumsum()[:-1] for counts in self.rounded)
         sizes, open_ = (self.member.sum(), self.nonmember.sum()), STEP // 2
@@ -98,7 +95,7 @@ class Partition:
         """Return the cut that lies nearest to a loss."""
         return float(self.cuts[np.argmin(np.abs(self.cuts - loss))])
 
-    def at_ranks(self, ranks: Floats) -> tuple[_Integers, _Integers]:
+    def at_ranks(self, ranks: Floats) -> tuple[Integers, Integers]:
         """Return the rounded numbers of members and non-members below the cuts that are nearest to these ranks, and at the end."""
         member, nonmember = (counts.cumsum() for counts in self.rounded)
         total = (member + nonmember)[:-1]
@@ -161,7 +158,7 @@ def few_decide(fitted: FittedPair, losses: Losses) -> bool:
     )
 
 
-def apart(below: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> list[int]:
+def apart(below: Array, sizes: Array) -> list[int]:
     """Return the cuts to keep, so that each group has 0 or at least 10 records between two of them and beyond the last.
 
     Args:
@@ -182,7 +179,7 @@ def apart(below: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> list[int]:
     return chosen
 
 
-def _enough(counts: npt.NDArray[Any]) -> bool:
+def _enough(counts: Array) -> bool:
     return bool(((counts == 0) | (counts >= LEAST)).all() and counts.any())
 
 

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from auditor.core.values import Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
+from auditor.core import Array, Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Gaussian:
         return rng.normal(self.mean, self.sd, size)
 
 
-def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gaussian:
+def fit_gaussian(values: Floats, weights: Array | None = None) -> Gaussian:
     """Fit a normal by maximum likelihood and keep the sample's skewness and kurtosis.
 
     Args:

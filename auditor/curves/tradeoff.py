@@ -11,9 +11,7 @@ from typing import NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import FittedPair, Floats, InputError, Losses, validate, weighted
-
-_Counts1D = npt.NDArray[np.int64]
+from auditor.core import FittedPair, Floats, InputError, Integers, Losses, validate, weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +31,10 @@ class ThresholdCounts:
     """
 
     thresholds: Floats
-    fp_below: _Counts1D
-    fp_upto: _Counts1D
-    tp_below: _Counts1D
-    tp_upto: _Counts1D
+    fp_below: Integers
+    fp_upto: Integers
+    tp_below: Integers
+    tp_upto: Integers
     n_member: int
     n_nonmember: int
 
@@ -64,7 +62,7 @@ def count(losses: Losses) -> ThresholdCounts:
     )
 
 
-def distinct(ordered: Floats) -> tuple[Floats, _Counts1D]:
+def distinct(ordered: Floats) -> tuple[Floats, Integers]:
     """Return the different values of an ascending group, and how many records lie below each of them, and in all.
 
     >>> [part.tolist() for part in distinct(np.array([1.0, 1.0, 3.0]))]
@@ -262,7 +260,7 @@ class TradeoffCurve:
     @overload
     def delta_at(self, epsilon: float) -> float: ...
     @overload
-    def delta_at(self, epsilon: npt.NDArray[np.float64] | list[float]) -> Floats: ...
+    def delta_at(self, epsilon: Floats | list[float]) -> Floats: ...
     def delta_at(self, epsilon: npt.ArrayLike) -> float | Floats:
         """Return the smallest delta whose (epsilon, delta) curve lies above this one, or the privacy profile at several.
 

@@ -8,17 +8,13 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.core.errors import InputError
-from auditor.core.fields import Count, Finite, Must, NotNegative, Number, Rate
-from auditor.core.numbers import as_stated, enough_digits
-from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
+from auditor.core import Count, Finite, InputError, Must, NotNegative, Number, Rate, as_stated, enough_digits
+from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Integers, Losses
 from auditor.curves.cells import Partition
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
 from auditor.curves.transforms import published
 
-_Integers = npt.NDArray[np.int64]
 _HALF = 0.5
 _BINS = 60
 _QUANTILES = 99
@@ -205,7 +201,7 @@ def _transformed(values: Floats, ends: Floats) -> Floats:
 
 def _with_fits(
     edges: Floats,
-    counts: tuple[_Integers, _Integers],
+    counts: tuple[Integers, Integers],
     pair: FittedPair,
     quantiles: dict[str, tuple[float, ...]],
     cuts: Floats | None = None,
@@ -222,7 +218,7 @@ def _with_fits(
     )
 
 
-def _whole(counts: _Integers) -> tuple[int, ...]:
+def _whole(counts: Integers) -> tuple[int, ...]:
     return tuple(counts.tolist())
 
 
@@ -232,7 +228,7 @@ def _ascending(values: Sequence[float]) -> bool:
 
 def _binned(
     member: Floats, nonmember: Floats, *, share: float = 0.0
-) -> tuple[Floats, tuple[_Integers, _Integers]]:
+) -> tuple[Floats, tuple[Integers, Integers]]:
     def at(ordered: Floats, quantile: float) -> float:
         return float(ordered[round(quantile * (ordered.size - 1))])
 

@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Array, Booleans, Floats, Integers, Losses, PerGroup
-from auditor.core.verb import alike
+from auditor.core import Array, Booleans, Floats, InputError, Integers, Losses, PerGroup, alike, validate
 from auditor.records.labels import is_missing
 
 
@@ -406,8 +403,7 @@ def fingerprints(features: Features) -> PerGroup:
     >>> (hashes.member[:, None] == hashes.nonmember).tolist()
     [[False, False], [True, False]]
     """
-    member, nonmember = features.tables
-    return PerGroup(_rows("member", member), _rows("nonmember", nonmember))
+    return PerGroup(*map(_rows, PerGroup._fields, features.tables))
 
 
 def hashes_of(values: Any) -> npt.NDArray[np.uint64]:

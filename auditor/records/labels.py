@@ -9,10 +9,19 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from auditor.core import options, validate
+from auditor.core import (
+    Array,
+    Booleans,
+    Floats,
+    Integers,
+    Losses,
+    OutputPolicy,
+    PerGroup,
+    about,
+    options,
+    validate,
+)
 from auditor.core.errors import InputError
-from auditor.core.numbers import about
-from auditor.core.values import Array, Booleans, Floats, Integers, Losses, OutputPolicy, PerGroup
 
 # --- Labels of records (ids, groups, people), compared by content rather than by type ---
 #

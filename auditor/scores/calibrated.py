@@ -9,10 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.facts import Attack
-from auditor.core.options import FixedThreshold
+from auditor.core import Attack, FixedThreshold, InputError, validate
 from auditor.core.values import Array, Booleans, Floats, Integers, Losses, LossScale, PerGroup
 from auditor.curves.transforms import Transform, log_odds_of_cross_entropy
 from auditor.records.labels import text

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import Array, Booleans, Floats, InputError, Integers, Losses, PerGroup, validate
 from auditor.core.facts import Attack, AttackState, Released, SyntheticTable
-from auditor.core.values import Booleans, Floats, Integers, Losses, PerGroup
 from auditor.records import features
 from auditor.scores.references import Population, require_comparable, scored
 
@@ -134,7 +132,7 @@ class _Column:
         cost: Of each category; two that differ are the sum of their costs apart. None for ranks.
     """
 
-    values: npt.NDArray[Any]
+    values: Array
     cost: Floats | None = None
 
 
@@ -223,7 +221,7 @@ class _Search:
 
         widths = [1 if column.cost is None else min(column.cost.size, _DENSE) for column in self._columns]
         points = np.zeros((rows.size, sum(widths) + 1), dtype=np.float32)
-        rare = [sparse.csr_array((rows.size, 1), dtype=np.float32)]
+        rare: list[Any] = [sparse.csr_array((rows.size, 1), dtype=np.float32)]
         for column, width, end in zip(self._columns, widths, np.cumsum(widths), strict=True):
             values = column.values[rows]
             if column.cost is None:

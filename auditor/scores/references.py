@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.facts import Attack, AttackState
+from auditor.core import Attack, AttackState, InputError, alike, validate
 from auditor.core.values import Array, Booleans, Floats, Integers, Losses, LossScale, PerGroup
-from auditor.core.verb import alike
 from auditor.records.features import pooled, ranks_of, table_of
 from auditor.records.labels import codes
 

@@ -18,9 +18,7 @@ function of the noisy sums is covered by the claim, and the level of the test do
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import DPSGD, Adjacency, validate
-from auditor.core.errors import InputError
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Adjacency, Floats, InputError, validate
 
 
 def step_likelihood_ratio(

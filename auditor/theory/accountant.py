@@ -9,11 +9,8 @@ from typing import cast, get_args
 
 import numpy as np
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import as_stated
+from auditor.core import Claim, Floats, InputError, as_stated, validate
 from auditor.core.options import DPSGD, Adjacency, PrivacyUnit, StatedClaim, StatedCurve, TrainingClaim
-from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair, as_accounted, gaussian_epsilon, unsampled_mu

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, logsumexp
 
-from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, as_stated, validate
-from auditor.core.values import Integers
+from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, Integers, as_stated, validate
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import as_accounted

@@ -12,7 +12,6 @@ from scipy.special import erfc
 
 from auditor.core import DPSGD, Adjacency, Claim, Floats, number, validate
 from auditor.theory import gaussian
-from auditor.theory.gaussian import StepPair
 
 # --- The two forms, and the Bayes security of a training run by each ---
 
@@ -110,8 +109,8 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
 
 
-def _pair(training: DPSGD) -> StepPair:
-    return StepPair.of(training, Adjacency.REPLACE_ONE)
+def _pair(training: DPSGD) -> gaussian.StepPair:
+    return gaussian.StepPair.of(training, Adjacency.REPLACE_ONE)
 
 
 # --- The Gaussian comparison behind them: one number, (mu/2)^2, adds up over steps ---
@@ -121,7 +120,7 @@ def _pair(training: DPSGD) -> StepPair:
 # published one, and sinh(1/s^2) the matched second moment of one step's log-ratio.
 
 
-def log_half_matched(noise: Floats, rate: Floats, steps: Floats, *, pair: StepPair) -> float:
+def log_half_matched(noise: Floats, rate: Floats, steps: Floats, *, pair: gaussian.StepPair) -> float:
     """Return log(mu / 2) by the matched second moment of these kinds of step; added records are for first guesses."""
     return _log_half(rate, steps, gaussian.log_variance(noise, pair) - math.log(4))
 

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from auditor.core import validate
-from auditor.core.numbers import as_stated
-from auditor.core.options import DPSGD, Adjacency
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Adjacency, Claim, Floats, as_stated, validate
 from auditor.theory import gaussian
 from auditor.theory.accountant import EXACT, epsilon
 from auditor.theory.renyi import renyi_epsilon

@@ -13,10 +13,7 @@ import numpy.typing as npt
 import scipy
 from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, Adjacency, ShuffledBatches
-from auditor.core.values import Claim, Floats
+from auditor.core import DPSGD, Adjacency, Claim, Floats, InputError, ShuffledBatches, validate
 from auditor.curves.tradeoff import TradeoffCurve
 
 _P = ParamSpec("_P")

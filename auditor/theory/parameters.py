@@ -12,11 +12,8 @@ import numpy as np
 import scipy
 from scipy.special import erfcinv, ndtri
 
-from auditor.core import options, validate
-from auditor.core.errors import InputError
+from auditor.core import DPSGD, Adjacency, Claim, InputError, PoissonSampling, Sampling, options, validate
 from auditor.core.numbers import as_stated, count, enough_digits, number, rounded
-from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
-from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
 from auditor.theory.accountant import epsilon
 from auditor.theory.gaussian import StepPair, columns, gaussian_mu
@@ -447,8 +444,7 @@ def steps_for(
 
 def _chosen(target: _Target | str) -> _Target:
     """Return the target, also one that a text names."""
-    result: _Target = options.chosen("target", target, TARGETS)
-    return result
+    return cast("_Target", options.chosen("target", target, TARGETS))
 
 
 def _base(target: _Target, noise: Any, rate: Any, steps: int | None, sampling: Sampling) -> DPSGD:

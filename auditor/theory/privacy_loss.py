@@ -15,10 +15,7 @@ import numpy.typing as npt
 import scipy
 from scipy.special import ndtr
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, Adjacency, Phase
-from auditor.core.values import Floats
+from auditor.core import DPSGD, Adjacency, Floats, InputError, Integers, Phase, validate
 from auditor.theory import gaussian
 from auditor.theory.inversion import Line, invert
 from auditor.theory.schedules import Mixed, merged, most_kinds, rounded
@@ -359,9 +356,8 @@ class _ComposedLaw(PrivacyLoss):
 
     steps: Steps
     mu: float
-    beside: "_ComposedLaw | None" = (
-        None  # a law above the run's too, from levels, for where this one is not close
-    )
+    # A law above the run's too, from levels, for where this one is not close.
+    beside: "_ComposedLaw | None" = None
     _masses: dict[tuple[float, bool], float] = field(default_factory=dict, repr=False)
     _lines: dict[tuple[int, float, bool], Line] = field(default_factory=dict, repr=False)
 
@@ -456,7 +452,7 @@ class _ComposedLaw(PrivacyLoss):
         k = _ORDERS[index]
         return self._log_mass(k, backward=backward) + (k - 1) * math.log(k - 1) - k * math.log(k)
 
-    def _best(self, epsilon: Floats, *, backward: bool) -> npt.NDArray[np.int64]:
+    def _best(self, epsilon: Floats, *, backward: bool) -> Integers:
         """Return the order at which the integrand is lowest, for each epsilon: the higher, the larger epsilon."""
         ends = float(epsilon.min()), float(epsilon.max())
         least, most = (self._lowest(value, backward=backward) for value in ends)

@@ -7,11 +7,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 import numpy as np
 
-from auditor.core import validate
+from auditor.core import DPSGD, Adjacency, Claim, StatedClaim, StatedCurve, TrainingClaim, number, validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import number
-from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
-from auditor.core.values import Claim
 from auditor.theory import attackers
 from auditor.theory.accountant import claimed_curve, delta_of, epsilon, implied, of_records, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
@@ -175,10 +172,8 @@ def in_words(
     success = next(claim for metric, claim in by_metric.items() if metric.startswith("success_rate"))
     about, which = "one record that is", _WHICH[relation]
     if records is not None:
-        about, which = (
-            f"one person, whose up to {records:,} records are all",
-            which.removesuffix(" by another"),
-        )
+        about = f"one person, whose up to {records:,} records are all"
+        which = which.removesuffix(" by another")
     sentences = [
         f"About {about} {which}, and an attacker who sees every iterate of the training.",
         odds_in_words(by_metric["advantage"]),

@@ -28,13 +28,10 @@ or the work on an integral that hardly falls leaves more than the rounding does:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.core.options import Phase
-from auditor.core.values import Floats
+from auditor.core import Array, Floats, Phase
 from auditor.theory.gaussian import StepPair
 from auditor.theory.steps import Exponentials, Steps, together
 
@@ -57,8 +54,8 @@ class Mixed(Steps):
     """
 
     levels: Steps
-    worse: npt.NDArray[Any]
-    better: npt.NDArray[Any]
+    worse: Array
+    better: Array
     share: Floats
     spread: Floats
     least: Steps

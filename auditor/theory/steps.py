@@ -44,8 +44,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, logsumexp
 
-from auditor.core.options import Phase
-from auditor.core.values import Floats
+from auditor.core import Floats, Phase
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair
 

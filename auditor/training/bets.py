@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.core.values import Floats
+from auditor.core.values import Booleans, Floats
 
 _SLOPES = np.array([0.0, 0.7, 1.5])  # s over mu; s is at most the next number
 _STEEPEST = 4.0
@@ -103,9 +103,7 @@ class StepBets:
         self._noise: float | None = None  # of the step for which the slacks are computed
         self._before: Any = None
 
-    def add(
-        self, scores: Floats, coins: npt.NDArray[np.bool_], *, noise: float, shares: Floats | None = None
-    ) -> None:
+    def add(self, scores: Floats, coins: Booleans, *, noise: float, shares: Floats | None = None) -> None:
         """Settle the bets on one step.
 
         Args:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import Floats, InputError
+from auditor.core import Booleans, Floats, InputError
 
 Shapes = Mapping[str, tuple[int, ...]]
 Limits = float | Mapping[str, float]  # one clipping norm, or one for each tensor
@@ -85,11 +85,8 @@ class Blocks:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """The coordinates of each tensor."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()]).tolist()
-        return {
-            name: slice(end - math.prod(shape), end)
-            for (name, shape), end in zip(self.shapes.items(), ends, strict=True)
-        }
+        ends = np.cumsum([0, *map(math.prod, self.shapes.values())]).tolist()
+        return dict(zip(self.shapes, itertools.starmap(slice, itertools.pairwise(ends)), strict=True))
 
     def limits(self, clipping_norm: Limits) -> Floats:
         """Return the clipping norm of each tensor, shape (tensors,).
@@ -109,7 +106,7 @@ class Blocks:
         return result
 
     @cached_property
-    def _inside(self) -> npt.NDArray[np.bool_]:
+    def _inside(self) -> Booleans:
         """Whether a canary has a block in a tensor; shape (tensors, m)."""
         result = np.zeros((len(self.shapes), self.canaries), dtype=bool)
         for place, part in enumerate(self.slices.values()):

@@ -68,7 +68,7 @@ def _compared(audit: Audit, tensors: dict[str, list[Any]]) -> tuple[Comparison, 
     blunt = bool(added) and max(added) < _LEAST and audit.steps >= _ENOUGH
     result = [
         _comparison(
-            Claim("noise_multiplier", None if varies else audit.largest_noise, **_AS_STATED),
+            _stated("noise_multiplier", None if varies else audit.largest_noise),
             _reason(audit, tensors, blunt=blunt),
             audit.log_evidence,
             refuted=audit.noise_refuted,
@@ -76,28 +76,19 @@ def _compared(audit: Audit, tensors: dict[str, list[Any]]) -> tuple[Comparison, 
         )
     ]
     if audit.sampler is not None:
-        rate = Claim("sampling_rate", audit.sampler.rate, **_AS_STATED)
+        rate = _stated("sampling_rate", audit.sampler.rate)
         words = _SAMPLER[audit.sampler_refuted].format(percent(1 - audit.shares[1], toward="down"))
         row = _comparison(rate, words, audit.sampler.most, refuted=audit.sampler_refuted)
         result.insert(0 if audit.sampler_refuted and not audit.noise_refuted else 1, row)
     return tuple(result)
 
 
-_AS_STATED: dict[str, Any] = {
-    "delta": None,
-    "adjacency": Adjacency.ADD_REMOVE,
-    "method": "as stated",
-    "proven": True,
-}
+def _stated(metric: str, value: float | None) -> Claim:
+    return Claim(metric, value, None, Adjacency.ADD_REMOVE, "as stated", proven=True)
 
 
 def _comparison(
-    claim: Claim,
-    reason: str,
-    log_evidence: float,
-    *,
-    refuted: bool,
-    otherwise: Verdict = Verdict.NOT_REFUTED,
+    claim: Claim, reason: str, log_evidence: float, *, refuted: bool, otherwise: Verdict = Verdict.NOT_REFUTED
 ) -> Comparison:
     evidence = math.exp(min(log_evidence, 700.0))
     verdict = Verdict.REFUTED if refuted else otherwise
@@ -163,7 +154,7 @@ def _implied(
 def _tensors(audit: Audit) -> dict[str, list[Any]]:
     """Return the measurements of each parameter tensor: noise over claim with interval and limit, and a canary's contribution."""
     blocks, (measured, draws, contribution) = audit.blocks, audit.measured
-    result: dict[str, list[Any]] = {}
+    rows: list[dict[str, Any]] = []
     most = audit.tensor_limits
     for place, (name, part) in enumerate(blocks.slices.items()):
         members = blocks.tensors[place]
@@ -181,9 +172,8 @@ def _tensors(audit: Audit) -> dict[str, list[Any]]:
             "at_most": None if math.isinf(most[place]) else float(most[place]),
             "contribution": float(contribution[members][both].mean()) if both.any() else None,
         }
-        for key, value in row.items():
-            result.setdefault(key, []).append(value)
-    return result
+        rows.append(row)
+    return {key: [row[key] for row in rows] for key in rows[0]}
 
 
 def _notes(audit: Audit) -> list[str]:

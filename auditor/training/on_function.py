@@ -13,9 +13,8 @@ from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.step_audit import Options, StepAudit
 from auditor.training.watch import Watch
 
-Step = Callable[
-    [Floats], npt.ArrayLike
-]  # from per-example gradients (n, d) to their noised or exact sum (d,)
+# From per-example gradients (n, d) to their noised or exact sum (d,).
+Step = Callable[[Floats], npt.ArrayLike]
 _LEAST = 0.5  # of the clipping norm, that a canary above it adds to a sum of clipped gradients
 _ROUNDING = 1e-3  # of the clipping norm, in single precision
 

@@ -15,11 +15,7 @@ from auditor.training.watch import Watch
 _OF_CLIPPING = ("l2_clip_norm", "rescale_to_unit_norm", "normalize_by", "nan_safe", "dtype")
 
 
-def jax_privacy(
-    *,
-    claim: DPSGD | float,
-    **options: Unpack[Options],
-) -> "JaxWatch":
+def jax_privacy(*, claim: DPSGD | float, **options: Unpack[Options]) -> "JaxWatch":
     """Watch a training by JAX Privacy: its noise, its clipping, and the parameters that both cover.
 
     Two lines of the training change::

@@ -21,12 +21,7 @@ _REFUSED = {
 
 
 def opacus(
-    optimizer: Any,
-    *,
-    claim: DPSGD | float,
-    loader: Any = None,
-    model: Any = None,
-    **options: Unpack[Options],
+    optimizer: Any, *, claim: DPSGD | float, loader: Any = None, model: Any = None, **options: Unpack[Options]
 ) -> "OpacusWatch":
     """Watch a training by Opacus: its noise, its clipping, the parameters that both cover, and its sampler.
 

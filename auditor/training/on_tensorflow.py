@@ -14,10 +14,7 @@ from auditor.training.watch import Watch
 
 
 def tensorflow_privacy(
-    model_or_optimizer: Any,
-    *,
-    claim: DPSGD | float,
-    **options: Unpack[Options],
+    model_or_optimizer: Any, *, claim: DPSGD | float, **options: Unpack[Options]
 ) -> "TensorFlowWatch":
     """Watch a training by TensorFlow Privacy: its noise, its clipping, and the parameters that both cover.
 
@@ -268,11 +265,9 @@ class TensorFlowWatch(Watch):
                 return model._compute_per_example_grads(first)  # noqa: SLF001
 
             # One after the other, since rows of all at once would take longer to write than to clip.
-            places = (
-                tf.boolean_mask(tf.range(coins.shape[0]), coins)
-                if compiled is None
-                else tf.range(coins.shape[0])
-            )
+            places = tf.range(coins.shape[0])
+            if compiled is None:
+                places = tf.boolean_mask(places, coins)
             sums = tuple(tf.zeros(each.shape, each.dtype) for each in self._variables)
 
             def add(at: Any, sums: Any) -> Any:

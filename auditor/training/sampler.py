@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from auditor.core import Floats, InputError, validate
+from auditor.core import Floats, InputError, Integers, validate
 
 _RATES = np.array([1.05, 1.1, 1.25, 1.5, 2.0])  # over the claimed one
 _CERTAIN = 700.0  # log of the evidence of what is impossible under the claim
@@ -33,12 +33,11 @@ class SamplerBets:
 
     def __init__(self, *, records: int, rate: float) -> None:
         self.records, self.rate = validate.at_least("records", records, least=1), rate
-        self._won = np.zeros(
-            _RATES.size + 4
-        )  # the other rates; no empty batch; the size; the last batch; half a pass
+        # The other rates; no empty batch; the size; the last batch; half a pass.
+        self._won = np.zeros(_RATES.size + 4)
         self.most, self.steps, self.empty = 0.0, 0, 0
         self.sizes: list[int] = []
-        self._seen: deque[npt.NDArray[np.int64]] = deque(maxlen=max(1, round(0.5 / rate)))
+        self._seen: deque[Integers] = deque(maxlen=max(1, round(0.5 / rate)))
 
     def add(self, size: int, records: npt.ArrayLike | None = None) -> None:
         """Settle the bets on one batch.
@@ -67,7 +66,7 @@ class SamplerBets:
         log_evidence = special.logsumexp(self._won) - np.log(self._won.size)
         self.most = max(self.most, float(min(log_evidence, _CERTAIN)))
 
-    def _settle_records(self, size: int, listed: npt.NDArray[np.int64]) -> None:
+    def _settle_records(self, size: int, listed: Integers) -> None:
         if listed.size != size:
             raise InputError(
                 f"records must name the {size:,} records of the batch, got {listed.size:,} indices."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import DPSGD, Floats, InputError, PoissonSampling, as_stated, number, validate
+from auditor.core import DPSGD, Booleans, Floats, InputError, PoissonSampling, as_stated, number, validate
 from auditor.training.bets import RATIOS, StepBets
 from auditor.training.blocks import Blocks, Limits, Shapes
 from auditor.training.sampler import SamplerBets
@@ -93,7 +93,7 @@ class StepAudit:
         self.sampler = self._sampler_of(records)
         self.notes: list[str] = []
         self._blocks: Blocks | None = None
-        self._coins: npt.NDArray[np.bool_] | None = None
+        self._coins: Booleans | None = None
         self.evidence_by_step: list[float] = []
         self.is_centred = True  # whether the batch's own gradients were known in every step
 
@@ -126,7 +126,7 @@ class StepAudit:
         coins = self.toss(shapes, clipping_norm=clipping_norm)
         return self.blocks.rows(np.flatnonzero(coins), self._limits, scale=self.scale)
 
-    def toss(self, shapes: Shapes, *, clipping_norm: Limits = 1.0) -> npt.NDArray[np.bool_]:
+    def toss(self, shapes: Shapes, *, clipping_norm: Limits = 1.0) -> Booleans:
         """Toss the coins of a step, as `insert` does, and return them; shape (canaries,)."""
         if self._coins is not None:
             raise InputError(
@@ -365,7 +365,7 @@ class _Tally:
         average = self._average / max(self._weight, 1e-9)
         return average if self._errors[1] < self._errors[0] else np.zeros_like(average)
 
-    def add(self, scores: Floats, centred: Floats, coins: npt.NDArray[np.bool_], noise: Floats) -> None:
+    def add(self, scores: Floats, centred: Floats, coins: Booleans, noise: Floats) -> None:
         """Add a step; ``noise`` is the claimed standard deviation of each score."""
         rest, own = (centred - coins) / noise, scores - coins
         self._errors += [(own**2).sum(), ((own - self._average / max(self._weight, 1e-9)) ** 2).sum()]

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import DPSGD, Claim, Floats, InputError, import_optional, validate
+from auditor.core import DPSGD, Array, Claim, Floats, InputError, import_optional, validate
 from auditor.theory.attributes import attribute_inference
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
 
-Batch = npt.NDArray[Any]
+Batch = Array
 _MOST = 2**22  # gradient entries held at once; a processor's cache likes them
 
 
@@ -393,20 +393,15 @@ class ModelSteps(_Steps, ABC):
             gradients = np.zeros((0, count, parameters))
             if len(records):
                 flat = records.reshape(-1, *records.shape[2:])
-                gradients = self._each(flat, np.repeat(labels[part], count, axis=0))
+                each = np.repeat(labels[part], count, axis=0)
+                with validate.explained(_IMPOSSIBLE, reason=validate.one_line, kinds=self._failures):
+                    gradients = np.asarray(self._gradients(flat, each), dtype=np.float64)
             self._add(gradients.reshape(-1, count, parameters))
 
-    def _each(self, records: Batch, labels: Batch) -> Floats:
-        """Return the gradients, or say in a sentence why there are none."""
-        try:
-            return np.asarray(self._gradients(records, labels), dtype=np.float64)
-        except InputError:
-            raise
-        except self._failures as error:
-            raise InputError(
-                "gradients must be possible for one record at a time and without randomness, got from model or loss_fn:"
-                f" {validate.one_line(error)}."
-            ) from error
+
+_IMPOSSIBLE = (
+    "gradients must be possible for one record at a time and without randomness, got from model or loss_fn"
+)
 
 
 def _numbers(name: str, values: Any) -> Batch:

@@ -8,12 +8,7 @@ from auditor.collectors.base.records import (
     sampled_groups,
     spread,
 )
-from auditor.collectors.base.scorer import (
-    ModelScorer,
-    Predictor,
-    in_batches,
-    losses_of,
-)
+from auditor.collectors.base.scorer import ModelScorer, Predictor, in_batches, losses_of
 from auditor.collectors.base.tasks import (
     BatchLosses,
     Classification,

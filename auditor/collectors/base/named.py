@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, Widened
 from auditor.collectors.base.records import Records, is_frame, listed, places, spelled
-from auditor.core.errors import InputError
+from auditor.core import Array, Booleans, InputError
 
 _NAMED = "outputs must name every class, or be probabilities of some of classes="
 _NAME_ALL = "name every class in each answer, or all in classes= (--classes)"
@@ -28,12 +27,12 @@ class NamedOutputs:
     """
 
     names: Sequence[Any]
-    values: npt.NDArray[Any]
-    absent: npt.NDArray[np.bool_] | None = None
+    values: Array
+    absent: Booleans | None = None
     one_order: bool = True
 
 
-def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def joined(parts: Sequence[Array]) -> Array:
     """Return the outputs of several batches as one."""
     facts = {name: getattr(parts[0], name, default) for name, default in (("of", ""), ("classes", ()))}
     return Widened(np.concatenate(parts), **facts)

@@ -7,10 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import Named
-from auditor.core.values import Array, Floats
+from auditor.core import Array, Floats, InputError, Named, validate
 
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
@@ -77,14 +74,10 @@ def shaped_outputs(outputs: Any, records: Records) -> Array:
     n, place = len(records), records.name
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
-    try:
+    must = f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}"
+    with validate.explained(must, reason=validate.one_line):
         raw = outputs if isinstance(outputs, Widened) else np.asarray(validate.detached(outputs))
         raw = raw.astype(np.float64) if raw.dtype.kind == "O" else raw
-    except Exception as error:
-        raise InputError(
-            f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
-            f" {validate.one_line(error)}."
-        ) from error
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{place} outputs must be numbers, got an array of type {raw.dtype}; return a probability for each"

@@ -9,9 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import PerGroup
+from auditor.core import Array, Booleans, InputError, PerGroup, validate
 from auditor.records.features import hashes_of
 
 Codes = npt.NDArray[np.intp]
@@ -33,7 +31,7 @@ class Records:
 
     name: str
     features: Any
-    labels: npt.NDArray[Any]
+    labels: Array
     first_row: int = 0
     rows: Codes | None = None
 
@@ -67,9 +65,7 @@ class Records:
         rows = f"row {first}" if first == last else f"rows {first} to {last}"
         return f"{self.name} {rows}, counting from 0"
 
-    def refuse(
-        self, bad: npt.NDArray[np.bool_], must: str, *, got: npt.NDArray[Any], fix: str, start: int = 0
-    ) -> None:
+    def refuse(self, bad: Booleans, must: str, *, got: Array, fix: str, start: int = 0) -> None:
         """Refuse the first record, if there is one, that has a bad value.
 
         Args:
@@ -115,7 +111,7 @@ class Records:
         return positions
 
 
-def _positions(labels: npt.NDArray[Any], names: Sequence[Any]) -> Codes | None:
+def _positions(labels: Array, names: Sequence[Any]) -> Codes | None:
     """Return the place of each label among distinct names, -1 of one that is none of them; None where names repeat."""
     both = [labels, np.asarray(names)]
     if len(names) and all(
@@ -181,7 +177,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def plain_labels(name: str, target: Any) -> npt.NDArray[Any]:
+def plain_labels(name: str, target: Any) -> Array:
     """Return labels as an array, of one dimension where each record has one."""
     labels = validate.array(f"{name} y", target)
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels  # noqa: PLR2004
@@ -253,8 +249,8 @@ class Batch:
     """
 
     records: Records
-    member: npt.NDArray[np.bool_]
-    columns: Mapping[str, npt.NDArray[Any]]
+    member: Booleans
+    columns: Mapping[str, Array]
 
     @cached_property
     def fingerprint(self) -> npt.NDArray[np.uint64] | None:
@@ -303,7 +299,7 @@ def spread(sample: Sequence[Records], *, most: int = _SPREAD, least: int = _LEAS
     return groups
 
 
-def sampled(source: Source) -> tuple[Records, npt.NDArray[np.bool_]]:
+def sampled(source: Source) -> tuple[Records, Booleans]:
     """Return 500 records of a table in 100 stretches, evenly spread and read in order, and which are members.
 
     A table may be sorted, and its first records are then of one kind. A table that has no more records comes whole.
@@ -367,7 +363,7 @@ def is_frame(features: Any) -> bool:
     return hasattr(features, "columns") and hasattr(features, "dtypes") and hasattr(features, "to_numpy")
 
 
-def matrix(records: Records, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def matrix(records: Records, *, dtype: npt.DTypeLike) -> Array:
     """Return the features of records as one array with a row for each.
 
     A column that holds vectors of equal length gives as many columns as they have entries; if it is the only column,
@@ -397,7 +393,7 @@ def matrix(records: Records, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
-def column_array(records: Records, name: Any, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def column_array(records: Records, name: Any, *, dtype: npt.DTypeLike) -> Array:
     """Return one column of a DataFrame as an array of shape (n,), or (n, ...) where it holds arrays; objects are text."""
     series = records.features[name]
     if np.dtype(dtype) == object:
@@ -423,7 +419,7 @@ def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
         )
 
 
-def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> Array:
     array = _stacked(values, f"{records.name} {what}")
     if array.dtype.kind not in "fiub":
         kind = "text" if array.dtype.kind in "USTO" else str(array.dtype)
@@ -441,7 +437,7 @@ def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> 
         return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
+def _stacked(values: Any, what: str) -> Array:
     """Return an array that is not one of objects, where its cells are numbers or arrays of equal shape."""
     try:
         array = np.asarray(validate.detached(values))
@@ -476,7 +472,7 @@ class Input:
     dtype: np.dtype[Any]
 
 
-def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str, npt.NDArray[Any]]:
+def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str, Array]:
     """Return the part of a batch for each input of a model.
 
     Raises:
@@ -504,12 +500,12 @@ def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str
     }
 
 
-def _text(features: Any) -> npt.NDArray[Any]:
+def _text(features: Any) -> Array:
     values = features.to_numpy() if hasattr(features, "to_numpy") else np.asarray(features)
     return np.asarray(values.astype(np.str_).astype(object))
 
 
-def _shaped(array: npt.NDArray[Any], item: Input, records: Records, model: str) -> npt.NDArray[Any]:
+def _shaped(array: Array, item: Input, records: Records, model: str) -> Array:
     """Return an array in the shape of an input: flat rows of an image become one, and a column a table of one."""
     own, shape = array.shape[1:], item.shape
     if shape is None:

@@ -1,16 +1,14 @@
 """Scorers, which turn a batch of records into their losses; every way of collecting runs one."""
 
-import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.checks.carried import contents
 from auditor.collectors.base import tasks
@@ -18,11 +16,8 @@ from auditor.collectors.base.named import NamedOutputs, in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Batch, Records, listed, places
 from auditor.collectors.base.tasks import BatchLosses, Classification, Classifier, Names, Policies, Task
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError, import_optional as import_optional  # noqa: PLC0414 - for streaming
-from auditor.core.facts import Attack, Attacks, AttackState, CarriedRows, Released
-from auditor.core.numbers import about
-from auditor.core.values import Array, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
+from auditor.core import Attack, Attacks, AttackState, CarriedRows, InputError, Released, about, validate
+from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup, Status
 
 _Result = TypeVar("_Result")
 
@@ -233,11 +228,7 @@ def in_batches(scorer: Scorer, groups: Iterable[Records], *, size: int | None) -
 
 
 def batch_results(
-    scorer: Scorer,
-    groups: Iterable[Records],
-    result: Callable[[Records], _Result],
-    *,
-    size: int | None,
+    scorer: Scorer, groups: Iterable[Records], result: Callable[[Records], _Result], *, size: int | None
 ) -> Generator[list[_Result]]:
     """Yield the results for the batches of each group, in order, while a server is answering about the batches after them.
 
@@ -398,12 +389,7 @@ _ROUNDINGS = 4  # of a float, that the same model may differ by in another batch
 
 
 def differences(
-    first: Floats,
-    second: Floats,
-    *,
-    eps: float,
-    scale: LossScale,
-    saturated: npt.NDArray[np.bool_] | None = None,
+    first: Floats, second: Floats, *, eps: float, scale: LossScale, saturated: Booleans | None = None
 ) -> Floats:
     """Return how far the losses of two answers are apart, 0 where rounding explains it.
 
@@ -488,42 +474,3 @@ def recognised_output(
     if classes and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
         return Output.LOG_PROBABILITIES, ""
     return Output.LOGITS, ""
-
-
-# --- Models of others: their exceptions become one sentence ---
-
-
-def own_words(error: Exception) -> str:
-    """Return the message of an error on one line, without the places in a library's source; its class if it has none."""
-    words = re.sub(
-        r"^(\[[\d:]+\] )?\S+\.(cc|cpp|cu|h|py):\d+: |\s*Stack trace:.*", "", str(error), flags=re.DOTALL
-    )
-    return validate.one_line(Exception(words)) or type(error).__name__
-
-
-@contextmanager
-def explained(sentence: str, *, reason: Callable[[Exception], str] = own_words) -> Iterator[None]:
-    """Turn any exception of a model into one sentence that ends in its reason, and keep the cause.
-
-    Args:
-        sentence: Description of the failure: "member X must suit the model, but Net refused it".
-        reason: Function from an error to its message; default its own words, or its class if it has none.
-    """
-    try:
-        yield
-    except AuditorError:
-        raise
-    except Exception as error:
-        raise InputError(f"{sentence}: {reason(error)}.") from error
-
-
-def with_kind(error: Exception) -> str:
-    """Return the class of an error and its words, if it has any."""
-    return ": ".join(filter(None, (type(error).__name__, validate.one_line(error))))
-
-
-def is_a(model: Any, package: str, name: str) -> bool:
-    """Return whether an object's class descends from a class of that name in that package, without importing it."""
-    return any(
-        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
-    )

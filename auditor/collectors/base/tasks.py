@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.outputs import (
     Output,
@@ -29,9 +28,7 @@ from auditor.collectors.base.outputs import (
     sorted_hint,
 )
 from auditor.collectors.base.records import Codes, Records, count_records, plain_labels
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Array, Floats, LossScale, OutputPolicy
+from auditor.core import Array, Booleans, Floats, InputError, LossScale, OutputPolicy, validate
 
 Names = Sequence[Any] | None  # of the classes, one for each output column, where they are known
 Policies = Sequence[OutputPolicy]
@@ -55,7 +52,7 @@ class BatchLosses:
     """
 
     loss: Floats
-    saturated: npt.NDArray[np.bool_]
+    saturated: Booleans
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
     more: Mapping[str, Array] = field(default_factory=dict)
@@ -132,12 +129,7 @@ _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output 
 
 
 def true_class_loss(
-    outputs: Array,
-    *,
-    codes: Codes,
-    output: Output,
-    records: Records,
-    policies: Policies = (),
+    outputs: Array, *, codes: Codes, output: Output, records: Records, policies: Policies = ()
 ) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from auditor.collectors.base.records import Records, take_rows
 from auditor.collectors.models.estimators import as_fitted
-from auditor.core.facts import FEWEST_IN_LEAF, Carried, CarriedRows
-from auditor.core.values import Array
+from auditor.core import FEWEST_IN_LEAF, Array, Carried, CarriedRows
 from auditor.records.features import hashes_of
 
 _Kinds = frozenset[str]
@@ -201,12 +200,8 @@ def carried_rows(model: Any, sample: Sequence[Records] = ()) -> tuple[CarriedRow
     >>> carried_rows(KNeighborsClassifier(1).fit([[0.0], [1.0], [2.0]], [0, 1, 1]))
     (CarriedRows(part='KNeighborsClassifier', form=<Carried.COPIES: 'copies'>, count=3, of=None),)
     """
-    search, waiting, seen, unknown = (
-        _table_search(model, sample),
-        [_Part(model, type(model).__name__)],
-        set[int](),
-        False,
-    )
+    search, waiting = _table_search(model, sample), [_Part(model, type(model).__name__)]
+    seen, unknown = set[int](), False
     rows, leaves = dict[tuple[str, Carried], int](), dict[str, tuple[int, int]]()
     while waiting:
         part = waiting.pop()

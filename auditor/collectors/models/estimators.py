@@ -23,11 +23,9 @@ import numpy as np
 
 from auditor.collectors.base.outputs import Output, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, is_frame, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor, explained, is_a
+from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import Classifier, GaussianLogLoss, MultiLabel, Task
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Array
+from auditor.core import Array, InputError, explained, is_a, validate
 
 # --- Features in the form that an estimator was fitted on: a DataFrame with its columns by name, or a plain matrix ---
 
@@ -327,17 +325,14 @@ def booster_predictor(
     name = "an XGBoost booster" if of_xgboost else "a LightGBM booster"
     width = int(model.num_features() if of_xgboost else model.num_feature())
 
-    def asking(*, margin: bool) -> Callable[[Records], Array]:
-        def predict(records: Records) -> Array:
-            features = records.features
-            features = features if hasattr(features, "shape") else np.asarray(features)
-            refuse_width(features, wanted=width, model=name, place=records.name)
-            with explained(f"{records.name} X must suit the model, but {name} refused it"):
-                return shaped_outputs(_predicted(model, features, margin), records)
+    def predict(records: Records, *, margin: bool) -> Array:
+        features = records.features
+        features = features if hasattr(features, "shape") else np.asarray(features)
+        refuse_width(features, wanted=width, model=name, place=records.name)
+        with explained(f"{records.name} X must suit the model, but {name} refused it"):
+            return shaped_outputs(_predicted(model, features, margin), records)
 
-        return predict
-
-    plain, margin = asking(margin=False), asking(margin=True)
+    plain, margin = partial(predict, margin=False), partial(predict, margin=True)
     if not task.has_output:
         return Predictor(predict=plain, source=f"predictions of {name}")
     if not isinstance(task, Classifier):

@@ -15,16 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base import outputs, scorer
-from auditor.collectors.base.outputs import Output, Widened
+from auditor.collectors.base.outputs import Output, Widened, reproduces, shaped_outputs, type_name
 from auditor.collectors.base.records import Input, Records, arrays, spread
-from auditor.collectors.base.scorer import Predictor
+from auditor.collectors.base.scorer import Predictor, recognised_output
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable, refuse_elsewhere
-from auditor.core.errors import InputError, import_optional
-from auditor.core.registry import entries
-from auditor.core.values import Array
+from auditor.core import Array, InputError, entries, explained, import_optional
 
 # --- A Keras model as a predictor ---
 
@@ -45,16 +42,16 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     if task.has_output and output is None:
         labels = isinstance(task, MultiLabel)
         ways = _without_activation(model)
-        true = next((way for way in ways if outputs.reproduces(way[1], predict, tried, labels=labels)), None)
+        true = next((way for way in ways if reproduces(way[1], predict, tried, labels=labels)), None)
     if true is not None:
         predict, kind = true[1], Output.LOGITS
         where = f", without the activation of its last {true[0]}"
     else:
-        kind, where = scorer.recognised_output(answers, task=task, output=output)
+        kind, where = recognised_output(answers, task=task, output=output)
         where = "" if _activation(_last(model)) == "sigmoid" else where
     return Predictor(
         predict=predict,
-        source=f"{outputs.type_name(answers[0])} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
+        source=f"{type_name(answers[0])} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
         records_at_once=_AT_ONCE,
     )
@@ -66,10 +63,10 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
 
     def predict(records: Records) -> Array:
         columns = arrays(inputs, records, model=name)
-        with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
+        with explained(f"{records.name} X must suit the model, but {name} refused it"):
             features = {item: _text(array) for item, array in columns.items()}
             answer = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
-        return outputs.shaped_outputs(answer, records)
+        return shaped_outputs(answer, records)
 
     return predict
 
@@ -87,8 +84,7 @@ def _inputs(model: Any) -> list[Input]:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    dtype: np.dtype[Any] = np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
-    return dtype
+    return np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
 
 
 def _text(array: Array) -> Any:

@@ -13,8 +13,7 @@ from auditor.collectors.models import onnx
 from auditor.collectors.models.keras import read_keras
 from auditor.collectors.models.skops import read_skops
 from auditor.collectors.models.trust import Trust, named, quietly, readable
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core import InputError, import_optional, validate
 
 # --- Pickles, where they are trusted ---
 
@@ -87,13 +86,10 @@ def _filled(path: Path, weights: Mapping[str, Any], trust: Trust, torch: ModuleT
     model = trust.built()
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"factory must build a torch.nn.Module, got {type(model).__name__}.")
-    try:
+    must = f"{named(path)} must hold the weights of {type(model).__name__}, but they do not fit"
+    kinds = RuntimeError, TypeError, AttributeError
+    with validate.explained(must, reason=validate.one_line, kinds=kinds):
         model.load_state_dict(_renamed(weights, model))
-    except (RuntimeError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{named(path)} must hold the weights of {type(model).__name__}, but they do not fit:"
-            f" {validate.one_line(error)}."
-        ) from error
     return model
 
 

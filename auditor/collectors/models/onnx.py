@@ -15,12 +15,11 @@ import numpy as np
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
-from auditor.collectors.base.scorer import Predictor, explained, recognised_output
+from auditor.collectors.base.scorer import Predictor, recognised_output
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.models.carried import rows_in_graph
 from auditor.collectors.models.trust import named, readable, refuse_elsewhere
-from auditor.core.errors import InputError, MissingExtraError, import_optional
-from auditor.core.values import Array
+from auditor.core import Array, InputError, MissingExtraError, explained, import_optional
 
 _PURPOSE = "scoring an ONNX model"
 

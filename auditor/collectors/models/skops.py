@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.scorer import is_a
 from auditor.collectors.models.estimators import counts_words
 from auditor.collectors.models.trust import Trust, named, readable
-from auditor.core.errors import InputError
+from auditor.core import InputError, is_a
 
 _LARGEST_SCHEMA = 2**27  # bytes; that of a forest of 300 trees takes 5 MB
 _DENSEST = 50  # times that a file of more than this may grow; forests grow tenfold

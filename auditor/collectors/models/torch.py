@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base import scorer
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs, type_name
 from auditor.collectors.base.records import Records, is_frame, listed, matrix, refuse_width, spread
-from auditor.collectors.base.scorer import Predictor
+from auditor.collectors.base.scorer import Predictor, recognised_output
 from auditor.collectors.base.tasks import MultiLabel, Task
-from auditor.core.errors import AuditorError, InputError, import_optional
-from auditor.core.values import Array
+from auditor.core import Array, AuditorError, InputError, explained, import_optional, own_words
 
 # --- One call of a PyTorch module that leaves no trace in it, and its output ---
 
@@ -96,10 +94,10 @@ class _Network:
     def run(self, records: Records, *, whole: bool) -> _Answer:
         """Return the network's output for a batch; any exception becomes one sentence, with the cause kept."""
         refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
-        with scorer.explained(refused, reason=scorer.own_words):
+        with explained(refused, reason=own_words):
             features = _tensor(self, records, whole=whole)
         reason = partial(self._reason, features, records)
-        with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
+        with explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
             answer = self.model(**features) if isinstance(features, Mapping) else self.model(features)
             output = _tensor_of(answer, self.model, self.torch)
             logits = self._logits(output, seen)
@@ -169,7 +167,7 @@ class _Network:
         wanted = next((width for width in widths if isinstance(width, int)), None)
         if wanted is not None:
             refuse_width(features, wanted=wanted, model=type(self.model).__name__, place=records.name)
-        return scorer.own_words(error)
+        return own_words(error)
 
 
 def as_array(tensor: Any) -> Array:
@@ -224,7 +222,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         kind, where = Output.LOGITS, f", the input of its last {layer}"
     else:
         values = [*map(shaped_outputs, map(partial(_values, network), answers), tried)]
-        kind, where = scorer.recognised_output(values, task=task, output=output)
+        kind, where = recognised_output(values, task=task, output=output)
     dtype = str((answers[0].logits if layer else answers[0].output).dtype).removeprefix("torch.")
     name = _name(model)
 

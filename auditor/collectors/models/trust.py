@@ -14,9 +14,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from auditor.collectors.base.records import listed
-from auditor.collectors.base.scorer import explained, own_words, with_kind
-from auditor.core.errors import InputError, UntrustedError, without_credentials
-from auditor.core.numbers import clean
+from auditor.core import InputError, UntrustedError, clean, without_credentials
+from auditor.core.validate import explained, own_words, with_kind
 
 
 def named(path: Path) -> str:

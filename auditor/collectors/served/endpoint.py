@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload, unanswered
 from auditor.collectors.served.transport import Connection, Request, StatusError, Transport, UnusableError
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import from_text
-from auditor.core.values import Array
+from auditor.core import Array, InputError, chosen
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,8 +49,7 @@ class Endpoint(Connection):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        protocol = from_text("protocol", self.protocol, protocols.PROTOCOLS)
-        validate.instance("protocol", protocol, (*get_args(protocols.Protocol), type(None)))
+        protocol = chosen("protocol", self.protocol, protocols.PROTOCOLS, optional=True)
         object.__setattr__(self, "protocol", protocol)
         if self.output is not None:
             object.__setattr__(self, "output", Output.named(self.output))

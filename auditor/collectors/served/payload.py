@@ -16,8 +16,7 @@ import numpy as np
 from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.records import Records, is_frame
 from auditor.collectors.served.transport import UnusableError
-from auditor.core.errors import InputError
-from auditor.core.values import Array
+from auditor.core import Array, InputError
 from auditor.records.labels import is_missing
 
 # --- Features as values of JSON ---

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from auditor.collectors.served.payload import CLASSES, Payload, Wanted, csv_text, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
-from auditor.core.errors import InputError
-from auditor.core.values import Array
+from auditor.core import Array, InputError
 
 # --- A wire: how records are written into the requests of one model on one server, and its answers read ---
 
@@ -439,10 +438,8 @@ class Template:
             # One record may come without a list around it.
             return [value] if single and not rows and named is None else value
 
-        fix, media = (
-            "let the server return a probability for each class",
-            "text/csv" if kind == "csv" else "application/json",
-        )
+        fix = "let the server return a probability for each class"
+        media = "text/csv" if kind == "csv" else "application/json"
         return Wire(target.path, body, outputs, fix, single, media=media)
 
 

@@ -24,8 +24,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from auditor.collectors.base.records import Records
-from auditor.core import errors, validate
-from auditor.core.errors import InputError, import_optional
+from auditor.core import InputError, errors, import_optional, validate
 
 # --- The address of a server, and all that a request needs and no number depends on ---
 
@@ -92,9 +91,9 @@ class Connection:
         object.__setattr__(self, "header_variables", tuple(sorted(dict(self.header_variables).items())))
         sent = self.variables or errors.credentials(self.url)
         if sent and errors.elsewhere(self.url, "http") and (self.use_proxies or not self.allow_plain_http):
-            fix = ("accept the risk with allow_plain_http=True", "leave out use_proxies=")[
-                self.allow_plain_http
-            ]
+            fix = "accept the risk with allow_plain_http=True"
+            if self.allow_plain_http:
+                fix = "leave out use_proxies="
             raise InputError(
                 "url must be https where credentials are sent, as any value of six or more characters in it may be, got"
                 f" {self.display_url!r}: over http others can read them; use https, or {fix}."

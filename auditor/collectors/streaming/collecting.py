@@ -37,11 +37,7 @@ from auditor.collectors.texts.models import LongTexts
 from auditor.collectors.texts.scorer import text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.files import check_writable, temporary
-from auditor.core.values import Losses, PerGroup
-from auditor.core.verb import alike
+from auditor.core import InputError, Losses, PerGroup, alike, check_writable, temporary, validate
 from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:

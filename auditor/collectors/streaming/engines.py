@@ -19,9 +19,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from auditor.collectors.base.scorer import import_optional
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core import AuditorError, InputError, explained, import_optional, validate
 
 
 class Work(Protocol):
@@ -311,12 +309,9 @@ def _start(workers: int, address: str | None) -> None:
 
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _STORE}
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    try:
-        with _silence():
-            ray.init(address=address or "local", **quiet, **({} if address else here))
-    except Exception as error:
-        what = f"Ray at {address!r} cannot be reached" if address else "Ray cannot be started here"
-        raise InputError(f"{what}: {validate.one_line(error)}.") from error
+    failed = f"Ray at {address!r} cannot be reached" if address else "Ray cannot be started here"
+    with explained(failed, reason=validate.one_line), _silence():
+        ray.init(address=address or "local", **quiet, **({} if address else here))
 
 
 def _silence() -> redirect_stdout[io.StringIO]:

@@ -12,22 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.records import (
-    Batch,
-    Records,
-    count_records,
-    joined_records,
-    labels_beside,
-)
-from auditor.collectors.base.scorer import (
-    Scorer,
-    explained,
-    file_warnings,
-    is_a,
-    losses_of,
-    score_batches,
-    with_kind,
-)
+from auditor.collectors.base.records import Batch, Records, count_records, joined_records, labels_beside
+from auditor.collectors.base.scorer import Scorer, file_warnings, losses_of, score_batches
 from auditor.collectors.base.tasks import BatchLosses, Classifier, Task, concatenated, records_of
 from auditor.collectors.streaming.scorers import ScoringOptions, opened_model
 from auditor.collectors.streaming.trial import Preflight, preflight
@@ -36,10 +22,7 @@ from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.collectors.tables.sources import refuse_same
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.collectors.texts.scores import cells, is_passage
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.numbers import about
-from auditor.core.values import Losses, PerGroup
+from auditor.core import InputError, Losses, PerGroup, about, explained, is_a, validate, with_kind
 
 # --- Kinds of loaders, recognised without importing their libraries ---
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -25,8 +24,7 @@ from auditor.collectors.base.scorer import Scorer, score_batches
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.streaming.engines import Work
 from auditor.collectors.tables.collected import Manifest
-from auditor.core.errors import InputError, OutputError
-from auditor.core.files import drafts, take, unwritable, whole
+from auditor.core import Array, InputError, OutputError, drafts, take, whole, writing
 from auditor.records.labels import is_missing
 
 OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated", "correct")
@@ -210,7 +208,7 @@ def _table(batch: Batch, losses: BatchLosses) -> Any:
     return pa.table({name: _arrow(np.asarray(values)) for name, values in columns.items()})
 
 
-def _arrow(values: npt.NDArray[Any]) -> Any:
+def _arrow(values: Array) -> Any:
     """Return a column in the nearest type of Arrow, with missing values as Arrow's null; objects that share none become text."""
     try:
         if values.dtype.kind in "fiubM":
@@ -236,11 +234,9 @@ def locked(folder: Path) -> Iterator[None]:
         OutputError: It cannot be made or written to, another process holds it, or the disk has no locks.
     """
     path = folder / _LOCK
-    try:
+    with writing(folder):
         folder.mkdir(exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise unwritable(folder, error) from error
     with ExitStack() as stack:
         stack.callback(os.close, handle)
         try:
@@ -273,7 +269,5 @@ def clear(folder: Path) -> None:
 def remove(paths: Iterable[Path]) -> None:
     """Remove files."""
     for path in paths:
-        try:
+        with writing(path):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(path, error) from error

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -29,9 +28,7 @@ from auditor.collectors.tables import collected
 from auditor.collectors.tables.collected import CollectedMetadata, Digests, Manifest, Words
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import readable
-from auditor.core.errors import InputError, OutputError
-from auditor.core.files import drafts, whole
-from auditor.core.values import Floats
+from auditor.core import Array, Booleans, Floats, InputError, OutputError, drafts, whole
 from auditor.records.features import hashes_of
 
 _BATCH = 10_000  # records, where it makes no difference to the model
@@ -235,7 +232,7 @@ class Collection:
             return merging.write(target, scorer, manifest, partial(self.progress, "Merging"))
 
 
-def _words(column: npt.NDArray[Any]) -> Words:
+def _words(column: Array) -> Words:
     """Return a 64-bit hash of each row of a column, or of a table."""
     table = column.reshape(column.shape[0], -1)
     try:
@@ -245,7 +242,7 @@ def _words(column: npt.NDArray[Any]) -> Words:
         return hashes_of(texts)
 
 
-def _content(member: npt.NDArray[np.bool_], fingerprint: npt.NDArray[np.uint64] | None) -> dict[str, Words]:
+def _content(member: Booleans, fingerprint: Words | None) -> dict[str, Words]:
     """Return the names of the columns besides the losses in the tables and in the parts."""
     words = {"membership": member.astype(np.uint64)}
     return words if fingerprint is None else {**words, "features": fingerprint}
@@ -443,21 +440,13 @@ class _Merging:
 
     def _metadata(self, scorer: Scorer, manifest: Manifest, content: Mapping[str, str]) -> CollectedMetadata:
         """Return the metadata of the output: the same as `auditor.collect` says in memory."""
-        facts = facts_of(
-            scorer,
-            self._both,
-            saturated=(int(self._saturated[0]), int(self._saturated[1])),
-            noticed=manifest.warnings,
-        )
+        member, nonmember = self._saturated.tolist()
+        facts = facts_of(scorer, self._both, saturated=(member, nonmember), noticed=manifest.warnings)
         if self._left:
             alone = f"left out, because only some of the tables have it: {', '.join(self._left)}"
             facts["history"] = (*facts["history"], alone)
         return CollectedMetadata(
-            **facts,
-            counts=manifest.counts,
-            eps=self._both.eps,
-            content=content,
-            manifest=manifest,
+            **facts, counts=manifest.counts, eps=self._both.eps, content=content, manifest=manifest
         )
 
 

@@ -10,15 +10,7 @@ from typing import Any
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, Source, sampled
-from auditor.collectors.base.scorer import (
-    ModelScorer,
-    Predictor,
-    Scorer,
-    distinct_classes,
-    explained,
-    is_a,
-    with_kind,
-)
+from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, distinct_classes
 from auditor.collectors.base.tasks import TASKS, Task
 from auditor.collectors.models import estimators, keras, onnx, torch
 from auditor.collectors.models.carried import carried_rows
@@ -30,10 +22,7 @@ from auditor.collectors.texts.models import LongTexts, base_folder, load_languag
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.options import from_text
-from auditor.core.values import OutputPolicy
+from auditor.core import InputError, OutputPolicy, explained, from_text, is_a, validate, with_kind
 
 # --- A file of a model, and the arguments to load it, also in another process ---
 
@@ -247,8 +236,7 @@ class ScoringOptions:
             "policies": OutputPolicy.several(self.policies),
         }
         validate.instance("task", checked["task"], tuple(TASKS.values()))
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(checked)
 
     def scorer(self, model: Any, sample: Sequence[Records]) -> ModelScorer:
         """Return the scorer of an opened model, which may be tried on a sample of each group."""
@@ -314,9 +302,8 @@ class ScorerRecipe:
         """Return the scorer, with a hash of the model's files or address."""
         model = opened_model(self.model)
         identity = _identity(model if isinstance(model, endpoint.Endpoint) else self.model)
-        scorer: Any = model
         if is_scorer(model):
-            scorer = model.of(self.sources[0].read(0, 1).records)
+            scorer: Any = model.of(self.sources[0].read(0, 1).records)
         else:
             scorer = self.options.scorer(model, [sampled(source)[0] for source in self.sources])
         result: Scorer = scorer if identity is None else replace(scorer, identity=identity)

@@ -51,18 +51,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.streaming.engines import Engine, LocalEngine, Work
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table, tables_at
 from auditor.collectors.tables.reading import facts_of_all
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import MEMORY, InputError, Losses, LossScale, table_content, validate, write_all
 from auditor.core.facts import Attacks, Released, attack_states, released_of
-from auditor.core.files import MEMORY, table_content, write_all
-from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale, Merged
+from auditor.core.values import SIGN_AND_EXPONENT, Booleans, Counted, Floats, Integers, Merged
 from auditor.records.labels import default_units
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
@@ -74,8 +71,6 @@ _ABOUT = ("bits", "loss", "is_merged", *_OF_LOSSES)  # metadata of a file beside
 _MARK, _VERSION = "auditor_summary", 1  # its mark, and the version of its form
 _LONGEST = 2**20  # bytes of that
 _MOST_RECORDS = 2**53  # beyond, shares of them cannot be distinguished
-
-_Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +103,9 @@ class Summary:
     Summary(4 members, 4 non-members, 4 bins of 22 bits)
     """
 
-    bin: _Integers
-    member: _Integers
-    nonmember: _Integers
+    bin: Integers
+    member: Integers
+    nonmember: Integers
     bits: int = BITS
     loss: str = "loss"
     scale: LossScale = LossScale.UNKNOWN
@@ -225,7 +220,7 @@ class Summary:
         """
         kind, groups = Merged if self.is_merged else Counted, dict[str, Any]()
         for name in _COLUMNS[1:]:
-            counts: _Integers = getattr(self, name)
+            counts: Integers = getattr(self, name)
             if counts.sum() < 2:  # noqa: PLR2004
                 raise InputError(
                     f"{name} losses need at least 2 records, got a summary of {counts.sum()}; add one that has them."
@@ -466,16 +461,16 @@ def _checked_bits(bits: object) -> int:
     return result
 
 
-def _told_by(bins: _Integers, bits: int) -> Floats:
+def _told_by(bins: Integers, bits: int) -> Floats:
     """Return the value that represents each bin: the one nearest to 0."""
     values = (abs(bins) << (64 - bits)).view(np.float64)
     return np.where(bins < 0, -values, values)
 
 
-def _starts(groups: _Integers, *, least: int) -> _Integers:
+def _starts(groups: Integers, *, least: int) -> Integers:
     """Return the starts of the merged bins, for groups with enough records; each bin, and the rest, holds enough."""
 
-    def enough(held: _Integers) -> Any:
+    def enough(held: Integers) -> Any:
         return ((held == 0) | (held >= least)).all(axis=0)
 
     before, result = np.cumsum(groups, axis=1) - groups, [0]
@@ -485,7 +480,7 @@ def _starts(groups: _Integers, *, least: int) -> _Integers:
     return np.array(result)
 
 
-def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: int) -> _Integers:
+def _numbers(bins: Integers, counts: Integers, starts: Integers, *, least: int) -> Integers:
     """Return the number of each merged bin: the roundest between the quartiles of its records, and beyond ``least`` from either end."""
     upto = counts.cumsum()
     before = (upto - counts)[starts]
@@ -503,7 +498,7 @@ def _numbers(bins: _Integers, counts: _Integers, starts: _Integers, *, least: in
     return np.where(differ < 0, 0, high >> zeros << zeros)
 
 
-def _counted(stretches: Iterable[tuple[Floats, npt.NDArray[np.bool_]]], bits: int) -> Summary:
+def _counted(stretches: Iterable[tuple[Floats, Booleans]], bits: int) -> Summary:
     """Return the summary of finite losses that come in stretches, with which of them are members'.
 
     Most of the bins are empty; each record is one addition.
@@ -594,7 +589,7 @@ class _Counting(Work):
             about |= {"notes": collected.notes} if first else {}
         return replace(counted, **about)
 
-    def _stretches(self, at: int, start: int, stop: int) -> Iterator[tuple[Floats, npt.NDArray[np.bool_]]]:
+    def _stretches(self, at: int, start: int, stop: int) -> Iterator[tuple[Floats, Booleans]]:
         """Yield the losses of some rows, and which of them are members'."""
         table, reader = self.tables[at], self.readers[at]
         place, of_marks = (f"column {name!r} of {table.place}" for name in (self.loss, self.member))

@@ -6,17 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base import tasks
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_outputs
-from auditor.collectors.base.records import Records, spread
+from auditor.collectors.base.records import Codes, Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, batch_results, differences
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.texts.scorer import TextScorer
-from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core import Array, Floats, InputError, LossScale
 
 # --- A few records scored on trial: outputs and losses ---
 
@@ -26,7 +24,7 @@ class Answer:
     """Outputs, if any, and losses of some records."""
 
     records: Records
-    outputs: npt.NDArray[Any] | None
+    outputs: Array | None
     losses: tasks.BatchLosses
 
 
@@ -210,7 +208,7 @@ def _columns(scorer: Scorer, answers: Sequence[tuple[Records, Any]]) -> list[str
     return warned
 
 
-def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
+def _of_winners(probabilities: Floats, codes: Codes) -> bool:
     """Return whether one of two classes always has the larger probability, and far fewer labels than that says.
 
     So it is with sorted probabilities, and where the probability of the predicted class is all that a server gives.
@@ -255,11 +253,9 @@ def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterato
     """Yield warnings for readers of the losses."""
     if apart is not None:
         repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
-        then = (
-            f"each loss is that of the average of {repeats} answers"
-            if repeats > 1
-            else "average several answers (repeats), or switch the randomness off"
-        )
+        then = "average several answers (repeats), or switch the randomness off"
+        if repeats > 1:
+            then = f"each loss is that of the average of {repeats} answers"
         yield (
             f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
             f" {then}."

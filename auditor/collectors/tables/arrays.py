@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collectors.base.scorer import explained, is_a, with_kind
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import InputError, explained, is_a, validate, with_kind
 
 _TABLE = 2  # dimensions of an array that is all the features
 

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc, types
 
 from auditor.collectors.tables.sources import Column, Kind, OnceOpened, Table, readable
-from auditor.core import validate
-from auditor.core.errors import InputError, without_credentials
+from auditor.core import Array, InputError, validate, without_credentials
 
 _TEXTS = types.is_string, types.is_large_string
 _NUMERIC = types.is_integer, types.is_floating
@@ -68,11 +66,10 @@ def plain_array(column: Any) -> Column:
     """Return a chunked column as an array, numbers without importing pandas, which takes as long as a small audit."""
     if _is(column.type, _NUMERIC) and column.num_chunks and not column.null_count:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
-    values: Column = column.to_numpy()
-    return values
+    return np.asarray(column.to_numpy())
 
 
-def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> npt.NDArray[Any]:
+def _stacked(column: Any, *, place: str, first_row: int, like: tuple[int, ...] | None) -> Array:
     """Return a chunked column of lists of numbers, or lists of such, as an array with one row for each.
 
     Raises:
@@ -189,9 +186,7 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
         own = [schema.field(name).type for schema in schemas.values()]
         category = all(map(types.is_dictionary, own))
         plans[name] = ColumnPlan(
-            common.field(name).type,
-            categories={} if category else None,
-            ordered=category and own[0].ordered,
+            common.field(name).type, categories={} if category else None, ordered=category and own[0].ordered
         )
     return plans
 
@@ -378,8 +373,7 @@ class ArrowTable(SchemaTable):
         if hasattr(self._data, "select"):
             return iter(self._data.select(list(names)).to_batches(max_chunksize=_ROWS))
         few = {"batch_size": _ROWS, "batch_readahead": 1, "fragment_readahead": 1}
-        batches: Iterator[Any] = self._data.scanner(columns=list(names), **few).to_batches()
-        return batches
+        return iter(self._data.scanner(columns=list(names), **few).to_batches())
 
 
 class AddressTable(ArrowTable):

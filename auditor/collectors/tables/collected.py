@@ -16,10 +16,8 @@ import numpy.typing as npt
 from auditor._version import __version__
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Table, kind_of, path_of
+from auditor.core import Array, Attacks, Losses, LossScale, Released, attack_states, table_content, whole
 from auditor.core.errors import InputError
-from auditor.core.facts import Attacks, Released, attack_states
-from auditor.core.files import table_content, whole
-from auditor.core.values import Losses, LossScale
 
 # --- The manifest of a collection: everything that decides its numbers, so that no other model, data or setting is mixed in ---
 
@@ -119,9 +117,8 @@ def what_changed(old: Manifest, new: Manifest) -> str | None:
     for words in before | after:
         values = before.get(words), after.get(words)
         if values[0] != values[1]:
-            return "{} was {} and is now {}".format(
-                words, *("unknown" if value is None else f"{value!r:.{_SHOWN}}" for value in values)
-            )
+            was, now = ("unknown" if value is None else f"{value!r:.{_SHOWN}}" for value in values)
+            return f"{words} was {was} and is now {now}"
     return None if old.key == new.key else "the setting changed"
 
 
@@ -272,9 +269,7 @@ class Digests(defaultdict[str, Any]):
         return {name: digest.hexdigest() for name, digest in self.items()}
 
 
-def refuse_altered(
-    columns: Mapping[str, npt.NDArray[Any]], metadata: CollectedMetadata, *, place: str
-) -> bool:
+def refuse_altered(columns: Mapping[str, Array], metadata: CollectedMetadata, *, place: str) -> bool:
     """Refuse a collected file whose losses or members are no longer those that were collected.
 
     Args:

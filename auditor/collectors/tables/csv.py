@@ -18,8 +18,7 @@ from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
 from auditor.collectors.tables.sources import MISSING, Column, Kind, OnceOpened, kind_of, readable
-from auditor.core import validate
-from auditor.core.errors import InputError, without_credentials
+from auditor.core import InputError, validate, without_credentials
 
 _DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # mark that spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all

@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
-from auditor.collectors.base.scorer import is_a
 from auditor.collectors.base.tasks import Classifier, Task
 from auditor.collectors.tables import arrays, sources
-from auditor.core import errors, validate
-from auditor.core.errors import InputError, MissingExtraError, import_optional
-from auditor.core.files import MEMORY
+from auditor.core import MEMORY, Booleans, InputError, MissingExtraError, errors, import_optional, validate
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 
@@ -86,13 +82,13 @@ def _in_memory(data: Any, name: str) -> sources.Table:
     kind = type(data).__module__.split(".")[0]
     if kind == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         return arrays.FrameTable(data, place=name)
-    if is_a(data, "polars", "LazyFrame"):
+    if validate.is_a(data, "polars", "LazyFrame"):
         data = data.collect(engine="streaming")
     if kind == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
         data, kind = data.to_arrow(), "pyarrow"
-    if is_a(data, "datasets", "Dataset"):
+    if validate.is_a(data, "datasets", "Dataset"):
         data, kind = data.with_format("arrow")[:], "pyarrow"
-    stream = hasattr(data, "__arrow_c_stream__") and not is_a(data, "pyarrow", "Table")
+    stream = hasattr(data, "__arrow_c_stream__") and not validate.is_a(data, "pyarrow", "Table")
     if stream or (kind == "pyarrow" and hasattr(data, "schema")):
         import pyarrow as pa
 
@@ -191,10 +187,8 @@ class RecordTable:
         if isinstance(self.label, str):
             object.__setattr__(self, "label", (self.label,))
         for argument in ("label", "features", *_BESIDE):
-            value, lists = (
-                getattr(self, argument),
-                "" if argument in _BESIDE else ", or a list of different names",
-            )
+            value = getattr(self, argument)
+            lists = "" if argument in _BESIDE else ", or a list of different names"
             several = lists and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
             names = tuple(value) if several else (value,)
             good = names and all(isinstance(name, str) and name.strip() for name in names)
@@ -349,7 +343,7 @@ class TableSource:
                 )
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def _member(self, stretch: sources.Stretch, n: int, rows: validate.Rows) -> npt.NDArray[np.bool_]:
+    def _member(self, stretch: sources.Stretch, n: int, rows: validate.Rows) -> Booleans:
         name = self.roles.member
         if name is None:
             return np.full(n, bool(self.member))

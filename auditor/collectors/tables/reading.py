@@ -11,13 +11,9 @@ import numpy.typing as npt
 from auditor.collectors.tables.collected import read_metadata, refuse_altered
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import DPSGD, MEMORY, InputError, PoissonSampling, Sampling, alike, validate
 from auditor.core.facts import Attack, Attacks, AttackState, Released
-from auditor.core.files import MEMORY
-from auditor.core.options import DPSGD, PoissonSampling, Sampling
-from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
-from auditor.core.verb import alike
+from auditor.core.values import Array, Booleans, Floats, Losses, LossScale, OutputPolicy, PerGroup
 from auditor.records.features import Features
 
 # --- Shared parts of the readers of files: the membership column, and the names of columns ---
@@ -39,13 +35,13 @@ def _member_name(name: str, table: Table) -> str:
     return table.named(name, what="membership", hint=_MEMBER_HINT, argument="member_column")
 
 
-def _membership(column: Column, table: Table, name: str) -> npt.NDArray[np.bool_]:
+def _membership(column: Column, table: Table, name: str) -> Booleans:
     """Return a mask of the members; both groups must be there."""
     mask = marks(column, place=_place(name, table), rows=table.rows)
     return _with_both(mask, place=_place(name, table), fix=_TWO_FILES)
 
 
-def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt.NDArray[np.bool_]:
+def _with_both(mask: Booleans, *, place: str, fix: str = "") -> Booleans:
     count = int(mask.sum())
     if count in (0, mask.size):
         kind = "non-member (0)" if count else "member (1)"
@@ -149,7 +145,7 @@ def from_columns(
     )
 
 
-def _split(column: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> PerGroup:
+def _split(column: Array, mask: Booleans) -> PerGroup:
     return PerGroup(column[mask], column[~mask])
 
 

@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from auditor.core import validate
+from auditor.core import MEMORY, Array, Booleans, Floats, validate
 from auditor.core.errors import AuditorError, InputError, without_credentials
-from auditor.core.files import MEMORY
-from auditor.core.values import Floats
 from auditor.records.labels import is_missing
 
-Column = npt.NDArray[Any]
+Column = Array
 
 _GIGABYTE = 1e9
 WORD = 8  # bytes that a cell takes at least: a number, or where its text is
@@ -401,7 +398,7 @@ _ONE_TABLE = "give one table that holds both groups, with its column of membersh
 
 def marks(
     column: Column, *, place: str, rows: validate.Rows = validate.FROM_ZERO, group: bool | None = None
-) -> npt.NDArray[np.bool_]:
+) -> Booleans:
     """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
     if column.dtype.kind == "b" and group is None:
         return column

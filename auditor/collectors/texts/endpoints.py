@@ -14,9 +14,7 @@ from auditor.collectors.base.records import Records
 from auditor.collectors.served.transport import Connection, Request, StatusError, Transport
 from auditor.collectors.texts.scores import Passage, ScoredText, checked_log_probabilities, passages, shared
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError, shown_place
-from auditor.core.values import Floats
+from auditor.core import Floats, InputError, shown_place, validate
 
 # --- Query of a completions endpoint for the log-probabilities of a prompt, and the required content of its answer ---
 #

@@ -18,17 +18,14 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of
 from auditor.collectors.models.trust import named, quietly, readable, refuse_elsewhere
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, passages, shared
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError, import_optional, shown_place
-from auditor.core.values import Floats
+from auditor.core import Booleans, Floats, InputError, import_optional, shown_place, validate
+from auditor.core.validate import explained, with_kind
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
 
@@ -236,22 +233,17 @@ def _encoder(tokenizer: Any) -> _Encoder:
         longest = int(most) if most is not None and 0 < most < _MOST else None
         template = getattr(tokenizer, "chat_template", None)
         render = partial(tokenizer.apply_chat_template, tokenize=False) if template else None
-        if getattr(tokenizer, "is_fast", False):
-            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest, render=render)
-        whole = partial(tokenizer, padding=False, truncation=False, verbose=False)
-        return replace(_encoder(whole), longest=longest, render=render)
+        slow = partial(tokenizer, padding=False, truncation=False, verbose=False)
+        own = tokenizer.backend_tokenizer if getattr(tokenizer, "is_fast", False) else slow
+        return replace(_encoder(own), longest=longest, render=render)
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
         # A copy, whose padding and truncation are switched off.
         own = type(tokenizer).from_str(tokenizer.to_str())
         own.no_padding()
         own.no_truncation()
-        return _Encoder(
-            _guarded(lambda texts, **special: [text.ids for text in own.encode_batch(texts, **special)])
-        )
+        return _guarded(lambda texts, **special: [text.ids for text in own.encode_batch(texts, **special)])
     if callable(tokenizer) and not isinstance(tokenizer, type):
-        return _Encoder(
-            _guarded(lambda texts, **special: list(map(_ids, _rows(tokenizer(texts, **special)))))
-        )
+        return _guarded(lambda texts, **special: list(map(_ids, _rows(tokenizer(texts, **special)))))
     raise InputError(
         "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
         f" token ids, got {type(tokenizer).__name__}."
@@ -273,7 +265,7 @@ def _ids(row: Any) -> list[int]:
     return [int(item) for item in array.tolist()]
 
 
-def _guarded(encode: _Encode) -> _Encode:
+def _guarded(encode: _Encode) -> _Encoder:
     """Return the encoder of texts; any exception becomes one sentence, and a wrong number of rows is refused."""
 
     def encoded(texts: list[str], **special: bool) -> list[list[int]]:
@@ -285,7 +277,7 @@ def _guarded(encode: _Encode) -> _Encode:
             )
         return tokens
 
-    return encoded
+    return _Encoder(encoded)
 
 
 # --- A PyTorch network that predicts the next token: token ids in, logits out, and nothing of it changed ---
@@ -465,7 +457,7 @@ class _Encoded(NamedTuple):
 
     text: str
     tokens: list[int]
-    scored: npt.NDArray[np.bool_]
+    scored: Booleans
 
 
 class _Window(NamedTuple):

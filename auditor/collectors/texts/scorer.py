@@ -24,11 +24,8 @@ from auditor.collectors.texts.scores import (
     cells,
 )
 from auditor.collectors.texts.secrets import Secret
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import Floats, InputError, LossScale, from_text, validate
 from auditor.core.facts import Attack, Attacks, AttackState, Released, Secrets
-from auditor.core.options import from_text
-from auditor.core.values import Floats, LossScale
 
 _NEVER = 746.0  # nats: the exponential of the negative is 0, so that no number of tries writes the secret
 TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens

@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 
 from auditor.collectors.base.records import Records, is_frame
-from auditor.collectors.base.scorer import explained, with_kind
-from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core import Floats, InputError, LossScale, explained, validate, with_kind
 from auditor.records.labels import is_missing
 
 # --- Texts of a batch of records, and a language model's log-probabilities of their tokens ---
@@ -142,9 +139,8 @@ def passages(records: Records, *, render: _Render | None = None) -> list[Passage
             case _:
                 got = "a missing value" if is_missing(value) else type(value).__name__
                 fix = "leave that record out or name the column of the texts"
-                fix += (
-                    '; a chat is a list of {"role": ..., "content": ...}' if isinstance(value, list) else ""
-                )
+                if isinstance(value, list):
+                    fix += '; a chat is a list of {"role": ..., "content": ...}'
                 raise unread(records, row, "be strings", got=got, fix=fix)
         if validate.SURROGATE.search(item.text):
             fix = "read the file in its own encoding"

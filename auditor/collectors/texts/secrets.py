@@ -14,8 +14,7 @@ from typing import Any
 
 from auditor.collectors.base.records import Records
 from auditor.collectors.texts.scores import Passage, unread
-from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core import InputError, validate
 
 
 @dataclass(frozen=True, kw_only=True)
