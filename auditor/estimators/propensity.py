@@ -10,6 +10,10 @@ level (`auditor.estimators.guess_tests.pure_bound`). So the bound itself is how 
 explain the guesses without any leak: by facts that the features do not show, by facts that the classifier did not learn from them, or by
 records that came together [own]. That both halves have the same share of members is part of it: it ties each coin to all others
 together, by one part in their number, which simulations at the level do not see.
+
+Odds that are learnt fold after fold, with bets on the coins in this order (`auditor.estimators.adaptive`), would leave only the
+first quarter unaudited, at a level that holds. In simulations of randomised response with epsilon 1 they certify less all the same:
+.76 on average where a half gives .83, at 8,000 records, and .60 where it gives .74, at 2,000.
 """
 
 import math
