@@ -258,8 +258,8 @@ _OFTEN = 0.8
 def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
     """Return from which mu on the AUC of normal losses, ``mu`` standard deviations apart, is found in 80% of audits.
 
-    The AUC is found where it is above a half by a test at this error, or its interval lies above a half. Its standard errors are those of two groups that are alike, and
-    hardly larger than those of groups that are not. With mu the AUC is Phi(mu / sqrt(2)).
+    The AUC is found where it is above a half by a test at this error, or its interval lies above a half. Its standard errors
+    are those of two groups that are alike, and hardly larger than those of groups that are not. With mu the AUC is Phi(mu / sqrt(2)).
 
     Args:
         sizes: Numbers of members and of non-members.

@@ -223,11 +223,15 @@ def pooled(*parts: Array) -> Floats | list[str | None]:
     return [None if value is None else shown(value) for value in values]
 
 
+_EXACT = 2**53
+
+
 def _as_number(value: object) -> str:
     with suppress(TypeError, ValueError):
         if not isinstance(value, bool):
             number = float(value)  # type: ignore[arg-type]  # what is no number is refused
-            return str(int(number) if number.is_integer() else number)
+            if abs(number) < _EXACT:  # beyond, two whole numbers may be one float
+                return str(int(number) if number.is_integer() else number)
     return str(value)
 
 

@@ -43,7 +43,7 @@ def step_likelihood_ratio(
         Scores in nats, shape (...): of a single run an array without axes.
 
     Raises:
-        InputError: No steps, values that are not finite, or a claim that is no `DPSGD`.
+        InputError: No steps, values that are not finite, sizes of another shape, or a claim that is no `DPSGD`.
 
     Source: Neyman and Pearson 1933, for the claimed pair of Abadi et al. 2016; gradients along a canary follow Nasr et al. 2023.
 

@@ -46,7 +46,7 @@ class Projections:
             clipping_norm: The clipping norm C, above 0; of clipping by tensor one for each.
 
         Raises:
-            InputError: Other parameters in one of the two, or values that are not finite.
+            InputError: No numbers, other parameters in one of the two, or values that are not finite.
         """
         total, own = np.concatenate(_flat("noisy_sum", noisy_sum)), _flat("gradient", gradient)
         limits = np.ravel(

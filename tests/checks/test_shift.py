@@ -7,7 +7,7 @@ from scipy import sparse
 
 from auditor.checks import shift
 from auditor.core import PerGroup, Status
-from auditor.records import Features, encoded
+from auditor.records import Features, encoded, pooled
 
 
 def test_a_shift_fails_and_names_the_feature(rng):
@@ -135,6 +135,12 @@ def test_one_blank_and_one_text_do_not_tell_groups_apart(rng):
     both = (codes[0].astype(object), texts)
     both[0][1] = "B2"
     assert shift(Features(*(pd.DataFrame({"code": item}) for item in both)), rng=rng).status is Status.OK
+
+
+def test_long_numbers_beside_texts_stay_apart():
+    """Whole numbers that are one float are not one value."""
+    column = np.array([2**53, 2**53 + 1, "A1"], dtype=object)
+    assert pooled(column) == [str(2**53), str(2**53 + 1), "A1"]
 
 
 def test_features_that_are_all_equal_are_fine(rng):

@@ -132,6 +132,8 @@ def test_claims_at_delta_0_alone_are_judged(rng):
     judged = result.comparisons[0]
     assert judged.estimate == "epsilon_bound.adaptive"
     assert judged.p_value < 0.01
+    main_numbers = auditor.report.markdown(result).partition("### Main numbers")[2].partition("###")[0]
+    assert "| Training algorithm, by learnt guesses |" in main_numbers
     asked = {
         "split": BernoulliSplit(0.5),
         "claim": StatedClaim(1.0, delta=0.0),
@@ -278,8 +280,9 @@ def test_scores_are_kept_in_files(rng, tmp_path):
 def test_a_score_whose_name_cannot_be_used_is_refused(tmp_path):
     """Its column is not left out without a word."""
     (tmp_path / "losses.csv").write_text("loss,member,loss.score=a/b\n1,1,2\n2,0,3\n", encoding="utf-8")
-    with refused("a column of another score must be called loss.score=NAME"):
+    with refused("a column of another score must be called loss.score=NAME") as caught:
         auditor.read_losses(tmp_path / "losses.csv")
+    assert "got 'loss.score=a/b'; rename it." in str(caught.value)
 
 
 def test_a_classifier_is_scored_by_its_doubt_too(rng):

@@ -129,6 +129,11 @@ def test_an_audit_of_runs_takes_it_as_a_score():
         ({"projections": []}, r"1 step or more on the last axis, got shape \(0,\)"),
         ({"projections": 1.0}, "1 step or more"),
         ({"projections": [0.0, np.nan]}, "projections must be finite, got nan at position 1"),
+        (
+            {"sizes": [1.0, 2.0, 3.0]},
+            r"sizes must be one number, or as many as projections, \(2,\), got \(3,\)",
+        ),
+        ({"sizes": [[1.0], [2.0]]}, "sizes must be one number, or as many as projections"),
         ({"sizes": -0.5}, "sizes must be 0 or more and finite, got -0.5"),
         ({"claim": auditor.StatedClaim(1.0, delta=1e-5)}, "claim must be"),
         ({"adjacency": "swap"}, "adjacency"),

@@ -50,6 +50,8 @@ def test_noise_has_the_claimed_deviation_along_any_gradient():
         ({"gradient": [1.0]}, "as many numbers as noisy_sum, 2, .* got 1 in 1 tensors and 1 clipping norms"),
         ({"clipping_norm": [1.0, 1.0, 1.0]}, "got 2 in 2 tensors and 3 clipping norms"),
         ({"clipping_norm": 0.0}, "clipping_norm must be above 0"),
+        ({"clipping_norm": np.inf}, "clipping_norm must be above 0 and finite"),
+        ({"noisy_sum": []}, "noisy_sum must have 1 number or more, got an empty list"),
         ({"noisy_sum": [np.inf, 0.0]}, "noisy_sum must be finite"),
         ({"gradient": [np.nan, 0.0]}, "gradient must be finite"),
     ],
