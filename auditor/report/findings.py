@@ -44,6 +44,7 @@ _UNLESS = Sign("Labels leak, or the label distribution is wrong", "!", "caution"
 _ODDS = Sign("Leakage, if the odds are right", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
+_LEARNT = "epsilon_bound.adaptive"
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
@@ -185,8 +186,16 @@ def _of_training(result: document.Document, _words: Units, by: Estimate | None =
 
 
 def _of_learnt(result: document.Document, words: Units) -> str:
-    bound = document.find(result, "epsilon_bound.adaptive")
+    bound = document.find(result, _LEARNT)
     return _of_training(result, words, bound) if bound is not None else ""
+
+
+def bound_behind(result: document.Document, statement: Statement) -> Estimate | None:
+    """Return the bound on the training algorithm that the finding states; None where it states another number."""
+    bounds = (_bound_of(result, Role.JUDGE), document.find(result, _LEARNT))
+    words = units(result.data)
+    stated = (bound for bound in bounds if bound and _of_training(result, words, bound) == statement.sentence)
+    return next(stated, None)
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:
@@ -310,8 +319,13 @@ _MOST = 700.0  # of an exponent
 
 
 def _factor(log: float, *, toward: str = "down", digits: int = 3) -> str:
-    """Return a factor by its logarithm."""
-    return numbers.number(math.exp(min(log, _MOST)), toward=toward, digits=digits)
+    """Return a factor by its logarithm, with the digits that tell it from 1."""
+    factor = math.exp(min(log, _MOST))
+    return numbers.enough_digits(
+        lambda digits: numbers.number(factor, toward=toward, digits=digits),
+        lambda text: factor <= 1 or float(text) > 1,
+        least=digits,
+    )
 
 
 PROPENSITY = "epsilon_bound.propensity"

@@ -461,12 +461,14 @@ class View:
     def headline(self) -> Headline:
         """The leading number, and why it leads: the certified bound, which needs no fit and allows for chance.
 
-        After a failed validity check, the bound by estimated odds leads if it has a value.
+        A bound on the training algorithm leads if the finding rests on it; after a failed validity check, the bound by
+        estimated odds if it has a value.
         """
         bound = metrics.with_role(Role.CERTIFIED, self.result)
         odds = find(self.result, findings.PROPENSITY)
         if not self.invalid:
-            return Headline(bound, findings.said("leads"))
+            behind = findings.bound_behind(self.result, self.finding)
+            return Headline(behind or bound, findings.said("finding_leads" if behind else "leads"))
         if odds is None or odds.value is None:
             return Headline(bound, findings.said("none_leads", lead="", other="number here"))
         lead = f"It holds if {condition(odds)}. "

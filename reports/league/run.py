@@ -31,7 +31,7 @@ from pages import page
 
 HERE = Path(__file__).parent
 DELTA, CONFIDENCE = 1e-5, 0.95
-SIZES = {100: 200, 1_000: 200, 10_000: 100}  # with the most draws of each
+SIZES = {100: 1_000, 1_000: 200, 10_000: 100}  # with the most draws of each
 QUICK = ("auditor", "auditor, Melded", "auditor, one run", "auditor, runs", "auditor, bets", "jax_privacy")
 _ABOVE = 1e-6  # of a number above the truth, so that rounding is none
 
@@ -238,7 +238,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the league and write what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="ours and one peer, 5 draws at one size")
-    parser.add_argument("--draws", type=positive, default=200, help="most draws of a law at a size")
+    parser.add_argument("--draws", type=positive, default=1_000, help="most draws of a law at a size")
     parser.add_argument(
         "--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="default all"
     )

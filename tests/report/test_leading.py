@@ -1,6 +1,7 @@
 """The number that leads each kind of page is that of the table for reviewers."""
 
 import html
+import math
 import re
 from pathlib import Path
 
@@ -83,3 +84,19 @@ def test_a_page_leads_with_its_number(kind, tmp_path):
         tile = re.search(r'<div class="lead"><dt>(.*?)</dt>', first)[1]
         assert re.sub("<.*?>", "", tile) == LEADS[kind]
     assert set(KINDS) <= set(LEADS)
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("seed", [1, 30])
+def test_a_bound_on_the_training_leads_where_the_finding_rests_on_it(seed):
+    """A leak that learnt guesses alone show leads with their bound, and the factor of its sentence is above 1."""
+    rng = np.random.default_rng(seed)
+    member = rng.random(1200) < 0.5
+    one = rng.normal(size=1200)
+    near = member & (rng.random(1200) < 0.4)
+    one[near] = np.where(rng.random(near.sum()) < 0.5, -0.67, 0.67) + 0.15 * rng.normal(size=near.sum())
+    result = auditor.audit(auditor.Losses(one[member], one[~member]), split=auditor.BernoulliSplit(0.5))
+    page = html.unescape(result.to_html())
+    assert re.search('class="lead"><dt><a [^>]*>Training algorithm, by learnt guesses</a>', page)
+    least, factor = map(float, re.search(r"epsilon is at least ([\d.]+) .* factor of ([\d.]+) or more", page).groups())
+    assert 1 < factor <= math.exp(least + 0.001)

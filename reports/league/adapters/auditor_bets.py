@@ -10,7 +10,7 @@ ABOUT = {
     "source": "auditor/many/whole_curve.py, Sequential",
     "subject": "mechanism",
     "outside": ("unequal sizes",),
-    "draws": (60, 30, 5),
+    "draws": (100, 30, 5),
 }
 
 

@@ -11,7 +11,7 @@ ABOUT = {
     "quote": "Return the certified lower bound on the model's epsilon",
     "source": "auditor/estimators/certified.py, clopper_pearson",
     "people": True,
-    "draws": (200, 100, 30),
+    "draws": (1000, 150, 30),
 }
 
 

@@ -12,7 +12,7 @@ ABOUT = {
     "source": "auditor/estimators/one_run.py, one_run_bound",
     "subject": "mechanism",
     "coins": True,
-    "draws": (100, 60, 20),
+    "draws": (1000, 200, 50),
 }
 
 

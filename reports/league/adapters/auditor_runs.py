@@ -9,7 +9,7 @@ ABOUT = {
     "quote": "The joint test then looks at every threshold at once, with all of the error",
     "source": "auditor/many/whole_curve.py, FixedNumber",
     "subject": "mechanism",
-    "draws": (100, 60, 20),
+    "draws": (300, 100, 20),
 }
 
 

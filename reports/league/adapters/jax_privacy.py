@@ -8,7 +8,7 @@ ABOUT = {
     "claims": "Lower bound on epsilon, Bonferroni over the thresholds of the hull.",
     "quote": "Finds epsilon lower bound from scores of held-in/held-out canaries.",
     "source": "jax_privacy/auditing.py, CanaryScoreAuditor.epsilon_clopper_pearson",
-    "draws": (200, 200, 100),
+    "draws": (1000, 200, 100),
 }
 
 

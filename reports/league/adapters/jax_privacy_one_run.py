@@ -10,7 +10,7 @@ ABOUT = {
     "source": "jax_privacy/auditing.py, CanaryScoreAuditor.epsilon_one_run",
     "subject": "mechanism",
     "coins": True,
-    "draws": (200, 200, 50),
+    "draws": (1000, 200, 50),
 }
 
 

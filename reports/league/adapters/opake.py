@@ -12,7 +12,7 @@ ABOUT = {
     "source": "opake/api/auditing/one_run/_eps_delta.py, EpsDeltaMethod.epsilon_at",
     "subject": "mechanism",
     "coins": True,
-    "draws": (200, 200, 50),
+    "draws": (1000, 200, 50),
 }
 
 

@@ -9,7 +9,7 @@ ABOUT = {
     "claims": "Lower bound on epsilon from one confusion matrix, here that of the median of the distinct scores, by Jeffreys' limits.",
     "quote": "Computes a one-sided [eps_lo, ∞) confidence interval for epsilon",
     "source": "privacy_estimates/binomial_proportion.py, compute_eps_lo",
-    "draws": (200, 200, 100),
+    "draws": (1000, 200, 100),
 }
 
 

@@ -10,7 +10,7 @@ ABOUT = {
     "quote": "Convert f-DP error rates (alpha, beta) to epsilon for (epsilon, delta)-DP.",
     "source": "riskcal/analysis/conversions.py, get_epsilon_from_err_rates",
     "estimate": True,
-    "draws": (200, 200, 100),
+    "draws": (1000, 200, 100),
 }
 
 

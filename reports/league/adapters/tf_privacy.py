@@ -16,7 +16,7 @@ ABOUT = {
     "quote": "This class computes a statistical epsilon lower bound by looking at the log ratio of tpr and fpr.",
     "source": "tensorflow_privacy/privacy/privacy_tests/epsilon_lower_bound.py, EpsilonLowerBound",
     "delta": 0.0,
-    "draws": (200, 200, 50),
+    "draws": (1000, 200, 50),
 }
 
 
