@@ -32,7 +32,15 @@ from pages import page
 HERE = Path(__file__).parent
 DELTA, CONFIDENCE = 1e-5, 0.95
 SIZES = {100: 1_000, 1_000: 200, 10_000: 100}  # with the most draws of each
-QUICK = ("auditor", "auditor, Melded", "auditor, one run", "auditor, runs", "auditor, bets", "jax_privacy")
+QUICK = (
+    "auditor",
+    "auditor, Melded",
+    "auditor, one run",
+    "auditor, runs",
+    "auditor, bets",
+    "auditor, learnt guesses",
+    "jax_privacy",
+)
 _ABOVE = 1e-6  # of a number above the truth, so that rounding is none
 
 
