@@ -98,5 +98,7 @@ def test_a_bound_on_the_training_leads_where_the_finding_rests_on_it(seed):
     result = auditor.audit(auditor.Losses(one[member], one[~member]), split=auditor.BernoulliSplit(0.5))
     page = html.unescape(result.to_html())
     assert re.search('class="lead"><dt><a [^>]*>Training algorithm, by learnt guesses</a>', page)
-    least, factor = map(float, re.search(r"epsilon is at least ([\d.]+) .* factor of ([\d.]+) or more", page).groups())
+    least, factor = map(
+        float, re.search(r"epsilon is at least ([\d.]+) .* factor of ([\d.]+) or more", page).groups()
+    )
     assert 1 < factor <= math.exp(least + 0.001)
