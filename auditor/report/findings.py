@@ -190,12 +190,11 @@ def _of_learnt(result: document.Document, words: Units) -> str:
     return _of_training(result, words, bound) if bound is not None else ""
 
 
-def bound_behind(result: document.Document, statement: Statement) -> Estimate | None:
+def bound_behind(result: document.Document) -> Estimate | None:
     """Return the bound on the training algorithm that the finding states; None where it states another number."""
     bounds = (_bound_of(result, Role.JUDGE), document.find(result, _LEARNT))
-    words = units(result.data)
-    stated = (bound for bound in bounds if bound and _of_training(result, words, bound) == statement.sentence)
-    return next(stated, None)
+    words, sentence = units(result.data), finding(result).sentence
+    return next((bound for bound in bounds if bound and _of_training(result, words, bound) == sentence), None)
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:

@@ -467,7 +467,7 @@ class View:
         bound = metrics.with_role(Role.CERTIFIED, self.result)
         odds = find(self.result, findings.PROPENSITY)
         if not self.invalid:
-            behind = findings.bound_behind(self.result, self.finding)
+            behind = findings.bound_behind(self.result)
             return Headline(behind or bound, findings.said("finding_leads" if behind else "leads"))
         if odds is None or odds.value is None:
             return Headline(bound, findings.said("none_leads", lead="", other="number here"))
