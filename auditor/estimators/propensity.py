@@ -16,7 +16,7 @@ first quarter unaudited, at a level that holds. In simulations of randomised res
 .76 on average where a half gives .83, at 8,000 records, and .60 where it gives .74, at 2,000. Nor can each fold have the test of
 today by the odds of the folds before it: estimates from fewer records are worse. Without a leak, where the loss is a function of six
 features, a logistic model of the odds leads to a bound above 0 in 12% of 500 audits of 1,000 records if it is learnt from 1,000 others,
-in 18% from 500, and in 30% from 250, where right odds would do so in 5%. The rows ``off_...`` say how much is left if odds are off.
+in 18% from 500, and in 30% from 250, where 5% are allowed. The rows ``off_...`` say how much is left if odds are off.
 """
 
 import math

@@ -5,10 +5,12 @@ without any leakage.
 """
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import Claim, Comparison, Estimate, Role, Status, Verdict, entries, numbers
+from auditor.estimators.adaptive import ADAPTIVE
 from auditor.report.rows import Row
 from auditor.report.words import Sign, Units, claim_words, out_of_many, pair_words, units
 from auditor.results import document, metrics
@@ -25,6 +27,7 @@ class Statement(NamedTuple):
     sentence: str
 
 
+_Look = Callable[[document.Document, Units], str]
 _SAID = entries("auditor.report", "texts/findings.toml")
 
 
@@ -44,7 +47,6 @@ _UNLESS = Sign("Labels leak, or the label distribution is wrong", "!", "caution"
 _ODDS = Sign("Leakage, if the odds are right", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
-_LEARNT = "epsilon_bound.adaptive"
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
@@ -65,11 +67,15 @@ def finding(result: document.Document) -> Statement:
         values = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
         return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **values))
     words = units(result.data)
+    return next((statement for _, statement in _found(result, words)), None) or _of_nothing(result, words)
+
+
+def _found(result: document.Document, words: Units) -> Iterator[tuple[_Look, Statement]]:
+    """Yield what each look finds, the one that is reported first."""
     of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _OF_TRAINING
     for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
-            return Statement(sign, sentence)
-    return _of_nothing(result, words)
+            yield look, Statement(sign, sentence)
 
 
 def _level(estimate: Estimate) -> str:
@@ -186,22 +192,24 @@ def _of_training(result: document.Document, _words: Units, by: Estimate | None =
 
 
 def _of_learnt(result: document.Document, words: Units) -> str:
-    bound = document.find(result, _LEARNT)
+    bound = document.find(result, ADAPTIVE)
     return _of_training(result, words, bound) if bound is not None else ""
 
 
 def bound_behind(result: document.Document) -> Estimate | None:
     """Return the bound on the training algorithm that the finding states; None where it states another number."""
-    bounds = (_bound_of(result, Role.JUDGE), document.find(result, _LEARNT))
-    words, sentence = units(result.data), finding(result).sentence
-    return next((bound for bound in bounds if bound and _of_training(result, words, bound) == sentence), None)
+    first = () if result.altered else _found(result, units(result.data))
+    look = next((look for look, _ in first), None)
+    if look is _of_training:
+        return _bound_of(result, Role.JUDGE)
+    return document.find(result, ADAPTIVE) if look is _of_learnt else None
 
 
 def _of_labels(result: document.Document, _words: Units) -> str:
     outcome = _above_zero(_bound_of(result, Role.JUDGE), result)
     if outcome is None:
         return ""
-    bound, factor = (numbers.number(x, toward="down") for x in (outcome[1], math.exp(outcome[1])))
+    bound, factor = numbers.number(outcome[1], toward="down"), _factor(outcome[1])
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
     missed = ", information that the classifier missed" if learnt else ""

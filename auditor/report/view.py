@@ -18,6 +18,7 @@ from auditor.core.options import Disclosure
 from auditor.core.registry import Role, entries
 from auditor.core.values import Comparison, Estimate, LossScale, OutputPolicy, Status, Subject, Verdict
 from auditor.curves.cells import FEWEST
+from auditor.estimators.adaptive import ADAPTIVE
 from auditor.report import findings
 from auditor.report.decision import COIN, SIGNS as DECISION, Bar, Picture, decision_sentence, label_words
 from auditor.report.findings import Headline, Statement
@@ -440,7 +441,7 @@ class View:
     @property
     def score_note(self) -> str:
         """Note on the table of scores."""
-        bound, data = find(self.result, "epsilon_bound.adaptive"), self.result.data
+        bound, data = find(self.result, ADAPTIVE), self.result.data
         learnt = bound is not None and bound.value is not None
         level = numbers.percent(data.get("confidence"), toward="down")
         values = {"level": level, "delta": numbers.as_stated(data.get("delta")), "bound": bound}

@@ -1,6 +1,7 @@
 """The number that leads each kind of page is that of the table for reviewers."""
 
 import html
+import json
 import math
 import re
 from pathlib import Path
@@ -86,19 +87,40 @@ def test_a_page_leads_with_its_number(kind, tmp_path):
     assert set(KINDS) <= set(LEADS)
 
 
-@pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize("seed", [1, 30])
-def test_a_bound_on_the_training_leads_where_the_finding_rests_on_it(seed):
-    """A leak that learnt guesses alone show leads with their bound, and the factor of its sentence is above 1."""
+def leaking_at_two_values(seed):
+    """An audit of fair coins, where two fifths of the members have losses near one of two values."""
     rng = np.random.default_rng(seed)
     member = rng.random(1200) < 0.5
     one = rng.normal(size=1200)
     near = member & (rng.random(1200) < 0.4)
     one[near] = np.where(rng.random(near.sum()) < 0.5, -0.67, 0.67) + 0.15 * rng.normal(size=near.sum())
-    result = auditor.audit(auditor.Losses(one[member], one[~member]), split=auditor.BernoulliSplit(0.5))
-    page = html.unescape(result.to_html())
-    assert re.search('class="lead"><dt><a [^>]*>Training algorithm, by learnt guesses</a>', page)
+    return auditor.audit(auditor.Losses(one[member], one[~member]), split=auditor.BernoulliSplit(0.5))
+
+
+LEARNT = re.compile('class="lead"><dt><a [^>]*>Training algorithm, by learnt guesses</a>')
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("seed", [1, 30])
+def test_a_bound_on_the_training_leads_where_the_finding_rests_on_it(seed):
+    """A leak that learnt guesses alone show leads with their bound, and the factor of its sentence is above 1."""
+    page = html.unescape(leaking_at_two_values(seed).to_html())
+    assert LEARNT.search(page)
     least, factor = map(
         float, re.search(r"epsilon is at least ([\d.]+) .* factor of ([\d.]+) or more", page).groups()
     )
     assert 1 < factor <= math.exp(least + 0.001)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_an_altered_result_has_no_finding_whose_bound_leads(tmp_path):
+    """Its page says that it was altered, and the certified bound leads."""
+    leaking_at_two_values(30).save(tmp_path / "result.json")
+    text = (tmp_path / "result.json").read_text(encoding="utf-8")
+    changed = json.loads(text)
+    changed["data"]["delta"] *= 2
+    (tmp_path / "result.json").write_text(json.dumps(changed), encoding="utf-8")
+    page = html.unescape(auditor.read_result(tmp_path / "result.json").to_html())
+    assert "Altered since it was written" in page
+    assert 'class="lead"' in page
+    assert LEARNT.search(page) is None
